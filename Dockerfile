@@ -20,7 +20,7 @@ ENV DATA_DIR=/data BIND=0.0.0.0 PORT=8000 PYTHONUNBUFFERED=1
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s CMD ["/app/bin/python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
-# The server has no login of its own and refuses to listen here unless LOGIN_PROXY=1 says that something in front asks
-# for one, or that the port is published on the loopback address only (compose.yaml does that).
+# The server refuses to listen here without TEAM=1 (accounts), or LOGIN_PROXY=1, which says that something in front asks
+# for a login, or that the port is published on the loopback address only.
 ENTRYPOINT ["/app/bin/compaction-inspector"]
 CMD ["serve"]

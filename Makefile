@@ -8,19 +8,24 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: run test soak lint types lock wheel chromium picture screenshots
+.PHONY: run test suite soak lint types lock wheel chromium picture screenshots
 
 run: $(VENV)/.runtime
 	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.project.cli serve
 
-test: $(VENV)/.dev chromium lint types
+# The types are checked beside the tests, which wait for servers and a browser half of the time.
+test: $(VENV)/.dev chromium lint
+	@$(MAKE) --no-print-directory -j2 types suite
+
+suite: $(VENV)/.dev
 	@$(BIN)/python -m tests.plugins.run $(ARGS)
 
-# The laws on thousands of examples each, and servers and workers killed many times; a chance of its own at every run.
+# The laws on thousands of examples each, every hostile value in every place of a recording, and servers and workers killed
+# many times; a chance of its own at every run.
 EXAMPLES ?= 5000
 KILLS ?= 50
 soak: $(VENV)/.dev
-	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/services/test_kills.py tests/services/test_large.py $(ARGS)
+	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) STREAM_SEEDS=10000 $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/guard_core/recordings tests/inspector/streams $(addprefix tests/services/test_,kills.py large.py opening.py orphans.py) $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
@@ -29,12 +34,13 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	@$(BIN)/mypy
 
-# The lock: exact versions for every platform, each with the hashes of its files.
+# The lock: exact versions for every platform, each with the hashes of its files. What tests need is locked first, so that
+# they run on the very versions that are shipped.
 lock: $(VENV)/.dev
 	@compile="$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet pyproject.toml"; \
-	$$compile -o requirements/runtime.txt && \
-	$$compile --extra postgres --extra redis -o requirements/team.txt && \
-	$$compile --extra postgres --extra redis --group dev -o requirements/dev.txt
+	$$compile --extra postgres --extra redis --extra adk --group dev -o requirements/dev.txt && \
+	$$compile -c requirements/dev.txt -o requirements/runtime.txt && \
+	$$compile -c requirements/dev.txt --extra postgres --extra redis -o requirements/team.txt
 
 wheel: $(VENV)/.dev
 	@$(BIN)/python -m build --wheel --no-isolation

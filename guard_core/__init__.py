@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     from guard_core.findings import recorded_verdict as recorded_verdict
     from guard_core.findings import replayed_findings as replayed_findings
     from guard_core.findings import replayed_verdict as replayed_verdict
+    from guard_core.guarding.guard import Guard as Guard
+    from guard_core.guarding.recorder import Recorder as Recorder
+    from guard_core.guarding.summarisers import AskedModel as AskedModel
+    from guard_core.guarding.summarisers import ChatEndpoint as ChatEndpoint
+    from guard_core.guarding.summarisers import Prompt as Prompt
     from guard_core.ledger import Ledger as Ledger
     from guard_core.models import window_of as window_of
     from guard_core.policies import POLICIES as POLICIES

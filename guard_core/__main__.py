@@ -15,14 +15,16 @@ from guard_core.errors import GuardError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    parser = argparse.ArgumentParser(prog="guard_core", description="Look at the context compaction of agent sessions.")
+    parser = argparse.ArgumentParser(prog="guard_core", description="Inspect the context compaction of agent sessions.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in pkgutil.iter_modules(commands.__path__):
-        command = importlib.import_module(f"guard_core.commands.{module.name}")
-        subparser = subparsers.add_parser(module.name, help=command.HELP, description=command.HELP)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    names = [module.name for module in pkgutil.iter_modules(commands.__path__)]
+    for name in given[:1] if given and given[0] in names else names:  # one command starts without the others
+        command = importlib.import_module(f"guard_core.commands.{name}")
+        subparser = subparsers.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
-    args = parser.parse_args(arguments)
+    args = parser.parse_args(given)
     try:
         return int(args.run(args))
     except GuardError as error:

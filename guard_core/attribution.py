@@ -17,7 +17,7 @@ import numpy as np
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import event_columns
-from guard_core.fitting import characters, drift, drifted, measure
+from guard_core.fitting import drift, drifted, measure, weighed
 from guard_core.intervals import EDIT_FLOOR, EDIT_SHARE, Intervals
 from guard_core.ledger import Base, Ints, Ledger, prefix_sums
 from guard_core.outputs import Habit
@@ -38,7 +38,7 @@ from guard_core.sharing import ASSUMED, SESSION, SHARED, TOTAL, USUAL, share_out
 from guard_core.unrecorded import usual_overhead
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
-ATTRIBUTION_VERSION = 4
+ATTRIBUTION_VERSION = 5
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
 _COLUMNS = ("tokens", "source", "residual", "baseline", "dropped")
 _SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")
@@ -190,15 +190,14 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
     `weights`: tokenizer counts per event; without them text is weighed by its lexical tokens, or by its characters
     where the counts follow these.
     """
-    if weights is None:
-        weights = characters(ledger)
-        weights_name = CHARACTERS if weights is not None else weights_name
+    weights, start = weighed(ledger, weights)
+    weights_name = weights_name if start is None else CHARACTERS
     amounts = content(ledger, weights)
-    found, ratios, says = measure(ledger, amounts)
+    intervals, ratios, says = measure(ledger, amounts, start)
     estimate = says.over(ratios.estimates(amounts, ledger.events["tool"]))
-    later = drift(ledger, found, estimate)
+    later = drift(ledger, intervals, estimate)
     estimate = drifted(ledger, estimate, later)
-    tokens, source = share_out(ledger, found, estimate, anything=len(found.tokens) > 0)
+    tokens, source = share_out(ledger, intervals, estimate, anything=len(intervals.tokens) > 0)
     lexical = ratios if weights is None else ratios.scaled(_share(weights.sum(), ledger.events["lexical_tokens"].sum()))
     overhead, prologue, overhead_source = _overhead(ledger, tokens, source, lexical)
     inserted = inserted_tokens(ledger, tokens, overhead, lexical, prologue)
@@ -208,7 +207,7 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
         tokens=tokens,
         source=source,
         residual=np.where(recorded > 0, recorded - attributed, 0),
-        baseline=_baselines(ledger, found),
+        baseline=_baselines(ledger, intervals),
         dropped=says.dropped,
         inserted=inserted,
         overhead=overhead,
@@ -255,12 +254,12 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tup
     first = _first_calls(ledger)
     if not first:
         return _overhead_of_total(ledger, tokens, ratios)
-    kept, rests = _rests(ledger, first, tokens, ratios)
+    sizes, rests = _rests(ledger, first, tokens, ratios)
     if rests[0] < 0:
         step = next(iter(first.values()))
-        _shrink(tokens, source, int(ledger.steps["at"][step]), 1 + rests[0] / kept[0])
+        _shrink(tokens, source, int(ledger.steps["at"][step]), 1 + rests[0] / sizes[0])
         return 0, 0, SHARED
-    unsure = [size // EDIT_SHARE + EDIT_FLOOR for size in kept]
+    unsure = [size // EDIT_SHARE + EDIT_FLOOR for size in sizes]
     lower = [rest for rest, margin in zip(rests, unsure, strict=True) if 0 <= rest < rests[0] - margin]
     begun = next(iter(first)) < 0
     if not lower and begun and len(rests) == 1:
@@ -297,9 +296,9 @@ def _rests(
     """For the first call of each epoch: tokens of its view, and what the recorded count holds beyond it."""
     inserted = tuple(_guesses(base, ratios) for base in ledger.bases)
     prices = PriceList(prefix_sums(tokens), inserted, prologue=prologue)
-    kept = [prices.view(*ledger.recorded_view(step)) for step in first.values()]
+    priced = [prices.view(*ledger.recorded_view(step)) for step in first.values()]
     recorded = [int(ledger.steps["prompt_tokens"][step]) for step in first.values()]
-    return kept, [count - size for count, size in zip(recorded, kept, strict=True)]
+    return priced, [count - size for count, size in zip(recorded, priced, strict=True)]
 
 
 def _shrink(tokens: Ints, source: Ints, stop: int, share: float) -> None:
@@ -351,8 +350,8 @@ def attributed_steps(ledger: Ledger, overhead: int, prices: PriceList) -> Ints:
     return overhead + offsets[ledger.steps["epoch"] + 1] + prices.prefix[ledger.steps["at"]]
 
 
-def _baselines(ledger: Ledger, found: Intervals) -> Ints:
+def _baselines(ledger: Ledger, intervals: Intervals) -> Ints:
     """The number of the baseline each step belongs to: it goes up at every reported call that did not only grow."""
     begins = (ledger.steps["prompt_tokens"] > 0).astype(np.int64)
-    begins[found.last] = 0
+    begins[intervals.last] = 0
     return np.maximum(np.cumsum(begins) - 1, 0)

@@ -48,7 +48,8 @@ def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     missing = recorded[first] + added - recorded[last]
     least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
     same_model = ledger.steps["model"][first] == ledger.steps["model"][last]
-    fallen = (recorded[last] < recorded[first]) & (missing >= least) & (missing > _reasoning(ledger, first, last))
+    fallen = (recorded[last] < recorded[first]) & (at[last] > at[first])
+    fallen &= (missing >= least) & (missing > _reasoning(ledger, first, last))
     recounted = {change.step for change in count_changes(ledger)}
     return tuple(
         Truncation(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
@@ -74,7 +75,7 @@ class Jump:
 def count_changes(ledger: Ledger) -> tuple[Jump, ...]:
     """Where the provider counts otherwise from a call on: prompt and later growth change by about the same factor."""
     first, last = continued(ledger)
-    recorded, found, begin = ledger.steps["prompt_tokens"], [], 0
+    recorded, jumps, begin = ledger.steps["prompt_tokens"], [], 0
     large = _large(ledger, first, last)
     if not large:
         return ()
@@ -87,9 +88,9 @@ def count_changes(ledger: Ledger) -> tuple[Jump, ...]:
             continue
         factor = float(recorded[last[row]] / max(1.0, recorded[first[row]] + before[1] * estimate[row]))
         if _agree(factor, before, after):
-            found.append(Jump(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), factor))
+            jumps.append(Jump(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), factor))
             begin = row + 1
-    return tuple(found)
+    return tuple(jumps)
 
 
 def unexplained_rises(ledger: Ledger) -> tuple[Jump, ...]:

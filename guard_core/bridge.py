@@ -53,6 +53,7 @@ class Bridge(msgspec.Struct, frozen=True):
     after_step: int | None  # index of the call after; None: none came, the request after it is modelled
     before_source: str  # of the count before: a Provenance
     after_source: str
+    is_sealed: bool = False  # the summary is not readable: its tokens are not INSERTED but in UNEXPLAINED
 
     def total(self, column: str) -> int:
         """The sum of a column over all parts; of `before` and `after` it is the count of the request."""
@@ -87,7 +88,7 @@ def recorded_bridge(ledger: Ledger, attribution: Attribution, observed: Trace, p
         before = _recorded(ledger, observed, int(earlier[-1]))
     elif place:
         before = _Request(ledger.bases[place - 1].view, place - 1, ledger.bases[place - 1].at)
-    return _bridge(ledger, attribution, before, after)
+    return msgspec.structs.replace(_bridge(ledger, attribution, before, after), is_sealed=base.is_sealed)
 
 
 def replayed_bridge(ledger: Ledger, attribution: Attribution, replayed: Trace, index: int) -> Bridge:
@@ -116,14 +117,14 @@ def _counted(trace: Trace, step: int, view: View, epoch: int, at: int) -> _Reque
 def _bridge(ledger: Ledger, attribution: Attribution, before: _Request | None, after: _Request) -> Bridge:
     size = max(before.at if before else 0, after.at)
     costs = class_tokens(ledger, attribution)[:size]
-    held, kept = np.zeros_like(costs), _held(after.view, costs, attribution)
+    held, after_tokens = np.zeros_like(costs), _held(after.view, costs, attribution)
     grown = costs.copy()
     if before:
         held = _held(before.view, costs, attribution)
         grown[: before.at] = 0
     grown[after.at :] = 0
-    change = kept - held - grown
-    columns = (held, grown, np.maximum(-change, 0), np.maximum(change, 0), kept)
+    change = after_tokens - held - grown
+    columns = (held, grown, np.maximum(-change, 0), np.maximum(change, 0), after_tokens)
     messages = [Part(name, *(int(column[:, place].sum()) for column in columns)) for place, name in enumerate(CLASSES)]
     ends = [_ends(ledger, attribution, request) for request in (before, after)]
     parts = {name: _part(name, ends[0][name], ends[1][name], bool(before)) for name in ends[1]}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.columns import Packed, join_columns, pack_columns, replaced, rows_of, unpack_columns
 from guard_core.costs import EVENT_COLUMNS, IN_PAIR, PART_COLUMNS, CounterState, EventCounter
 from guard_core.errors import GuardError
 from guard_core.events import Event
@@ -26,7 +26,6 @@ from guard_core.ledger import (
     LEDGER_VERSION,
     Base,
     Fixed,
-    Ints,
     Ledger,
     base_of,
     call_columns,
@@ -110,7 +109,7 @@ class GrowingLedger:
         if ledger.counter is None:
             raise ValueError("this ledger does not know which calls wait for a result")
         growing = cls(EventCounter(ledger.counter), ledger.fixed, sizes, models)
-        growing._events = {**ledger.events, "flags": ledger.events["flags"] & ~IN_PAIR}
+        growing._events = replaced(ledger.events, flags=ledger.events["flags"] & ~IN_PAIR)
         growing._parts, growing._bases = ledger.parts, ledger.bases
         growing._calls = {name: ledger.steps[name] for name in CALL_COLUMNS}
         return growing
@@ -178,16 +177,16 @@ class GrowingLedger:
         if kind == "bases":
             return [encode(self._bases[start:stop]) for start, stop in places]
         if kind == "calls":
-            return [encode(pack_columns(_rows_of(self._calls, start, stop), CALL_COLUMNS)) for start, stop in places]
-        events = _joined([self._events, self._counter.columns()], EVENT_COLUMNS)
-        parts = _joined([self._parts, self._counter.parts()], PART_COLUMNS)
+            return [encode(pack_columns(rows_of(self._calls, start, stop), CALL_COLUMNS)) for start, stop in places]
+        events = join_columns([self._events, self._counter.columns()], EVENT_COLUMNS)
+        parts = join_columns([self._parts, self._counter.parts()], PART_COLUMNS)
         begin = self._first["events"] * self._sizes["events"]
         ends = np.searchsorted(parts["event"], [begin + place for span in places for place in span]).reshape(-1, 2)
         return [
             encode(
                 _Events(
-                    pack_columns(_rows_of(events, start, stop), EVENT_COLUMNS),
-                    pack_columns(_rows_of(parts, int(first), int(last)), PART_COLUMNS),
+                    pack_columns(rows_of(events, start, stop), EVENT_COLUMNS),
+                    pack_columns(rows_of(parts, int(first), int(last)), PART_COLUMNS),
                 )
             )
             for (start, stop), (first, last) in zip(places, ends, strict=True)
@@ -206,23 +205,11 @@ def joined(state: bytes, chunks: Mapping[str, Sequence[bytes]]) -> Ledger:
     rows = [decode(body, _Events, "events of the ledger") for body in chunks.get("events", ())]
     calls = [unpack_columns(decode(body, Packed, "calls of the ledger")) for body in chunks.get("calls", ())]
     bases = [decode(body, tuple[Base, ...], "compactions of the ledger") for body in chunks.get("bases", ())]
-    events = _joined([unpack_columns(some.events) for some in rows], EVENT_COLUMNS)
-    parts = _joined([unpack_columns(some.parts) for some in rows], PART_COLUMNS)
-    columns = _joined(calls, CALL_COLUMNS)
+    events = join_columns((unpack_columns(some.events) for some in rows), EVENT_COLUMNS)
+    parts = join_columns((unpack_columns(some.parts) for some in rows), PART_COLUMNS)
+    columns = join_columns(calls, CALL_COLUMNS)
     all_bases = tuple(base for some in bases for base in some)
     counts = {"events": len(events["flags"]), "calls": len(columns["at"]), "bases": len(all_bases)}
     if counts != known.rows or len(parts["event"]) != known.counter.parts:
         raise GuardError(f"the stored ledger has {counts} rows, not {known.rows}: import the session again")
-    return Ledger.joined(events, parts, columns, all_bases, known.fixed, known.counter)
-
-
-def _joined(blocks: Sequence[Mapping[str, Ints]], names: tuple[str, ...]) -> dict[str, Ints]:
-    none = np.zeros(0, dtype=np.int64)
-    try:
-        return {name: np.concatenate([none, *(block[name] for block in blocks)]) for name in names}
-    except KeyError as error:
-        raise GuardError(f"a stored chunk has no column {error}: import the session again") from error
-
-
-def _rows_of(columns: Mapping[str, Ints], start: int, stop: int) -> dict[str, Ints]:
-    return {name: column[start:stop] for name, column in columns.items()}
+    return Ledger.joined(events, parts, columns, all_bases, known.fixed, known.models, known.counter)

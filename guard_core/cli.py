@@ -16,6 +16,7 @@ from guard_core.policies.base import Policy
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.usage import Usage, usage_for
+from guard_core.views import plain_values
 from guard_core.window import parse_window
 from guard_core.window_evidence import WindowJudgement, judge_session
 
@@ -83,8 +84,12 @@ def choose(sessions: Sequence[Session], wanted: str | None) -> Session:
 
 
 def read_noting(path: str) -> Recording:
-    """Read a recording; what could not be read of it is said on standard error. Raises GuardError and OSError."""
-    recording = read(path)
+    """Read a recording; what could not be read of it is said on standard error. Raises GuardError, also for a
+    file that cannot be opened."""
+    try:
+        recording = read(path)
+    except OSError as error:
+        raise GuardError(error.strerror or "cannot be read") from error
     for problem in recording.notes.problems[:SHOWN_PROBLEMS]:
         line = "" if problem.line is None else f"line {problem.line}: "
         print(f"{path}: {line}{plain(problem.message)} (left out)", file=sys.stderr)
@@ -93,17 +98,19 @@ def read_noting(path: str) -> Recording:
     return recording
 
 
+def chosen(sessions: Sequence[Session], wanted: str | None) -> Sequence[Session]:
+    """The session asked for by id or number (from 1); all of them where none is. Raises GuardError."""
+    return sessions if wanted is None and sessions else [choose(sessions, wanted)]
+
+
 def plain(text: str) -> str:
     """Text of a session for a terminal: control and direction characters are shown as escapes."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def load(path: str, wanted: str | None = None) -> Session:
-    """One session of a file. Raises GuardError, also for a file that cannot be opened."""
-    try:
-        return choose(read_noting(path).sessions, wanted)
-    except OSError as error:
-        raise GuardError(error.strerror or "cannot be read") from error
+    """One session of a file. Raises as `read_noting`."""
+    return choose(read_noting(path).sessions, wanted)
 
 
 def window_of(session: Session, asked: int | None) -> WindowJudgement:
@@ -128,7 +135,7 @@ def guarded(work: Callable[[], int]) -> int:
 
 def print_json(value: Any) -> None:
     """A value as indented JSON."""
-    print(msgspec.json.format(msgspec.json.encode(value)).decode())
+    print(msgspec.json.format(msgspec.json.encode(value, enc_hook=plain_values)).decode())
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 0) -> str:

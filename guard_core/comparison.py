@@ -74,6 +74,6 @@ def given_errors(ledger: Ledger, counts: Ints) -> dict[str, Errors]:
     grown = counts.copy()
     grown[steps] += recorded[before] - counts[before]
     offset = recorded[steps[0]] - counts[steps[0]]
-    made = (errors(recorded, counts, steps), errors(recorded, counts + offset, steps[1:]))
-    named = zip(GIVENS, (*made, errors(recorded, grown, following)), strict=True)
+    recorded_errors = (errors(recorded, counts, steps), errors(recorded, counts + offset, steps[1:]))
+    named = zip(GIVENS, (*recorded_errors, errors(recorded, grown, following)), strict=True)
     return {name: value for name, value in named if value is not None}

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.columns import Columns, join_columns, narrow_columns
 from guard_core.events import (
     Event,
     MediaPart,
@@ -145,11 +145,11 @@ class EventCounter:
     def _part_count(self) -> int:
         return self._first_part + self._parts.count
 
-    def columns(self) -> dict[str, Ints]:
+    def columns(self) -> Columns:
         """The columns of EVENT_COLUMNS; IN_PAIR is missing in the flags, since a later event may still set it."""
         return self._values.columns()
 
-    def parts(self) -> dict[str, Ints]:
+    def parts(self) -> Columns:
         """The columns of PART_COLUMNS."""
         return self._parts.columns()
 
@@ -160,23 +160,21 @@ class _Table:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names, self.count = names, 0
         self._newest = array("q")
-        self._packed: list[Packed] = []  # each column as narrow as it may be
+        self._packed: list[Columns] = []  # each column as narrow as it may be
 
     def add(self, row: Iterable[int]) -> None:
         self._newest.extend(row)
         self.count += 1
         if self.count % PACKED_ROWS == 0:
-            self._packed.append(pack_columns(self._unpacked(), self.names))
+            self._packed.append(self._narrow())
             self._newest = array("q")
 
-    def columns(self) -> dict[str, Ints]:
+    def columns(self) -> Columns:
         """All rows, by column."""
-        blocks = [*map(unpack_columns, self._packed), self._unpacked()]
-        return {name: np.concatenate([block[name] for block in blocks]) for name in self.names}
+        return join_columns([*self._packed, *([self._narrow()] if self._newest else [])], self.names)
 
-    def _unpacked(self) -> dict[str, Ints]:
-        table = np.array(self._newest, dtype=np.int64).reshape(-1, len(self.names))
-        return {name: table[:, place] for place, name in enumerate(self.names)}
+    def _narrow(self) -> Columns:
+        return narrow_columns(np.array(self._newest, dtype=np.int64).reshape(-1, len(self.names)), self.names)
 
 
 def _take_call(

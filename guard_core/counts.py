@@ -60,8 +60,24 @@ class CompactionCounts:
         """After which no call came."""
         return sum(item.at_the_end for item in self.compactions)
 
+    @property
+    def split(self) -> list[str]:
+        """The same in words."""
+        return split_words(self.automatic, self.manual, self.unknown, self.at_the_end)
+
     def _of(self, trigger: str) -> int:
         return sum(item.trigger == trigger for item in self.compactions)
+
+
+def split_words(automatic: int, manual: int, unknown: int, at_the_end: int) -> list[str]:
+    """Compactions by who asked for them, and how many of all of these are at the end, in the words of every page and of
+    the command line; nothing of none."""
+    counts = ((automatic, "automatic"), (manual, "manual"), (unknown, "of unknown trigger"))
+    parts = [f"{count:,} {words}" for count, words in counts if count]
+    if at_the_end:
+        of_them = " of them" if automatic + manual + unknown > at_the_end else ""
+        parts.append(f"{at_the_end:,}{of_them} at the end of the recording")
+    return parts
 
 
 def counted_compactions(session: Session) -> CompactionCounts:

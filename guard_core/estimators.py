@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from guard_core.costs import event_columns
+from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger
+from guard_core.view_sums import SHORT, sums_of
 from guard_core.views import Rewritten, Segment, Span, Synthetic, View
 
 
@@ -43,12 +45,16 @@ class Heuristic:
     @classmethod
     def of(cls, ledger: Ledger, *, tools: bool = True, inline: bool = True, metadata: bool = True) -> Heuristic:
         """The heuristic with or without tool definitions, inline data, part metadata and server-side tool parts."""
-        counted = {"inline_tokens": inline, "metadata_tokens": metadata}
-        names = ("text_tokens", *(name for name, counts in counted.items() if counts))
-        fixed = ledger.system_tokens
-        fixed += ledger.system_metadata_tokens if metadata else 0
-        fixed += ledger.tools_tokens if tools else 0
-        return cls(ledger, ledger.prefix_of(names), fixed, names)
+        key = "heuristic", tools, inline, metadata
+        known: Heuristic | None = ledger.derived.get(key)
+        if known is None:
+            counted = {"inline_tokens": inline, "metadata_tokens": metadata}
+            names = ("text_tokens", *(name for name, counts in counted.items() if counts))
+            fixed = ledger.system_tokens
+            fixed += ledger.system_metadata_tokens if metadata else 0
+            fixed += ledger.tools_tokens if tools else 0
+            known = ledger.derived.setdefault(key, cls(ledger, ledger.prefix_of(names), fixed, names))
+        return known
 
     def log(self, form: str = "") -> Ints:
         return self.ledger.prefix_of(self.names, form) if form else self.prefix
@@ -63,14 +69,20 @@ class Heuristic:
 
     def contents(self, view: View) -> int:
         """The contents alone."""
-        return sum(map(self.segment, view))
+        if len(view) < SHORT:
+            return sum(map(self.segment, view))
+        return sums_of(self.ledger, self.names, self.segment).total(view)
 
     def segment(self, segment: Segment) -> int:
         """One segment of a view. Class tests and `item`: matching by shape and numpy's own index cost three times as
         much, and a replay that compacts at every step asks twenty times a step."""
         if isinstance(segment, Span):
-            prefix = self.log(segment.form) if segment.form else self.prefix
-            return prefix.item(segment.stop) - prefix.item(segment.start)
+            start, stop, form = segment.start, segment.stop, segment.form
+            if form and (alone := self.ledger.alone(start, stop, form)) is not None:
+                changes = get_form(form).changes
+                return sum(int((alone.events[name] + changes(alone, name)).item()) for name in self.names)
+            prefix = self.log(form) if form else self.prefix
+            return prefix.item(stop) - prefix.item(start)
         if isinstance(segment, Synthetic):
             return segment.bytes // 4
         if isinstance(segment, Rewritten):

@@ -86,7 +86,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `line` is the line (from 1) of the recording it came from, `source_id` its id there, `timestamp` seconds since
     the epoch (UTC). `meta` marks messages that the agent's software added by itself (reminders, command output):
-    they are sent to the model but do not start a user turn.
+    they are sent to the model but do not start a user turn. `joined`: it was sent in one message with the event before.
     """
 
     role: Role
@@ -96,6 +96,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     timestamp: float | None = None
     author: str = ""
     meta: bool = False
+    joined: bool = False
 
     def starts_turn(self) -> bool:
         """Does a user turn begin here: a user's own words, not a tool result, not an automatic message."""

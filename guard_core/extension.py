@@ -95,11 +95,16 @@ def _counts(usage: Usage, at: int, epochs: int) -> tuple[bytes, list[Ints]] | No
     match usage:
         case RatioUsage():
             return encode(repr(usage)), []
-        case AttributedUsage(attribution=found):
-            anchors, inserted = usage.anchors, found.inserted[:epochs]
-            ratios = (found.ratios, found.lexical_ratios, found.tools)
-            scalars = (found.overhead, found.prologue, found.measured, anchors.unrecorded.tokens)
-            arrays = [found.tokens[:at], anchors.whole[: at + 1], anchors.kept[: at + 1], anchors.begins[: epochs + 1]]
+        case AttributedUsage(attribution=attribution):
+            anchors, inserted = usage.anchors, attribution.inserted[:epochs]
+            ratios = (attribution.ratios, attribution.lexical_ratios, attribution.tools)
+            scalars = (attribution.overhead, attribution.prologue, attribution.measured, anchors.unrecorded.tokens)
+            arrays = [
+                attribution.tokens[:at],
+                anchors.whole[: at + 1],
+                anchors.kept[: at + 1],
+                anchors.begins[: epochs + 1],
+            ]
             return encode((scalars, ratios, inserted)), arrays
     return None
 

@@ -2,7 +2,8 @@
 
 At an origin all later counts are masked: nothing that the provider said after it is known, only what the log then held.
 The session is attributed again, and the calls 1, 10 and 50 after it are priced as a replay prices requests that extend
-the origin's. The first call after each recorded compaction is predicted from the call before it.
+the origin's. The first call after each recorded compaction is predicted from the call before it. Calls that another
+model answered are left out: it counts otherwise, and nothing before says how.
 """
 
 from __future__ import annotations
@@ -41,31 +42,38 @@ def forecast(ledger: Ledger, each: Callable[[], object] = lambda: None) -> Forec
     for origin, target, name in predictions(ledger):
         pairs[name].append((origin, target))
     usage: dict[int, AttributedUsage] = {}
-    found: Forecast = {}
-    for origin in sorted({origin for made in pairs.values() for origin, _ in made}):
+    forecasts: Forecast = {}
+    for origin in sorted({origin for targets in pairs.values() for origin, _ in targets}):
         each()
         usage[origin] = known_at(ledger, origin)
-    for name, made in pairs.items():
-        targets = np.array([target for _, target in made], dtype=np.int64)
-        predicted = np.array([predict(ledger, usage[origin], target) for origin, target in made], dtype=np.int64)
-        found[name] = _errors(ledger, targets, predicted)
-    return found
+    for name, origins in pairs.items():
+        targets = np.array([target for _, target in origins], dtype=np.int64)
+        predicted = np.array([predict(ledger, usage[origin], target) for origin, target in origins], dtype=np.int64)
+        forecasts[name] = _errors(ledger, targets, predicted)
+    return forecasts
 
 
 def predictions(ledger: Ledger) -> Iterator[tuple[int, int, str]]:
     """What is predicted: the step of the origin, the step ahead, the name of the horizon."""
     epoch = ledger.steps["epoch"]
     reported = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
+    model = ledger.steps["model"][reported]
+
+    def same(place: int, other: int) -> bool:
+        return bool(model[place] == model[other])
+
     most = max(LEAST_ORIGINS, MOST_EVENTS // max(1, ledger.event_count))
     places = np.arange(FIRST_ORIGIN - 1, len(reported) - 1)
     for place in _spread(places, min(most, MOST_ORIGINS)):
         for horizon in HORIZONS:
-            if place + horizon < len(reported) and epoch[reported[place]] == epoch[reported[place + horizon]]:
-                yield int(reported[place]), int(reported[place + horizon]), str(horizon)
+            ahead = place + horizon
+            if ahead < len(reported) and epoch[reported[place]] == epoch[reported[ahead]] and same(place, ahead):
+                yield int(reported[place]), int(reported[ahead]), str(horizon)
     after = np.flatnonzero(epoch[reported[1:]] > epoch[reported[:-1]]) + 1
     real = np.array([place for place in after if not ledger.bases[epoch[reported[place]]].is_edit], dtype=np.int64)
     for place in _spread(real[real >= FIRST_ORIGIN], min(most, MOST_COMPACTIONS)):
-        yield int(reported[place - 1]), int(reported[place]), COMPACTION
+        if same(place - 1, place):
+            yield int(reported[place - 1]), int(reported[place]), COMPACTION
 
 
 def known_at(ledger: Ledger, origin: int) -> AttributedUsage:
@@ -89,5 +97,5 @@ def _spread(places: Ints, most: int) -> Ints:
 
 
 def _errors(ledger: Ledger, targets: Ints, predicted: Ints) -> Errors | None:
-    found = errors(ledger.steps["prompt_tokens"][targets], predicted, np.arange(len(targets)))
-    return None if found is None else msgspec.structs.replace(found, worst_step=int(targets[found.worst_step]))
+    measured = errors(ledger.steps["prompt_tokens"][targets], predicted, np.arange(len(targets)))
+    return None if measured is None else msgspec.structs.replace(measured, worst_step=int(targets[measured.worst_step]))

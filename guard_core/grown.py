@@ -80,11 +80,11 @@ class _Tail:
         estimate: Floats = says.over(self.ratios.estimates(amounts, log.events["tool"]))
         every = Intervals.of(log)
         grown = every.grown(says.dropped_between(every.first, every.last))
-        found = grown.pick(~grown.edited(grown.totals(estimate)))
-        self.tokens, self.source = share_out(log, found, drifted(log, estimate, known.drift), anything=True)
+        intervals = grown.pick(~grown.edited(grown.totals(estimate)))
+        self.tokens, self.source = share_out(log, intervals, drifted(log, estimate, known.drift), anything=True)
         self.dropped = says.dropped
         self.begins: Ints = (log.steps["prompt_tokens"] > 0).astype(np.int64)
-        self.begins[found.last] = 0
+        self.begins[intervals.last] = 0
 
 
 def _settled(attribution: Attribution, ledger: Ledger) -> tuple[int, int] | None:
@@ -111,4 +111,4 @@ def _log_from(ledger: Ledger, begin: int, event: int) -> Ledger:
     for name in ("at", "response", "user_event"):
         steps[name] = np.where(steps[name] >= event, steps[name] - event, -1)
     events = {name: column[event:] for name, column in ledger.events.items()}
-    return Ledger(events, steps, agent=ledger.agent)
+    return Ledger(events, steps, agent=ledger.agent, models=ledger.models)

@@ -43,8 +43,8 @@ class Intervals:
 
     def grown(self, dropped: Ints | None = None) -> Intervals:
         """Those in which the prompt did not fall. `dropped`: what is known to have been left out, to be added again."""
-        found = self if dropped is None else replace(self, tokens=self.tokens + dropped)
-        return found.pick(np.asarray(found.tokens >= 0))
+        intervals = self if dropped is None else replace(self, tokens=self.tokens + dropped)
+        return intervals.pick(np.asarray(intervals.tokens >= 0))
 
     def sums(self, column: Ints) -> Ints:
         """The sum of an event column over each."""

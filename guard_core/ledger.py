@@ -1,6 +1,7 @@
 """The ledger: what every event of a session costs, in columns with prefix sums, so that a view is priced and not built.
 
-All columns are int64. Counted once per session; the text is not needed again for a replay, a sweep or a chart.
+All columns are int64 where they are read. Counted once per session; the text is not needed again for a replay, a sweep
+or a chart.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.columns import Packed, pack_columns, replaced, unpack_columns
 from guard_core.costs import (
     EVENT_COLUMNS,
     IN_PAIR,
@@ -47,6 +48,8 @@ STEP_COLUMNS = (
     "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
 
+SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not in the file
+MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
 LEDGER_VERSION = 7  # of the stored bytes; raise it when a column is added or changes its meaning
 CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
 
@@ -98,6 +101,7 @@ class Base(msgspec.Struct, frozen=True):
     trigger: str = ""
     tokens_before: int = -1  # the recorder's own figures, -1: none
     tokens_after: int = -1
+    restored_chars: int = -1  # characters of files attached again that are not in the file, -1: not known
 
     @property
     def is_edit(self) -> bool:
@@ -106,6 +110,11 @@ class Base(msgspec.Struct, frozen=True):
         A recorder that gives the tokens before it meant it as a compaction.
         """
         return self.kind == "edit" and self.tokens_before <= 0
+
+    @property
+    def is_sealed(self) -> bool:
+        """Is its summary encrypted, or not in the file: the costs of its messages lack it."""
+        return self.kind == SEALED or any(self.costs.get("opaque_bytes", ()))
 
     @property
     def is_resume(self) -> bool:
@@ -132,6 +141,7 @@ class _StoredLedger(msgspec.Struct, frozen=True):
     agent: str
     prompt_tokens_total: int | None
     total_calls: int | None
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,6 +163,7 @@ class Ledger:
     agent: str = ""  # the format of the recording, which is its agent's
     prompt_tokens_total: int | None = None  # over `total_calls`, where no call has a count, as Session has it
     total_calls: int | None = None
+    models: tuple[str, ...] = ()  # names by their numbers in `steps`; none in ledgers stored before they were kept
     # What a counter needs to count on behind the last event; None where a ledger was not counted but derived or read.
     counter: CounterState | None = field(default=None, compare=False, repr=False)
     _prefixes: dict[str, Ints] = field(default_factory=dict, compare=False, repr=False)
@@ -164,6 +175,13 @@ class Ledger:
     @property
     def step_count(self) -> int:
         return len(self.steps["at"])
+
+    @property
+    def main_model(self) -> str:
+        """The model that answered most of the calls with a count; "" where none is known."""
+        numbers = self.steps["model"][self.steps["prompt_tokens"] > 0]
+        numbers = numbers[(numbers >= 0) & (numbers < len(self.models))]
+        return self.models[int(np.argmax(np.bincount(numbers)))] if len(numbers) else ""
 
     def prefix(self, name: str, form: str = "") -> Ints:
         """Prefix sums of a column: `prefix[j] - prefix[i]` is the cost of events i to j - 1, in a form if named."""
@@ -196,7 +214,7 @@ class Ledger:
         return self._formed[form]
 
     @cached_property
-    def derived(self) -> dict[str, Any]:
+    def derived(self) -> dict[Any, Any]:
         """What policies derive from the columns and look up at many steps, by a key of their own."""
         return {}
 
@@ -237,8 +255,43 @@ class Ledger:
         changed: NDArray[np.bool_] = self.derived[key]
         return changed
 
+    def alone(self, start: int, stop: int, form: str) -> Ledger | None:
+        """The ledger of one event in a form that is not worth columns over the whole log: there are many already, and
+        what this one makes of an event depends on nothing else. None for any other events and forms."""
+        if stop - start != 1 or form in self._with_columns:
+            return None
+        if len(self._with_columns) < MOST_FORMS or not get_form(form).is_local:
+            self._with_columns.add(form)
+            return None
+        if len(self._alone) > MOST_FORMS:
+            self._alone.clear()
+        ledger = self._alone.get(start)
+        if ledger is None:
+            first, last = self.part_starts[start : stop + 1].tolist()
+            parts = {name: column[first:last] for name, column in self.parts.items()}
+            parts |= {"event": parts["event"] - start, "answers": np.full(last - first, -1, dtype=np.int64)}
+            events = {name: column[start:stop] for name, column in self.events.items()}
+            ledger = Ledger(events, {name: column[:0] for name, column in self.steps.items()}, parts)
+            self._alone[start] = ledger
+        return ledger
+
+    @cached_property
+    def _alone(self) -> dict[int, Ledger]:
+        return {}
+
+    @cached_property
+    def _with_columns(self) -> set[str]:
+        return set()
+
+    def changed_in(self, start: int, stop: int, form: str) -> NDArray[np.bool_]:
+        """Which of some events a form changes."""
+        alone = self.alone(start, stop, form)
+        return self.changed_by(form)[start:stop] if alone is None else alone.changed_by(form)
+
     def span(self, start: int, stop: int, form: str = "") -> Span:
         """Events in a form, which is named only where it changes one of them: equal requests are equal views."""
+        if form and self.alone(start, stop, form) is not None:
+            return Span(start, stop, form if self.changed_in(start, stop, form).any() else "")
         return Span(start, stop, form if form and self.first_changed(start, form) < stop else "")
 
     def cut(self, index: int) -> int:
@@ -337,8 +390,10 @@ class Ledger:
     def counted(cls, session: Session, counter: EventCounter) -> Ledger:
         """The ledger of a session whose events were counted one by one; they are not looked at again."""
         bases = tuple(base_of(item) for item in session.compactions)
-        calls = call_columns(session.calls, {})
-        return cls.joined(counter.columns(), counter.parts(), calls, bases, fixed_of(session), counter.state)
+        models: dict[str, int] = {}
+        calls = call_columns(session.calls, models)
+        columns = (counter.columns(), counter.parts(), calls)
+        return cls.joined(*columns, bases, fixed_of(session), tuple(models), counter.state)
 
     @classmethod
     def joined(
@@ -348,13 +403,14 @@ class Ledger:
         calls: dict[str, Ints],
         bases: tuple[Base, ...],
         fixed: Fixed,
+        models: tuple[str, ...],
         counter: CounterState | None = None,
     ) -> Ledger:
         """The ledger of columns that were counted: EVENT_COLUMNS without IN_PAIR, PART_COLUMNS, CALL_COLUMNS."""
         inside = np.where(_inside_pairs(parts, len(events["flags"])), IN_PAIR, 0)
-        events = {**events, "flags": events["flags"] | inside}
+        events = replaced(events, flags=events["flags"] | inside)
         steps = _step_columns(calls, events, bases)
-        return cls(events, steps, parts, bases, **msgspec.structs.asdict(fixed), counter=counter)
+        return cls(events, steps, parts, bases, **msgspec.structs.asdict(fixed), models=models, counter=counter)
 
     @property
     def fixed(self) -> Fixed:
@@ -366,7 +422,7 @@ class Ledger:
         scalars = {name: getattr(self, name) for name in _SCALARS}
         events = pack_columns(self.events, EVENT_COLUMNS)
         parts, steps = pack_columns(self.parts, PART_COLUMNS), pack_columns(self.steps, STEP_COLUMNS)
-        return encode(_StoredLedger(LEDGER_VERSION, events, parts, steps, self.bases, **scalars))
+        return encode(_StoredLedger(LEDGER_VERSION, events, parts, steps, self.bases, **scalars, models=self.models))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Ledger:
@@ -374,7 +430,7 @@ class Ledger:
         stored = decode_version(data, _StoredLedger, LEDGER_VERSION, "ledger")
         scalars = {name: getattr(stored, name) for name in _SCALARS}
         events, steps, parts = (unpack_columns(packed) for packed in (stored.events, stored.steps, stored.parts))
-        return cls(events, steps, parts, stored.bases, **scalars)
+        return cls(events, steps, parts, stored.bases, **scalars, models=stored.models)
 
 
 def prefix_sums(column: Ints) -> Ints:
@@ -402,7 +458,8 @@ def base_of(compaction: RecordedCompaction) -> Base:
     """A recorded compaction with the costs of the messages it inserted."""
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
-    figures = [-1 if tokens is None else tokens for tokens in (compaction.tokens_before, compaction.tokens_after)]
+    numbers = (compaction.tokens_before, compaction.tokens_after, compaction.restored_chars)
+    figures = [-1 if number is None else number for number in numbers]
     return Base(compaction.at, compaction.base, costs, compaction.kind, compaction.trigger, *figures)
 
 

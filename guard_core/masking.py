@@ -98,7 +98,7 @@ def read_runs(path: str) -> list[ExperimentRuns]:
 
 def runs_of(rows: Iterable[dict[str, str]]) -> list[ExperimentRuns]:
     """The experiments of the rows of such a table, in its order. Raises GuardError for one that cannot be read."""
-    found: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
+    values_by_run: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
     for number, row in enumerate(rows, start=2):
         missing = [name for name in COLUMNS if row.get(name) is None]
         if missing:
@@ -110,10 +110,10 @@ def runs_of(rows: Iterable[dict[str, str]]) -> list[ExperimentRuns]:
             raise GuardError(f"line {number}: {error}") from error
         if not all(0 <= value < 1e12 for value in values):
             raise GuardError(f"line {number}: a cost or count is negative or no number: {', '.join(numbers)[:80]}")
-        found[row["experiment"], row["strategy"]].append(values)
-    if not found:
+        values_by_run[row["experiment"], row["strategy"]].append(values)
+    if not values_by_run:
         raise GuardError("the table has no rows")
-    return [_runs(name, strategy, values) for (name, strategy), values in found.items()]
+    return [_runs(name, strategy, values) for (name, strategy), values in values_by_run.items()]
 
 
 def _runs(name: str, strategy: str, values: Sequence[tuple[float, ...]]) -> ExperimentRuns:
@@ -134,19 +134,19 @@ def prices_of(runs: ExperimentRuns) -> TokenPrices | None:
     return TokenPrices(runs.name, prompt, completion, round(fit, 6))
 
 
-def savings(found: Sequence[ExperimentRuns]) -> list[Saving]:
+def savings(experiments: Sequence[ExperimentRuns]) -> list[Saving]:
     """The saving of every experiment with masking that has one without it by the same name."""
-    raw = {runs.name: runs for runs in found if runs.strategy == RAW}
-    made = []
-    for masked in found:
-        kept = _KEPT.search(masked.name)
-        if masked.strategy != MASKED or kept is None:
+    raw = {runs.name: runs for runs in experiments if runs.strategy == RAW}
+    results = []
+    for masked in experiments:
+        window = _KEPT.search(masked.name)
+        if masked.strategy != MASKED or window is None:
             continue
         pairs = (raw.get(_KEPT.sub(text, masked.name)) for text in ("baseline_raw.0", "baseline_raw"))
         without = next((runs for runs in pairs if runs is not None), None)
         if without is not None and len(without.cost) >= LEAST_INSTANCES and without.prompt_total > 0:
-            made.append(_saving(without, masked, int(kept[1])))
-    return made
+            results.append(_saving(without, masked, int(window[1])))
+    return results
 
 
 def _saving(raw: ExperimentRuns, masked: ExperimentRuns, kept: int) -> Saving:

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 
 from guard_core.attribution import attribute, attributed_steps, without
-from guard_core.fitting import characters, measure
+from guard_core.fitting import measure, weighed
 from guard_core.intervals import Intervals
 from guard_core.ledger import Ints, Ledger
-from guard_core.ratios import KINDS, STARTING, Floats, content
+from guard_core.ratios import KINDS, STARTING, Floats, Start, content
 
 # How a left-out call was predicted; `how` of an interpolation holds an index into this.
 METHODS = (
@@ -78,13 +78,13 @@ def interpolate(
     `each` is called between the parts of the work, and may raise to break it off.
     """
     recorded = ledger.steps["prompt_tokens"]
-    weights = characters(ledger) if weights is None else weights
-    amounts = content(ledger, weights)
+    unit, start = weighed(ledger, weights)
+    amounts = content(ledger, unit)
     predicted = np.full(len(recorded), -1, dtype=np.int64)
     how = np.zeros(len(recorded), dtype=np.int64)
     for group in _groups(np.flatnonzero(recorded > 0)):
         each()
-        _predict(ledger, weights, amounts, group, predicted, how)
+        _predict(ledger, weights, amounts, start, group, predicted, how)
     kind = _kinds(ledger, amounts * STARTING.kinds)
     done = np.flatnonzero(how != NONE)
     return Interpolation(
@@ -127,14 +127,22 @@ def _groups(steps: Ints) -> list[Ints]:
     return [steps[first::fits] for first in range(fits)]
 
 
-def _predict(ledger: Ledger, weights: Ints | None, amounts: Ints, group: Ints, predicted: Ints, how: Ints) -> None:
+def _predict(
+    ledger: Ledger,
+    weights: Ints | None,
+    amounts: Ints,
+    start: Start | None,
+    group: Ints,
+    predicted: Ints,
+    how: Ints,
+) -> None:
     """Predict the calls of one group from the rest, in place."""
     rest = without(ledger, group)
-    found, ratios, says = measure(rest, amounts)
+    intervals, ratios, says = measure(rest, amounts, start)
     costs = np.concatenate([[0.0], np.cumsum(says.over(ratios.estimates(amounts, ledger.events["tool"])))])
     known = np.flatnonzero(rest.steps["prompt_tokens"] > 0)
     for step in group:
-        tokens, way = _neighbours(rest, found, known, costs, int(step))
+        tokens, way = _neighbours(rest, intervals, known, costs, int(step))
         if way == NONE and len(known):
             tokens, way = attribute(rest, weights).price(*rest.recorded_view(int(step))), ALONE
         predicted[step], how[step] = tokens, way
@@ -151,19 +159,19 @@ def _measure_stretches(ledger: Ledger, weights: Ints | None, each: Callable[[], 
     for stretch in stretches:
         each()
         steps = np.flatnonzero(reported & (epoch == stretch))
-        found = attribute(without(ledger, steps), weights)
-        predicted[steps] = np.maximum(1, attributed_steps(ledger, found.overhead, found.prices)[steps])
+        attribution = attribute(without(ledger, steps), weights)
+        predicted[steps] = np.maximum(1, attributed_steps(ledger, attribution.overhead, attribution.prices)[steps])
     return errors(recorded, predicted, np.flatnonzero(predicted > 0))
 
 
-def _neighbours(ledger: Ledger, found: Intervals, known: Ints, costs: Floats, step: int) -> tuple[int, int]:
+def _neighbours(ledger: Ledger, intervals: Intervals, known: Ints, costs: Floats, step: int) -> tuple[int, int]:
     """The prediction from the reported calls beside a step, as far as they belong to the same baseline."""
     at, recorded, epoch = (ledger.steps[name] for name in ("at", "prompt_tokens", "epoch"))
-    place = int(np.searchsorted(found.first, step)) - 1
-    if place >= 0 and found.last[place] > step:
-        first, last = int(found.first[place]), int(found.last[place])
+    place = int(np.searchsorted(intervals.first, step)) - 1
+    if place >= 0 and intervals.last[place] > step:
+        first, last = int(intervals.first[place]), int(intervals.last[place])
         share = (costs[at[step]] - costs[at[first]]) / max(costs[at[last]] - costs[at[first]], 1e-9)
-        return round(float(recorded[first] + found.tokens[place] * share)), BETWEEN
+        return round(float(recorded[first] + intervals.tokens[place] * share)), BETWEEN
     before = int(np.searchsorted(known, step)) - 1
     if before >= 0 and epoch[known[before]] == epoch[step]:
         return round(float(recorded[known[before]] + costs[at[step]] - costs[at[known[before]]])), BEFORE
@@ -183,5 +191,7 @@ def _kinds(ledger: Ledger, costs: Floats) -> Ints:
 
 
 def _split(recorded: Ints, predicted: Ints, steps: Ints, label: Ints, names: tuple[str, ...]) -> dict[str, Errors]:
-    made = {name: errors(recorded, predicted, steps[label[steps] == index]) for index, name in enumerate(names)}
-    return {name: value for name, value in made.items() if value is not None}
+    errors_by_name = {
+        name: errors(recorded, predicted, steps[label[steps] == index]) for index, name in enumerate(names)
+    }
+    return {name: value for name, value in errors_by_name.items() if value is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +34,7 @@ class PriceRow(NamedTuple):
     @property
     def note(self) -> str:
         """Whose row it is, in words."""
-        from genai_prices import __version__
+        from genai_prices import __version__  # late: the table takes time to load
 
         return f"{self.info.id} of {self.provider.name} in genai-prices {__version__}"
 
@@ -64,7 +64,7 @@ def rows_of(model: str) -> Rows:
     host = None if whole else _host(parts, tails)
     maker = whole or _maker(tails[1:], tails[-1])
     names = [*_spellings(tails[-1]), *(_last(row.info.id) for row in (maker, host) if row)]
-    others = next((found for name in names if (found := _by_name().get(name))), ())
+    others = next((matches for name in names if (matches := _by_name().get(name))), ())
     return Rows(host, maker, tuple(row for row in others if row not in (host, maker)))
 
 
@@ -76,12 +76,11 @@ def _spellings(name: str) -> Iterator[str]:
 
 def _host(parts: list[str], tails: list[str]) -> PriceRow | None:
     """The row of the first provider that is named in front of the model and has it."""
-    from genai_prices.data_snapshot import find_provider_by_id
+    from genai_prices.data_snapshot import find_provider_by_id  # late: the table takes time to load
 
     for prefix, rest in zip(parts, tails[1:], strict=False):
         provider = find_provider_by_id(_providers(), prefix) if prefix else None
-        info = _first(provider.find_model(name) for name in (rest, *_spellings(rest))) if provider else None
-        if provider and info:
+        if provider and (info := next(filter(None, map(provider.find_model, (rest, *_spellings(rest)))), None)):
             return PriceRow(provider, info)
     return None
 
@@ -93,7 +92,7 @@ def _maker(tails: list[str], name: str) -> PriceRow | None:
 
 def _named(name: str) -> PriceRow | None:
     """The row of the provider whose models are called exactly so."""
-    from genai_prices.data_snapshot import get_snapshot
+    from genai_prices.data_snapshot import get_snapshot  # late: the table takes time to load
 
     try:
         return PriceRow(*get_snapshot().find_provider_model(name, None, None, None))
@@ -104,12 +103,12 @@ def _named(name: str) -> PriceRow | None:
 @lru_cache(maxsize=1)
 def _by_name() -> dict[str, tuple[PriceRow, ...]]:
     """All rows by the model's name without a provider in front of it, as the table writes it or says it is written."""
-    found: dict[str, list[PriceRow]] = defaultdict(list)
+    by_name: dict[str, list[PriceRow]] = defaultdict(list)
     for provider in _providers():
         for info in provider.models:
             for name in dict.fromkeys(map(_last, (info.id, *_equals(info.match)))):
-                found[name].append(PriceRow(provider, info))
-    return {name: tuple(rows) for name, rows in found.items()}
+                by_name[name].append(PriceRow(provider, info))
+    return {name: tuple(rows) for name, rows in by_name.items()}
 
 
 def _equals(clause: Any) -> Iterator[str]:
@@ -120,13 +119,9 @@ def _equals(clause: Any) -> Iterator[str]:
 
 
 def _providers() -> list[Provider]:
-    from genai_prices.data_snapshot import get_snapshot
+    from genai_prices.data_snapshot import get_snapshot  # late: the table takes time to load
 
     return get_snapshot().providers
-
-
-def _first(values: Iterable[ModelInfo | None]) -> ModelInfo | None:
-    return next((value for value in values if value is not None), None)
 
 
 def _last(name: str) -> str:

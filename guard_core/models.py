@@ -6,7 +6,7 @@ nothing is guessed. Where the row that a name means has no window, another provi
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import NamedTuple
 
 from guard_core import defaults
 from guard_core.model_table import rows_of
@@ -59,20 +59,43 @@ def _same(one: int, other: int) -> bool:
     return max(one, other) <= SAME_WINDOW * min(one, other)
 
 
-def main_model(session: Session) -> str:
+class Answers(NamedTuple):
+    """The calls of a session that name one model: how many, the largest prompt in tokens (0: none is counted), and when
+    the first of them was made."""
+
+    calls: int
+    largest: int
+    first: float | None
+
+
+def answers_of(session: Session) -> dict[str, Answers]:
+    """The models of a session in the order of their first calls, "" for calls that name none. One pass over the calls,
+    which a long stored session decodes each time."""
+    counts: dict[str, list[int]] = {}
+    firsts: dict[str, float | None] = {}
+    for call in session.calls:
+        if (known := counts.get(call.model)) is None:
+            known, firsts[call.model] = counts.setdefault(call.model, [0, 0]), call.timestamp
+        known[0] += 1
+        known[1] = max(known[1], call.prompt_tokens or 0)
+    return {name: Answers(calls, largest, firsts[name]) for name, (calls, largest) in counts.items()}
+
+
+def main_model(session: Session, answers: dict[str, Answers] | None = None) -> str:
     """The model that answered most calls of a session; where calls do not name theirs, the session's."""
-    counts = Counter(call.model for call in session.calls if call.model)
+    known = answers_of(session) if answers is None else answers
+    counts = {name: answers.calls for name, answers in known.items() if name}
     most = max(counts.values(), default=0)
-    if counts[session.model] == most:
+    if counts.get(session.model, 0) == most:
         return session.model
     return next(name for name, count in counts.items() if count == most)
 
 
-def window_of(session: Session) -> Sourced:
+def window_of(session: Session, main: str | None = None) -> Sourced:
     """The context window of a session in tokens: from its file, else by the name of its model, else assumed."""
     if session.window is not None and session.window.value > 0:
         return session.window
-    for name in dict.fromkeys([main_model(session), session.model]):
-        if name and (found := context_window(name)):
-            return found
+    for name in dict.fromkeys([main_model(session) if main is None else main, session.model]):
+        if name and (window := context_window(name)):
+            return window
     return Sourced(defaults.WINDOW, Provenance.ASSUMED, UNKNOWN)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from guard_core.intervals import Intervals
 from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.model_families import family_of
 from guard_core.ratios import KINDS, MESSAGE, TEXT_KINDS, Floats, Ratios
 
 # Agents that send the reasoning of the current user turn only. Source: 20 public recordings of Codex CLI. At 76 turns
@@ -62,6 +63,12 @@ class Answers:
         """Tokens that are not sent any more from a step after `first` to `last` on."""
         total = prefix_sums(self.dropped)
         return np.asarray(total[last + 1] - total[first + 1])
+
+
+def drops_reasoning(ledger: Ledger) -> bool:
+    """Is it usual for the agent or the model that the reasoning of earlier turns of the user is not counted."""
+    family = family_of(ledger.main_model)
+    return ledger.agent in DROPS_REASONING or (family is not None and family.drops_reasoning)
 
 
 def written(ledger: Ledger) -> Ints:
@@ -185,7 +192,7 @@ def _reasoning_before(ledger: Ledger, unseen: Ints) -> Ints:
 
 def _share_dropped(ledger: Ledger, says: Answers, every: Intervals, expected: Floats) -> float:
     """The share of the reasoning of earlier turns that is missing in prompts; the agent's habit where none was seen."""
-    gone = says.dropped_between(every.first, every.last)
-    missing = np.clip(np.rint(expected).astype(np.int64) - every.tokens, 0, gone)
-    habit = DROP_BELIEF if ledger.agent in DROPS_REASONING else 0.0
-    return (habit + int(missing.sum())) / (DROP_BELIEF + int(gone.sum()))
+    dropped = says.dropped_between(every.first, every.last)
+    missing = np.clip(np.rint(expected).astype(np.int64) - every.tokens, 0, dropped)
+    habit = DROP_BELIEF if drops_reasoning(ledger) else 0.0
+    return (habit + int(missing.sum())) / (DROP_BELIEF + int(dropped.sum()))

@@ -7,13 +7,14 @@ from typing import TypeVar
 import msgspec
 
 from guard_core.errors import GuardError, OtherVersion
+from guard_core.views import plain_values
 
 T = TypeVar("T")
 
 
 def encode(value: object) -> bytes:
     """A value as MessagePack; equal values give equal bytes."""
-    return msgspec.msgpack.encode(value, order="deterministic")
+    return msgspec.msgpack.encode(value, enc_hook=plain_values, order="deterministic")
 
 
 def decode(data: bytes, kind: type[T], what: str) -> T:
@@ -30,7 +31,7 @@ class _Versioned(msgspec.Struct):
 
 def decode_version(data: bytes, kind: type[T], version: int, what: str) -> T:
     """The same for a value that holds its version; OtherVersion where that is another one, which is not guessed at."""
-    found = decode(data, _Versioned, what).version
-    if found != version:
-        raise OtherVersion(f"the stored {what} has version {found}, not {version}: import the session again")
+    stored = decode(data, _Versioned, what).version
+    if stored != version:
+        raise OtherVersion(f"the stored {what} has version {stored}, not {version}: import the session again")
     return decode(data, kind, what)

@@ -94,7 +94,7 @@ def _rates(row: PriceRow, prices: ModelPrice) -> Rates | None:
 
 def _steps(prices: ModelPrice, name: str) -> tuple[Rate, ...] | None:
     """One price of the table by the size of the prompt; None where it has none."""
-    from genai_prices.types import TieredPrices
+    from genai_prices.types import TieredPrices  # late: the table takes time to load
 
     value = getattr(prices, name)
     if value is None:

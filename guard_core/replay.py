@@ -201,38 +201,79 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
 def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
     """One step at all of the policy's points, and again where the provider refuses the request."""
     policy, usage = job.policy, job.run.usage
-    compactions: list[CompactionRecord] = []
-    fired = False
-    for point, at in job.points(step):
-        early = policy.decide(job.check(step, point, at), state)
-        state = early.state
-        if early.compaction is not None:
-            fired = True
-            compactions.append(early.compaction)
-    decision = policy.decide(job.check(step), state)
-    counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))
-    # A library that says how often it tries again raises an error after the last refusal.
-    refused, attempt, most = False, 0, getattr(policy, "most_attempts", MOST_ATTEMPTS)
+
+    def count(asked: Asked) -> Counted:
+        return usage.one(step, asked.decision.view, int(asked.decision.evidence["heuristic_sent"]))
+
+    asked = ask(job, step, state)
+    counted = count(asked)
     refuses = getattr(usage, "refuses", True)  # a provider that answers whatever it is sent says so
-    while refuses and counted.tokens > job.run.window and Point.ON_OVERFLOW in policy.points and attempt < most - 1:
-        if decision.compaction is not None:
-            compactions.append(decision.compaction)
-        refused, attempt = True, attempt + 1
-        again = policy.decide(job.check(step, Point.ON_OVERFLOW, attempt=attempt), decision.state)
-        if again.compaction is None:
-            held = {"held": RAISED} if again.evidence.get("held") == RAISED else {}
-            decision = decision._replace(state=again.state, compaction=None, evidence={**decision.evidence, **held})
-            break
-        decision, fired = again, True
-        counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))
-    if getattr(policy, "gives_up", False) and attempt == most - 1 and counted.tokens > job.run.window:
+    while refuses and counted.tokens > job.run.window and asked.may_retry(policy):
+        asked = retry(job, step, asked)
+        if not asked.ended:
+            counted = count(asked)
+    decision = asked.decision
+    tried_all = getattr(policy, "gives_up", False) and asked.attempt == most_attempts(policy) - 1
+    if tried_all and counted.tokens > job.run.window:
         decision = decision._replace(evidence={**decision.evidence, "held": RAISED})
-    if decision.compaction is not None:
-        compactions.append(decision.compaction)
-    if fired and not decision.evidence.get("fired"):
+    compactions = asked.all_compactions
+    if asked.fired and not decision.evidence.get("fired"):
         decision = decision._replace(evidence={**decision.evidence, "fired": 1})
     after = policy.observe(decision.state, counted.tokens if counted.reported else None, step)
-    return Decided(decision, counted, tuple(compactions), refused), after
+    return Decided(decision, counted, compactions, asked.attempt > 0), after
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a policy decided for one request, before it is sent.
+
+    `compactions` are those of its earlier points and of requests that were refused, `fired` says that there were any
+    besides the decision's own. `attempt` counts refusals; `ended`: the policy had nothing to change after the last.
+    """
+
+    decision: Decision
+    compactions: tuple[CompactionRecord, ...] = ()
+    fired: bool = False
+    attempt: int = 0
+    ended: bool = False
+
+    @property
+    def all_compactions(self) -> tuple[CompactionRecord, ...]:
+        """All compactions that were made for this request, in their order."""
+        own = self.decision.compaction
+        return self.compactions if own is None else (*self.compactions, own)
+
+    def may_retry(self, policy: Policy) -> bool:
+        """Does the policy look again where the provider refuses this request as too large."""
+        again = Point.ON_OVERFLOW in policy.points and self.attempt < most_attempts(policy) - 1
+        return again and not self.ended
+
+
+def most_attempts(policy: Policy) -> int:
+    """Requests of one step: a library that says how often it tries again raises an error after the last refusal."""
+    return int(getattr(policy, "most_attempts", MOST_ATTEMPTS))
+
+
+def ask(job: Job, step: int, state: State) -> Asked:
+    """The decision of one step, after all of the policy's points since the last call."""
+    compactions: list[CompactionRecord] = []
+    for point, at in job.points(step):
+        early = job.policy.decide(job.check(step, point, at), state)
+        state = early.state
+        if early.compaction is not None:
+            compactions.append(early.compaction)
+    return Asked(job.policy.decide(job.check(step), state), tuple(compactions), bool(compactions))
+
+
+def retry(job: Job, step: int, asked: Asked) -> Asked:
+    """The decision after the provider has refused a request as too large."""
+    decision, attempt = asked.decision, asked.attempt + 1
+    again = job.policy.decide(job.check(step, Point.ON_OVERFLOW, attempt=attempt), decision.state)
+    if again.compaction is None:
+        held = {"held": RAISED} if again.evidence.get("held") == RAISED else {}
+        same = decision._replace(state=again.state, compaction=None, evidence={**decision.evidence, **held})
+        return Asked(same, asked.all_compactions, asked.fired, attempt, ended=True)
+    return Asked(again, asked.all_compactions, fired=True, attempt=attempt)
 
 
 def make_job(
@@ -247,7 +288,7 @@ def make_job(
 ) -> Job:
     """What a replay needs, with its defaults."""
     usage = assumed_usage(ledger, policy) if usage is None else usage
-    run = Run(ledger, window, usage, request_bytes(ledger, request))
+    run = Run(ledger, window, usage, request_bytes(ledger, request), session)
     return Job(run, policy, summarizer or RecordedSummaries.of(ledger), session, request, todos)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from guard_core.events import Event, TextPart
 from guard_core.forms import get_form
 from guard_core.sessions import Session
@@ -20,13 +22,26 @@ def _messages(segment: Segment, session: Session, epoch: int) -> tuple[Event, ..
     match segment:
         case Span(start, stop, form):
             events = session.events[start:stop]
-            return tuple(map(get_form(form).message, events)) if form else events
+            return _joined(tuple(map(get_form(form).message, events)) if form else events)
         case Inserted(index):
             return (session.compactions[epoch].messages[index],)
         case Rewritten(message=message):
             return (message,)
         case Synthetic():
             return (Event(role=segment.role, parts=(TextPart(synthetic_text(segment)),), meta=True),)
+
+
+def _joined(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Events that were sent in one message with the one before, as that message."""
+    if not any(event.joined for event in events[1:]):
+        return events
+    messages: list[Event] = []
+    for event in events:
+        if event.joined and messages:
+            before = messages.pop()
+            event = msgspec.structs.replace(event, parts=(*before.parts, *event.parts), line=before.line)
+        messages.append(event)
+    return tuple(messages)
 
 
 def synthetic_text(message: Synthetic) -> str:

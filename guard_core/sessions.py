@@ -25,7 +25,7 @@ class Provenance(StrEnum):
     ASSUMED = "assumed"  # a default, because nothing better is known
 
 
-class Sourced(msgspec.Struct, frozen=True):
+class Sourced(msgspec.Struct, frozen=True, gc=False):
     """A number with its source and a note a person can read."""
 
     value: int
@@ -89,7 +89,8 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     log that were kept, and inserted messages (`Inserted(index)` into `messages`). The request of a later call is
     `base` followed by the events from `at` on. `messages` are not part of the log, so that a replay of the log under
     another policy does not contain them. `tokens_before` and `tokens_after` are the recorder's own figures,
-    `pending_tokens` is as of a call.
+    `pending_tokens` is as of a call. `restored_chars` are those of files that the agent attached again by its rule and
+    that the recording does not hold, None where that is not known.
     """
 
     at: int
@@ -105,6 +106,7 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     timestamp: float | None = None
     note: str = ""
     pending_tokens: int | None = None
+    restored_chars: int | None = None
 
 
 class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -25,11 +25,11 @@ CAP_FACTOR, CAP_FRAME = 3, 64
 _UNIT = 1_024  # weights are whole numbers of 1/1024 token, so that shares are exact
 
 
-def share_out(ledger: Ledger, found: Intervals, estimate: Floats, *, anything: bool) -> tuple[Ints, Ints]:
+def share_out(ledger: Ledger, intervals: Intervals, estimate: Floats, *, anything: bool) -> tuple[Ints, Ints]:
     """Tokens of every event and their source: its part of its interval, by its estimate; that itself where no interval
     covers it. `anything`: was anything measured in this session."""
     units = np.floor(estimate * _UNIT).astype(np.int64) + 1
-    tokens, source = _shared(found, units, _caps(ledger, estimate))
+    tokens, source = _shared(intervals, units, _caps(ledger, estimate))
     _fill(tokens, source, estimate, anything=anything)
     return tokens, source
 
@@ -39,14 +39,14 @@ def _caps(ledger: Ledger, estimate: Floats) -> Ints:
     return np.maximum(ledger.events["bytes"], by_ratio) + CAP_FRAME
 
 
-def _shared(found: Intervals, units: Ints, caps: Ints) -> tuple[Ints, Ints]:
+def _shared(intervals: Intervals, units: Ints, caps: Ints) -> tuple[Ints, Ints]:
     """Every interval's tokens on its events, by largest remainder, so that the sums are exact."""
     tokens, source = np.zeros(len(units), dtype=np.int64), np.full(len(units), -1, dtype=np.int64)
-    size = found.stop - found.start
+    size = intervals.stop - intervals.start
     owner = np.repeat(np.arange(len(size)), size)
-    events = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size) + np.repeat(found.start, size)
-    total = np.minimum(found.tokens, found.sums(caps))
-    weight = found.sums(units)
+    events = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size) + np.repeat(intervals.start, size)
+    total = np.minimum(intervals.tokens, intervals.sums(caps))
+    weight = intervals.sums(units)
     whole, part = np.divmod(total[owner] * units[events], weight[owner])
     tokens[events] = whole + _remainders(owner, part, total - np.bincount(owner, whole, len(size)).astype(np.int64))
     source[events] = np.where(size[owner] == 1, EXACT, SHARED)

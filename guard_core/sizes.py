@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from guard_core.errors import SettingError
 
@@ -35,3 +36,11 @@ def parse_share(text: str, what: str) -> str:
     if not plain.endswith("%") or not 0 <= share <= 100:
         raise SettingError(f"{what} is a share of the window from 0% to 100%, not {plain[:40]!r}")
     return plain
+
+
+def parse_amount(text: str) -> Decimal:
+    """A number as typed, exactly, with a fraction or k or M where wanted: 0.5, 20k, 1.5M. Raises ValueError."""
+    number = _NUMBER.fullmatch("".join(text.split()).replace("_", ""))
+    if number is None:
+        raise ValueError(f"not a number: {text.strip()[:40]!r}")
+    return Decimal(f"{number[1]}.{number[2] or 0}") * _UNITS[number[3].lower()]

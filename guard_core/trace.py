@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.views import Span, View
+from guard_core.views import LONG, Span, View, common_length, followed
 
 if TYPE_CHECKING:
     from guard_core.ledger import Ledger
@@ -49,11 +49,12 @@ HELD_REASONS = (
     "nothing can fit the window: what a compaction cannot shrink is over it already",
     "the library raises an error here, and the run would end",
     "the last compaction of this turn left almost as much as there was before",
-    "what could be cleared is less than the least that is set",
+    "less can be cleared than the minimum that is set",
     "a summary is made in the background",
+    "the summary would make the request larger",
 )
 NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW = range(1, 6)
-RAISED, STALLED, TOO_LITTLE, UNDER_WAY = range(6, 10)
+RAISED, STALLED, TOO_LITTLE, UNDER_WAY, INFLATED = range(6, 11)
 SWITCH, INDEX = "switch", "index"  # units of columns that are no quantities
 
 # What every trace has; a policy declares the columns that are its own.
@@ -159,7 +160,7 @@ class Head(NamedTuple):
         if self.kept_from >= at:
             return self.view
         tail = ledger.span(self.kept_from, at, self.form) if ledger else Span(self.kept_from, at, self.form)
-        return (*self.view, tail)
+        return followed(self.view, len(self.view), (tail,))
 
 
 WHOLE_LOG = Head((), 0)
@@ -210,11 +211,18 @@ class Trace:
     def digest(self) -> str:
         """SHA-256 over policy, settings, engine version, window, columns and compaction records.
 
-        Heads are left out: two may name the same request, with a form or without one where it changes nothing.
+        Of a view of more than LONG segments a record counts how many it begins with of the long view before it in the
+        records, and the others. Heads are left out: two may name the same request, with a form or without one where it
+        changes nothing.
         """
         digest = hashlib.sha256()
-        head = (self.policy, self.settings, self.engine_version, self.window, self.compactions)
-        digest.update(msgspec.json.encode(head, order="deterministic"))
+        head = (self.policy, self.settings, self.engine_version, self.window)
+        digest.update(msgspec.json.encode(head, order="deterministic")[:-1] + b",[")
+        written = _WrittenViews()
+        for place, record in enumerate(self.compactions):  # one by one: together they may be large
+            data = msgspec.json.encode(written.record(record), order="deterministic")
+            digest.update((b"," if place else b"") + data)
+        digest.update(b"]]")
         for column in self.all_columns:
             if column.name == "head":
                 continue
@@ -222,3 +230,33 @@ class Trace:
             values = self.columns[column.name]
             digest.update(np.ascontiguousarray(values, dtype="<f8" if column.real else "<i8").tobytes())
         return digest.hexdigest()
+
+
+class _WrittenViews:
+    """Records as a digest has them: with what is new in each long view."""
+
+    def __init__(self) -> None:
+        self._last: View = ()
+
+    def record(self, record: CompactionRecord) -> CompactionRecord:
+        """The record, with other views where it has long ones."""
+        views = {name: getattr(record, name) for name in _VIEWS}
+        given = [one.summariser_view for one in record.passes]
+        if all(len(view) <= LONG for view in (*views.values(), *given)):
+            return record
+        passes = tuple(
+            msgspec.structs.replace(one, summariser_view=self._view(view))
+            for one, view in zip(record.passes, given, strict=True)
+        )
+        changed = {name: self._view(view) for name, view in views.items()}
+        return msgspec.structs.replace(record, passes=passes, **changed)
+
+    def _view(self, view: View) -> Any:
+        if len(view) <= LONG:
+            return tuple(view)
+        same = common_length(self._last, view)
+        self._last = view
+        return same, tuple(view[same:])
+
+
+_VIEWS = ("before", "after", "carried", "in_turn")

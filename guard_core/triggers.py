@@ -18,9 +18,9 @@ def is_counted(item: RecordedCompaction) -> bool:
     return item.kind != "edit" or (item.tokens_before or 0) > 0
 
 
-def trigger_of(item: RecordedCompaction) -> str:
-    """Who asked for a compaction, from the recorder's own word."""
-    word = item.trigger.lower()
+def trigger_of(item: RecordedCompaction | str) -> str:
+    """Who asked for a compaction, from the recorder's own word for it."""
+    word = (item if isinstance(item, str) else item.trigger).lower()
     return AUTOMATIC if word in _AUTOMATIC else MANUAL if word in _MANUAL else UNKNOWN
 
 

@@ -21,7 +21,8 @@ from guard_core.baselines import count_changes, model_changes, silent_truncation
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.sharing import USUAL
-from guard_core.views import Inserted, Segment, Span, Synthetic, View
+from guard_core.view_sums import PlainViews, ViewSums
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -102,27 +103,46 @@ class AttributedUsage:
 
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         recorded = int(self.ledger.steps["prompt_tokens"][step])
-        plain, saved = self._without_forms(view)
-        same = recorded > 0 and self._same(step, plain, epoch)
-        if same and plain == view:
+        saved = self._saved_in(view)
+        same = recorded > 0 and self._same(step, view, epoch)
+        if same and not self._has_forms(view):
             return Counted(recorded, True, PROVIDER)
-        tokens = recorded if same else self._price(step, plain, epoch)[0]
+        tokens = recorded if same else self._price(step, view, epoch)[0]
         return Counted(max(0, tokens - saved), recorded > 0, self._source)
 
-    def _without_forms(self, view: View) -> tuple[View, int]:
-        """The same view with its events as they are in the log, and the tokens that their forms save."""
-        if not any(isinstance(segment, Span) and segment.form for segment in view):
-            return view, 0
-        plain: list[Segment] = []
-        tokens = 0
-        for segment in view:
-            if isinstance(segment, Span) and segment.form:
-                saved = self._saved(segment.form)
-                tokens += saved.item(segment.stop) - saved.item(segment.start)
-                plain.append(Span(segment.start, segment.stop))
-            else:
-                plain.append(segment)
-        return tuple(plain), tokens
+    @cached_property
+    def _plain(self) -> PlainViews:
+        return PlainViews()
+
+    @cached_property
+    def _sums(self) -> dict[str, ViewSums]:
+        """Sums over views whose inserted messages are not of a recorded compaction."""
+        return {
+            "saved": ViewSums(self._saved_by),
+            "tokens": ViewSums(lambda segment: self._segment(segment, -1)),
+            "begins": ViewSums(lambda segment: int(isinstance(segment, Span) and segment.start == 0)),
+            "replaced": ViewSums(lambda segment: int(isinstance(segment, Synthetic))),
+            "formed": ViewSums(lambda segment: int(isinstance(segment, Span) and bool(segment.form))),
+            "inserted": ViewSums(lambda segment: int(isinstance(segment, Inserted))),
+        }
+
+    def _has_forms(self, view: View) -> bool:
+        """Are some events of a view in a form."""
+        return self._sums["formed"].total(view) > 0
+
+    def _saved_in(self, view: View) -> int:
+        """The tokens that the forms of a view save."""
+        return self._sums["saved"].total(view)
+
+    def _saved_by(self, segment: Segment) -> int:
+        if not isinstance(segment, Span) or not segment.form:
+            return 0
+        alone = self.ledger.alone(segment.start, segment.stop, segment.form)
+        if alone is not None:
+            fewer = -get_form(segment.form).changes(alone, "bytes").item()
+            return int(fewer * self.attribution.tokens.item(segment.start) // max(alone.events["bytes"].item(), 1))
+        saved = self._saved(segment.form)
+        return saved.item(segment.stop) - saved.item(segment.start)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         """As `one`, step by step. Inserted messages in `head` are those of the epoch of step `start`."""
@@ -136,14 +156,14 @@ class AttributedUsage:
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
         epoch = self._epoch(start, head)
         modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
-        head, saved = self._without_forms(formed := head)
+        formed, saved = self._has_forms(head), self._saved_in(head)
         for first, last in self._alike(start, stop, kept_from):
-            view = (*head, Span(kept_from, int(self.ledger.steps["at"][first])))
+            view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
             place = slice(first - start, last - start)
             modelled[place] = self._price_run(first, last, view, epoch)
             sent[place] = self._same(first, view, epoch)
         sent &= recorded > 0
-        source = np.where(sent & (formed == head), PROVIDER, self._source).astype(np.int64)
+        source = np.where(sent & (not formed), PROVIDER, self._source).astype(np.int64)
         tokens = np.where(sent, recorded, np.maximum(modelled, 0)) - saved
         return CountedRun(np.maximum(tokens, 0), recorded > 0, source)
 
@@ -168,17 +188,22 @@ class AttributedUsage:
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         """What a reader of modelled counts must know; `compacted`: of a replay that made compactions of its own."""
-        known, found = self.anchors.unrecorded, []
+        known, notes = self.anchors.unrecorded, []
         if compacted and known.tokens:
-            found.append(
+            notes.append(
                 f"the first prompt after each replayed compaction holds {known.tokens:,} tokens that are not in this "
                 f"file (files attached again, reminders): {known.source}"
             )
-        return (*found, *baseline_notes(self.ledger, self.attribution))
+        return (*notes, *self._baseline_notes)
+
+    @cached_property
+    def _baseline_notes(self) -> tuple[str, ...]:
+        return baseline_notes(self.ledger, self.attribution)
 
     def _price(self, step: int, view: View, epoch: int) -> tuple[int, bool]:
-        """Tokens of a request that is not the one sent at this step, and whether it extends a recorded one."""
-        plain, prices, anchors = normal(view), self.attribution.prices, self.anchors
+        """Tokens of a request that is not the one sent at this step, without what its forms save, and whether it
+        extends a recorded one."""
+        plain, prices, anchors = self._plain.of(view), self.attribution.prices, self.anchors
         overhead, current = self.attribution.overhead, int(self.ledger.steps["epoch"][step])
         resumed = int(self.ledger.last_resumes[current]) if current >= 0 else -1
         for place in dict.fromkeys((resumed, -1, current)):
@@ -187,12 +212,13 @@ class AttributedUsage:
                 at, base = self._left_by(place)
                 begin = overhead + (prices.view(base, place) if base else prices.prologue)
                 return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
-        return overhead + self._cut(plain) + sum(self._segment(segment, epoch) for segment in view), False
+        tokens = self._sums["tokens"].total(view) if epoch < 0 else sum(self._segment(item, epoch) for item in view)
+        return overhead + self._cut(plain) + tokens, False
 
     def _price_run(self, first: int, last: int, view: View, epoch: int) -> Ints:
         """The same for steps whose requests only reach further than `view`, that of the first."""
         tokens, extends = self._price(first, view, epoch)
-        at, (*_, tail) = self.ledger.steps["at"][first:last], view
+        at, tail = self.ledger.steps["at"][first:last], view[-1]
         if extends:
             return np.asarray(tokens + self.anchors.whole[at] - self.anchors.whole[at[0]])
         start = tail.start if isinstance(tail, Span) else int(at[0])
@@ -206,7 +232,8 @@ class AttributedUsage:
         """Where a request ends that only extends what was sent after the recorded compaction `place`; else None."""
         at, base = self._left_by(place)
         stop = max(at, plain[-1].stop) if plain and isinstance(plain[-1], Span) else at
-        same = same_request(plain, epoch, (*base, Span(at, stop)), place) or self._resumes(plain, stop, place)
+        same = same_request(plain, epoch, (*base, Span(at, stop)), place, is_normal=True)
+        same = same or self._resumes(plain, stop, place)
         return stop if same else None
 
     def _resumes(self, plain: View, at: int, place: int) -> bool:
@@ -215,21 +242,21 @@ class AttributedUsage:
 
     def _cut(self, plain: View) -> int:
         """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""
-        begins = any(isinstance(segment, Span) and segment.start == 0 for segment in plain)
-        return (self.attribution.prologue if begins else 0) + (self.anchors.unrecorded.tokens if replaced(plain) else 0)
+        begins, replaced = (self._sums[name].total(plain) for name in ("begins", "replaced"))
+        return (self.attribution.prologue if begins else 0) + (self.anchors.unrecorded.tokens if replaced else 0)
 
     def _segment(self, segment: Segment, epoch: int) -> int:
         if isinstance(segment, Span):
-            kept = self.anchors.kept  # as `_span`, for one number: this is asked for at every compaction
-            return max(kept.item(segment.stop) - kept.item(segment.start), 0) if segment.stop > segment.start else 0
+            prefix = self.anchors.kept  # as `_span`, for one number: this is asked for at every compaction
+            return max(prefix.item(segment.stop) - prefix.item(segment.start), 0) if segment.stop > segment.start else 0
         return self.attribution.prices.segment(segment, epoch)
 
     def _span(self, start: int, stop: Ints) -> Ints:
-        kept = self.anchors.kept
-        return np.asarray(np.where(stop > start, np.maximum(kept[stop] - kept[start], 0), 0))
+        prefix = self.anchors.kept
+        return np.asarray(np.where(stop > start, np.maximum(prefix[stop] - prefix[start], 0), 0))
 
     def _epoch(self, start: int, head: View) -> int:
-        return int(self.ledger.steps["epoch"][start]) if any(isinstance(item, Inserted) for item in head) else -1
+        return int(self.ledger.steps["epoch"][start]) if self._sums["inserted"].total(head) else -1
 
     def _alike(self, start: int, stop: int, kept_from: int) -> Iterator[tuple[int, int]]:
         """Runs of steps whose requests differ only in how far they reach.
@@ -248,10 +275,11 @@ class AttributedUsage:
         return np.array([0, *(base.at for base in self.ledger.bases)], dtype=np.int64)
 
     def _same(self, step: int, view: View, epoch: int) -> bool:
-        """Is a view the request of this step: as recorded, or all of the log where the recorded one is a resumed
-        history, because without a compaction the agent would have resumed it just so."""
-        same = same_request(view, epoch, *self.ledger.recorded_view(step))
-        return same or self.ledger.sends_whole_log(step, normal(view))
+        """Is a view without its forms the request of this step: as recorded, or all of the log where the recorded one
+        is a resumed history, because without a compaction the agent would have resumed it just so."""
+        plain = self._plain.of(view)
+        same = same_request(plain, epoch, *self.ledger.recorded_view(step), is_normal=True)
+        return same or self.ledger.sends_whole_log(step, plain)
 
     @property
     def _source(self) -> int:
@@ -260,38 +288,38 @@ class AttributedUsage:
 
 def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
     """Where recorded counts begin a new baseline, and why, in words."""
-    found = []
+    notes = []
     if attribution.prologue:
-        found.append(
+        notes.append(
             f"of the first prompt {attribution.overhead:,} tokens are taken as system prompt and tools "
             f"({_overhead_source(attribution)}), {attribution.prologue:,} as messages before this file begins"
         )
-    found += [
+    notes += [
         f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (call "
         f"{cut.step + 1:,}): content was cut away silently, and a new baseline begins"
         for cut in silent_truncations(ledger)[:MOST_NOTES]
     ]
-    found += [
+    notes += [
         f"the provider counts the same content at {change.factor:.2f} times the tokens from call {change.step + 1:,} "
         f"on (the prompt went from {change.before:,} to {change.after:,}): a new baseline begins"
         for change in count_changes(ledger)[:MOST_NOTES]
     ]
-    found += [
+    notes += [
         f"the recorded prompt rose from {rise.before:,} to {rise.after:,} tokens at call {rise.step + 1:,}, more than "
         "any count of the messages in between: content that is not in this file, and a new baseline begins"
         for rise in unexplained_rises(ledger)[:MOST_NOTES]
     ]
     dropped = np.flatnonzero(attribution.dropped)
     if len(dropped):
-        found.append(
+        notes.append(
             f"reasoning is sent until the user writes again: {len(dropped):,} prompts lack that of the turn "
             f"before, the first is call {int(dropped[0]) + 1:,}; {int(attribution.dropped.sum()):,} tokens in all, by "
             "the recorded outputs"
         )
     changed = model_changes(ledger)
     if changed:
-        found.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
-    return tuple(found)
+        notes.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
+    return tuple(notes)
 
 
 def _overhead_source(attribution: Attribution) -> str:
@@ -302,30 +330,26 @@ def _joined(first: CountedRun, second: CountedRun) -> CountedRun:
     return CountedRun(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
 
 
-def replaced(view: View) -> bool:
-    """Does a message that a replayed compaction wrote stand in the place of events."""
-    return any(isinstance(segment, Synthetic) for segment in view)
-
-
-def same_request(view: View, epoch: int, other: View, other_epoch: int) -> bool:
-    """Do two views send the same messages. Inserted messages are those of the compaction that `epoch` names."""
-    first, second = normal(view), normal(other)
+def same_request(view: View, epoch: int, other: View, other_epoch: int, *, is_normal: bool = False) -> bool:
+    """Do two views send the same messages. Inserted messages are those of the compaction that `epoch` names.
+    `is_normal`: the first one has its normal form."""
+    first, second = view if is_normal else normal(view), normal(other)
     return first == second and (epoch == other_epoch or not any(isinstance(item, Inserted) for item in first))
 
 
 def normal(view: View) -> View:
     """The same view with neighbouring spans joined and empty ones left out."""
-    made: list[Segment] = []
+    segments: list[Segment] = []
     for segment in view:
         if not isinstance(segment, Span):
-            made.append(segment)
+            segments.append(segment)
         elif segment.start < segment.stop:
-            last = made[-1] if made else None
+            last = segments[-1] if segments else None
             if isinstance(last, Span) and (last.stop, last.form) == (segment.start, segment.form):
-                made[-1] = Span(last.start, segment.stop, segment.form)
+                segments[-1] = Span(last.start, segment.stop, segment.form)
             else:
-                made.append(segment)
-    return tuple(made)
+                segments.append(segment)
+    return tuple(segments)
 
 
 def usage_for(ledger: Ledger, attribution: Attribution | None) -> Usage:

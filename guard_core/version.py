@@ -1,3 +1,3 @@
 """The version of the engine, which traces and stored results name: it is raised where a result may change."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

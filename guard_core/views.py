@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast, overload
 
 import msgspec
 
@@ -48,7 +49,188 @@ class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="
 
 
 Segment = Span | Inserted | Rewritten | Synthetic
-View = tuple[Segment, ...]
+View = tuple[Segment, ...]  # long ones are a `SharedView`, which does what is asked of such a tuple
+
+Pieces = tuple[tuple[View, int], ...]  # tuples, and how many of the first segments of each count
+LONG = 64  # segments; ours: copying fewer costs less than sharing them
+CHUNK = 64  # segments that are compared at once
+
+
+class SharedView(Sequence[Segment]):
+    """A long view that shares its beginning with others, so that thousands of views of thousands of segments fit into
+    memory. It is equal to the tuple of its segments.
+
+    It is made of pieces, tuples of which the first so many segments count. Each is at least twice as long as all behind
+    it together when it is made, so that there are few, and what two views have in common is found by comparing pieces.
+    """
+
+    __slots__ = ("_hash", "_pieces", "_size", "_starts")
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
+        starts, size = [], 0
+        for _, count in pieces:
+            starts.append(size)
+            size += count
+        self._starts, self._size = starts, size
+        self._hash: int | None = None
+
+    @property
+    def pieces(self) -> Pieces:
+        """Tuples, and how many of their first segments count."""
+        return self._pieces
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Segment]:
+        for piece, count in self._pieces:
+            yield from piece if count == len(piece) else piece[:count]
+
+    def from_place(self, start: int) -> View:
+        """The segments from a place on, as a tuple."""
+        last = self._starts[-1]
+        if start >= last:  # what differs is mostly at the end
+            piece, count = self._pieces[-1]
+            return piece[start - last : count]
+        parts: list[Segment] = []
+        for (piece, count), first in zip(reversed(self._pieces), reversed(self._starts), strict=True):
+            parts[:0] = piece[max(start - first, 0) : count]
+            if first <= start:
+                break
+        return tuple(parts)
+
+    def until(self, stop: int) -> View:
+        """The first so many segments."""
+        if stop <= LONG:
+            return tuple(self._pieces[0][0][:stop]) if stop <= self._pieces[0][1] else tuple(self)[:stop]
+        if stop >= self._size:
+            return cast(View, self)
+        return cast(View, SharedView(tuple(_first_pieces(self._pieces, stop))))
+
+    @overload
+    def __getitem__(self, place: int) -> Segment: ...
+    @overload
+    def __getitem__(self, place: slice) -> View: ...
+    def __getitem__(self, place: int | slice) -> Segment | View:
+        if isinstance(place, slice):
+            if place.stop is None and place.step is None and place.start is not None and place.start > 0:
+                return self.from_place(place.start)
+            start, stop, step = place.indices(self._size)
+            if step != 1:
+                return tuple(self)[place]
+            if start == 0:
+                return self.until(stop)
+            return self.from_place(start)[: max(stop - start, 0)]
+        index = place + self._size if place < 0 else place
+        if not 0 <= index < self._size:
+            raise IndexError("a view has no such segment")
+        for (piece, _), first in zip(reversed(self._pieces), reversed(self._starts), strict=True):
+            if first <= index:
+                return piece[index - first]
+        raise AssertionError
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SharedView | tuple):
+            return NotImplemented
+        return len(other) == self._size and common_length(cast(View, self), cast(View, other)) == self._size
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(tuple(self))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def followed(view: View, same: int, rest: Iterable[Segment]) -> View:
+    """The first `same` segments of a view and then others; of a long view the first ones are shared."""
+    added = tuple(rest)
+    if same + len(added) <= LONG:
+        return (*view[:same], *added)
+    if same < LONG // 2:
+        return cast(View, SharedView((((*view[:same], *added), same + len(added)),)))
+    pieces = _first_pieces(_pieces_of(view), same)
+    while added and pieces and pieces[-1][1] < 2 * len(added):
+        piece, count = pieces.pop()
+        added = (*piece[:count], *added)
+    if added:
+        pieces.append((added, len(added)))
+    return cast(View, SharedView(tuple(pieces)))
+
+
+def _first_pieces(pieces: Pieces, size: int) -> list[tuple[View, int]]:
+    """The pieces of the first so many segments."""
+    first = []
+    for piece in pieces:
+        if size <= 0:
+            break
+        first.append(piece if piece[1] <= size else (piece[0], size))
+        size -= piece[1]
+    return first
+
+
+def shared(before: View, view: View) -> View:
+    """The same view, sharing what it begins with in common with one before it, if it is long."""
+    if len(view) <= LONG or isinstance(view, SharedView):
+        return view
+    same = common_length(before, view)
+    return followed(before, same, view[same:])
+
+
+def plain_values(value: Any) -> Any:
+    """What an encoder writes of a view that is no tuple: an `enc_hook` of msgspec."""
+    if isinstance(value, SharedView):
+        return tuple(value)
+    raise NotImplementedError(f"values of {type(value).__name__} are not encoded")
+
+
+def _pieces_of(view: tuple[Any, ...]) -> Pieces:
+    return view.pieces if isinstance(view, SharedView) else ((view, len(view)),)
+
+
+def common_length(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
+    """How many segments two views have in common at their beginning."""
+    if first is second:
+        return len(first)
+    if not isinstance(first, SharedView) and not isinstance(second, SharedView):
+        return _common_beginning(first, 0, second, 0, min(len(first), len(second)))
+    return _common_of_pieces(_pieces_of(first), _pieces_of(second))
+
+
+def _common_of_pieces(first: Pieces, second: Pieces) -> int:
+    """The same of two views in pieces, of which the same ones need not be compared."""
+    common = mine = at = behind = 0  # piece of each, and the place in it
+    for one, two in zip(first, second, strict=False):
+        if one is not two:
+            break
+        common, mine = common + one[1], mine + 1
+    other = mine
+    while mine < len(first) and other < len(second):
+        (piece, ones), (another, twos) = first[mine], second[other]
+        size = min(ones - at, twos - behind)
+        if piece is not another or at != behind:
+            same = _common_beginning(piece, at, another, behind, size)
+            if same < size:
+                return common + same
+        common, at, behind = common + size, at + size, behind + size
+        if at == ones:
+            mine, at = mine + 1, 0
+        if behind == twos:
+            other, behind = other + 1, 0
+    return common
+
+
+def _common_beginning(first: tuple[Any, ...], at: int, second: tuple[Any, ...], behind: int, size: int) -> int:
+    place = 0
+    while place + CHUNK <= size:
+        if first[at + place : at + place + CHUNK] != second[behind + place : behind + place + CHUNK]:
+            break
+        place += CHUNK
+    while place < size and first[at + place] == second[behind + place]:
+        place += 1
+    return place
 
 
 def content_count(view: View) -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from enum import StrEnum
-from itertools import compress
 from operator import itemgetter
 
 import msgspec
 
 from guard_core import models
+from guard_core.agent_windows import taken_by_agent
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
 
@@ -33,7 +33,7 @@ class Status(StrEnum):
     KNOWN = "known"  # from the file or the user, and nothing contradicts it
     TABLE = "table"  # by the model's name, and nothing contradicts it
     ASSUMED = "assumed"  # nothing says it
-    DOUBTED = "doubted"  # by the model's name, but the agent compacts far below it
+    DOUBTED = "doubted"  # by the model's name or assumed, but the agent compacts far below it
     CONTRADICTED = "contradicted"  # a larger prompt was answered
 
 
@@ -60,8 +60,12 @@ class WindowJudgement(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """Where it comes from and how far it can be relied on, for a terminal."""
-        parts = dict.fromkeys([str(self.source), *([] if self.is_reliable else [str(self.status)])])
-        return f"{', '.join(parts)}: {self.note or 'no note'}"
+        return f"{self.source_words}: {self.note or 'no note'}"
+
+    @property
+    def source_words(self) -> str:
+        """The same without the note; a window that is assumed is said to be so once."""
+        return ", ".join(dict.fromkeys([str(self.source), *([] if self.is_reliable else [str(self.status)])]))
 
     @property
     def is_reliable(self) -> bool:
@@ -97,7 +101,8 @@ def judge(
         note = f"prompts {size} were answered, above {window.value:,} ({window.note})"
         window = Sourced(variants[0], Provenance.PROMPTS, note)
     fired = sorted(int(count) for count in triggers if count > 0)
-    if agent in THRESHOLD_FROM_WINDOW and _is_looked_up(window) and fired and fired[-1] < DOUBTED_BELOW * window.value:
+    is_derived = agent in THRESHOLD_FROM_WINDOW and (_is_looked_up(window) or window.source is Provenance.ASSUMED)
+    if is_derived and fired and fired[-1] < DOUBTED_BELOW * window.value:
         return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic))
     return _judged(window, _UNDISPUTED.get(window.source, Status.KNOWN), at_least, window.note)
 
@@ -119,51 +124,77 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     A simulated session has no provider whose answers would prove anything, and another model's answer proves nothing of
     this window.
     """
-    stated = window or models.window_of(session)
+    answers = models.answers_of(session)
+    model = models.main_model(session, answers)
+    stated = window or models.window_of(session, model)
     if session.usage_ratio is not None:
         return _judged(stated, Status.KNOWN, 0, stated.note)
-    own = [not other for other in other_windows(session)]
-    prompts, averaged_over = [call.prompt_tokens or 0 for call in compress(session.calls, own)], 0
+    others = windows_by_model(session, answers)
+    prompts, averaged_over = [answer.largest for name, answer in answers.items() if not others.get(name)], 0
     if not any(prompts) and session.mean_prompt_tokens:
         prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
     return judge(
-        stated,
+        taken_by_agent(session.format, model, stated, max(prompts, default=0)),
         prompts,
         automatic_triggers(session),
         agent=session.format,
-        model=models.main_model(session),
+        model=model,
         said_automatic=all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item)),
         averaged_over=averaged_over,
     )
 
 
-def other_windows(session: Session) -> list[int]:
+def other_windows(session: Session, answers: dict[str, models.Answers] | None = None) -> list[int]:
     """For every call, the window in tokens of its model where that is another than the session's; 0 for all others.
 
     A model counts as another if its calls name it, the table knows it, and its window differs from that of the model
     which answered most calls. Where its own answered prompts are larger than that window, the one documented variant
     that holds them counts, and nothing is said where there is none.
     """
-    main = models.context_window(models.main_model(session))
+    windows = windows_by_model(session, models.answers_of(session) if answers is None else answers)
+    return [windows.get(call.model, 0) for call in session.calls] if windows else [0] * len(session.calls)
+
+
+def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> dict[str, int]:
+    """The same by model, for those that have another window."""
+    main_model = models.main_model(session, answers)
+    main = _looked_up(session, main_model, answers)
     windows: dict[str, int] = {}
-    for name in {call.model for call in session.calls if call.model} - {models.main_model(session)}:
-        own = models.context_window(name)
+    for name in answers.keys() - {main_model, ""}:
+        own, largest = _looked_up(session, name, answers), answers[name].largest
         if own is None or own.source is Provenance.ASSUMED or (main is not None and own.value == main.value):
             continue
-        largest = max(call.prompt_tokens or 0 for call in session.calls if call.model == name)
         variants = models.documented_windows(name, largest)
         windows[name] = own.value if largest <= own.value else variants[0] if len(variants) == 1 else 0
-    return [windows.get(call.model, 0) for call in session.calls]
+    return windows
 
 
-def automatic_triggers(session: Session) -> list[int]:
-    """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it."""
-    reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens]
-    counts = []
-    for compaction in filter(is_automatic, session.compactions):
+def _looked_up(session: Session, model: str, answers: dict[str, models.Answers]) -> Sourced | None:
+    """The window of a model in tokens as this session's agent takes it; None: the table does not know it."""
+    window, largest = models.context_window(model), answers[model].largest if model in answers else 0
+    return window and taken_by_agent(session.format, model, window, largest)
+
+
+def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
+    """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it.
+    `unsaid`: only of those that are taken as automatic because the file does not say what triggered them."""
+    automatic, counts = [*filter(is_automatic, session.compactions)], []
+    reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens] if automatic else []
+    for compaction in automatic:
+        if unsaid and trigger_of(compaction) == AUTOMATIC:
+            continue
         place = bisect_left(reported, compaction.at, key=itemgetter(0))
         counts.append(compaction.tokens_before or (reported[place - 1][1] if place else 0))
     return [count for count in counts if count > 0]
+
+
+def fired_words(session: Session, low: int, high: int) -> str:
+    """Where automatic compactions fired, between two of these counts: at what the recorder wrote down, else after the
+    last prompts, which agents that count answers and results, too, did not compare alone."""
+    between = f"{high:,}" if low == high else f"{low:,} to {high:,}"
+    if any(item.tokens_before for item in filter(is_automatic, session.compactions)):
+        return f"at {between} tokens"
+    return f"after {'a prompt' if low == high else 'prompts'} of {between} tokens"
 
 
 def _room(window: Sourced, agent: str) -> float:

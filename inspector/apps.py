@@ -37,7 +37,8 @@ def _notice_the_dead(connection: Any, **_: Any) -> None:
 
 def _make_default_project(using: str, apps: Any = None, **_: Any) -> None:
     """It is there from the beginning, and again where a database was emptied."""
-    from inspector.models.projects import default_project  # models exist only once all apps are loaded
+    from inspector.models.projects import DEFAULT_NAME, DEFAULT_SLUG, Project  # models exist once all apps are loaded
 
     if apps is None or "project" in apps.all_models["inspector"]:  # else an older version has the database again
-        default_project(using)
+        model = Project if apps is None else apps.get_model("inspector", "project")  # with the columns that it has then
+        model._base_manager.using(using).get_or_create(slug=DEFAULT_SLUG, defaults={"name": DEFAULT_NAME})

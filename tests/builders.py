@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -17,7 +18,14 @@ from guard_core.sessions import (
     Sourced,
     ToolDefinition,
 )
+from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted, Span
+
+
+@cache
+def bundled(name: str) -> Session:
+    """A bundled sample session, built once in each process."""
+    return SAMPLES[name].build()
 
 
 def user(text: str, **event: Any) -> Event:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ PACKAGES = ("guard_core", "inspector")
 
 # Modules that use `Model.unscoped`, `Model._base_manager` or SQL of their own: why rows of any project may be meant.
 ALL_PROJECTS = {
+    "inspector.accounts.invitations": "a token opens an invitation, whosever it is",
+    "inspector.accounts.keys": "a key opens its project",
     "inspector.apps": "a setting of the connection",
     "inspector.data_folder.backup": "a backup holds every project",
     "inspector.data_folder.durable": "a setting of the connection",
@@ -24,6 +27,8 @@ ALL_PROJECTS = {
     "inspector.data_folder.sweeping": "bytes are shared by projects; they go with the last one that has them",
     "inspector.data_folder.uncertain": "as above",
     "inspector.ingest.importing": "a worker resolves the job that it was handed",
+    "inspector.ingest.live": "a worker takes over the lines that dead processes left, whosever they are",
+    "inspector.ingest.spans": "as above, of spans",
     "inspector.ingest.uploads": "bytes are shared by projects; they go with the last one that has them",
     "inspector.jobs.assessing": "a worker does what is left to do, whosever it is",
     "inspector.jobs.estimating": "as above",
@@ -32,9 +37,14 @@ ALL_PROJECTS = {
     "inspector.jobs.recounting": "a worker resolves the job that it was handed",
     "inspector.jobs.recovery": "the jobs of dead workers are taken back",
     "inspector.pages.gallery.runs": "a worker resolves the job that it was handed",
+    "inspector.pages.sweep.runs": "a worker resolves the job that it was handed",
+    "inspector.project.doctor": "whether the bytes of recordings are there",
+    "inspector.project.metrics": "numbers of all projects together",
     "inspector.project.health": "whether the database answers",
     "inspector.replays.__main__": "a process resolves the session that it was handed",
     "inspector.replays.stored": "files of sessions that are gone are swept",
+    "inspector.sharing.making": "a worker resolves the job that it was handed",
+    "inspector.sharing.publishing": "a token opens a share, whosever it is",
     "inspector.storage.deleting": "what was deleted is purged, and texts that no project names",
     "inspector.storage.text_index": "SQL that names a session, or a project",
     "inspector.storage.texts": "SQL that stores the texts and events of one session",
@@ -65,6 +75,7 @@ def names(path: Path, package: str) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
+@cache
 def graph(root: Path) -> Graph:
     """Which modules of the packages each of them imports."""
     modules = files(root)

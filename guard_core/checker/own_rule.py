@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
 from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
-from guard_core.events import ToolResultPart, part_text
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    Role,
+    ToolCallPart,
+    ToolResultPart,
+    part_text,
+    value_text,
+)
 from guard_core.findings.claims import Finding
 
 _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
 _NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
-_WRITTEN = ("claude-code", "pi")  # formats in which the agent writes down what it compared
+_WRITTEN = ("claude-code", "inspect", "pi", "qwen-code")  # formats in which the agent writes down what it compared
 _PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Hermes")  # agents that look before every call
 # Agents that compare a count with an unrounded share: the smallest whole count that is not below it fires.
 UNROUNDED = ("Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code")
@@ -87,7 +97,8 @@ def own_missed(story: Story, finding: Finding) -> None:
     surely = sum(_fires(finding, check.least or 0) for check in checks if check.least is not None)
     perhaps = sum(_fires(finding, check.most or 0) for check in checks if check.most is not None)
     claimed = number(finding, "checks")
-    one_stretch = len({call.model for call in story.session.calls} | {v for _, v in story.session.versions}) <= 2
+    models, versions = {call.model for call in story.session.calls}, {name for _, name in story.session.versions}
+    one_stretch = len(models) == 1 and len(versions) <= 1
     if claimed > perhaps or (number(finding, "agent") in _PLAIN and one_stretch and claimed < surely):
         raise Wrong(f"the rule fires at {surely} to {perhaps} such checks, not {claimed}")
 
@@ -146,15 +157,15 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
     for step in range(len(calls) + 1):
         at = calls[step].at if step < len(calls) else len(story.session.events)
         before = calls[step - 1].at if step else -1
-        made = [place for place in places if before < story.session.compactions[place].at <= at]
-        for place in made:
+        compactions = [place for place in places if before < story.session.compactions[place].at <= at]
+        for place in compactions:
             item = story.session.compactions[place]
             least, most = _count(story, counter, last, item.at)
             if item.tokens_before and story.session.format in _WRITTEN:
                 least = most = item.tokens_before
             yield Check(step, least, most, places[place])
             last = -1
-        if not made and step < len(calls):
+        if not compactions and step < len(calls):
             yield Check(step, *_count(story, counter, last, at), None)
         if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
             last = step if calls[step].prompt_tokens else -1
@@ -174,19 +185,56 @@ def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, 
     if counter == "total":
         return total, total
     start = call.at if call.response is None else call.response + 1
-    added = [part for event in story.session.events[start:at] for part in event.parts]
-    results = [part_text(part) for part in added if isinstance(part, ToolResultPart)]
-    estimate = _ESTIMATES.get(story.session.format)
-    reminders = sum(len(part_text(part)) for part in added if not isinstance(part, ToolResultPart))
-    if estimate is None:
-        return total, total + sum(map(_most, results)) + reminders
-    exact = total + sum(map(estimate, results))
-    return exact, exact + (reminders if any(_counts_reminders(name) for _, name in story.session.versions) else 0)
+    added = story.session.events[start:at]
+    if story.session.format == "codex":
+        turn = next((place for place, event in enumerate(added) if event.starts_turn()), len(added))
+        least, most = (
+            sum(_quarter_of_json(part_text(part)) for part in _results(some)) for some in (added[:turn], added)
+        )
+        return total + least, total + most  # before a turn it counts what came before the user's message
+    if story.session.format == "claude-code":
+        answer = [] if call.response is None else [story.session.events[call.response]]
+        estimates = {_by_claude_code(version, answer, added) for version in _versions(story)}
+        return total + min(estimates), total + max(estimates)
+    others = sum(len(part_text(part)) for event in added for part in event.parts if not _is_result(part))
+    return total, total + sum(_most(part_text(part)) for part in _results(added)) + others
 
 
-def _counts_reminders(version: str) -> bool:
-    """From 2.1.330 on Claude Code estimates texts that it adds by itself, too."""
-    return tuple(map(int, re.findall(r"\d+", version))) >= (2, 1, 330)
+def _is_result(part: Part) -> bool:
+    return isinstance(part, ToolResultPart)
+
+
+def _results(events: Iterable[Event]) -> list[Part]:
+    return [part for event in events for part in event.parts if _is_result(part)]
+
+
+def _versions(story: Story) -> set[tuple[int, ...]]:
+    """The versions of the agent in a recording as numbers; () for none."""
+    return {tuple(map(int, re.findall(r"\d+", name))) for _, name in story.session.versions} or {()}
+
+
+def _by_claude_code(version: tuple[int, ...], answer: list[Event], added: Iterable[Event]) -> int:
+    """What a version of Claude Code estimates: a quarter of the characters of each part that is no answer's, and from
+    2.1.74 on of the later parts of answers, too."""
+    is_later = not version or version >= (2, 1, 74)
+    picture = 2_000 if not version or version >= (2, 1, 44) else 1_334
+    tokens = 0
+    for event in [*(answer if is_later else []), *added]:
+        own = event.role is Role.MODEL
+        parts = event.parts if not own else event.parts[1:] if is_later else ()
+        tokens += sum(_part_by_claude_code(part, picture) for part in parts)
+    return tokens
+
+
+def _part_by_claude_code(part: Part, picture: int) -> int:
+    match part:
+        case MediaPart():
+            return picture
+        case OtherPart():
+            return 0
+        case ToolCallPart():
+            return _quarter_rounded(part.name + value_text(part.arguments))
+    return _quarter_rounded(part_text(part))
 
 
 def _quarter_rounded(text: str) -> int:
@@ -194,7 +242,7 @@ def _quarter_rounded(text: str) -> int:
 
 
 def _quarter_of_json(text: str) -> int:
-    return ceil(len(json.dumps(text, ensure_ascii=False)) / 4)
+    return ceil(len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")) / 4)
 
 
 def _most(text: str) -> int:
@@ -202,7 +250,6 @@ def _most(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass")) + 500
 
 
-_ESTIMATES: dict[str, Callable[[str], int]] = {"claude-code": _quarter_rounded, "codex": _quarter_of_json}
 OWN_RULE: dict[str, Callable[..., Any]] = {
     check.__name__: check for check in (other_threshold, setting_never_acts, own_early, own_missed)
 }

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from guard_core.checker.story import Story, Wrong, agree, number
+from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import LIST_PRICES, MODELLED_CACHE, Finding
 from guard_core.model_table import PriceRow, rows_of
 from guard_core.models import main_model
@@ -58,7 +59,9 @@ class _Calls:
         before = story.before(index)
         fewer = before - story.sent[step]
         steps = range(step, self.stop(index))
-        if any(story.windows[at] and story.sent[at] + fewer > story.window for at in steps):
+        if any(story.windows[at] and story.sent[at] + fewer > story.windows[at] for at in steps):
+            return None
+        if step == len(story.sent) - 1:  # the recording ends before it could have saved anything
             return None
         less = [
             self._cost(at, *self._without(at, step, before, fewer)) - self._cost(at, story.sent[at], self._read(at))
@@ -91,11 +94,23 @@ class _Calls:
         before = materialise(story.views[at - 1][0], story.session, story.views[at - 1][1])
         count = 0
         for one, other in zip(before, materialise(view, story.session, place), strict=False):
-            if one is not other:
+            if one is not other and not self._says_the_same(one, other):
                 break
             count += 1
-        kept = _first(view, count)
-        return story.price(at, kept, place) if kept else self._fixed
+        beginning = _first(view, count)
+        return story.price(at, beginning, place) if beginning else self._fixed
+
+    def _says_the_same(self, one: Event, other: Event) -> bool:
+        """Are two messages that compactions inserted the same, word for word, as far as they can be read."""
+        if id(one) in self._logged or id(other) in self._logged:
+            return False
+        sealed = any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in other.parts)
+        has_text = any(part_text(part) for part in other.parts)
+        return has_text and not sealed and (one.role, one.parts) == (other.role, other.parts)
+
+    @cached_property
+    def _logged(self) -> set[int]:
+        return {id(event) for event in self.story.session.events}
 
     @cached_property
     def _fixed(self) -> int:
@@ -143,9 +158,9 @@ class _Calls:
         """The price of the summariser's call."""
         item, step = self.story.recorded(index), self.story.compaction(index).step
         place = self.story.compaction(index).place
-        made = item.summariser
-        if made is not None and made.prompt_tokens is not None:
-            prompt, output = made.prompt_tokens, made.output_tokens or 0
+        summariser = item.summariser
+        if summariser is not None and summariser.prompt_tokens is not None:
+            prompt, output = summariser.prompt_tokens, summariser.output_tokens or 0
         elif item.kind in WITH_SUMMARY:
             prompt, output = before, sum(self.story.attribution.inserted[place])
         else:
@@ -154,7 +169,7 @@ class _Calls:
         return self._price(main_model(self.story.session), prompt, read, 0, output)
 
     def _price(self, model: str, prompt: int, read: int, written: int, output: int) -> Decimal:
-        from genai_prices import Usage
+        from genai_prices import Usage  # late: the table takes time to load
 
         session = self.story.session
         row: PriceRow | None = rows_of((model or main_model(session)).removesuffix("[1m]")).own
@@ -168,12 +183,12 @@ class _Calls:
 
 def _first(view: View, count: int) -> View:
     """The first messages of a view."""
-    kept: list[Segment] = []
+    beginning: list[Segment] = []
     for segment in view:
         size = segment.stop - segment.start if isinstance(segment, Span) else 1
         if size > count and isinstance(segment, Span):
             segment = Span(segment.start, segment.start + count)
         if count > 0 and (not isinstance(segment, Span) or segment.stop > segment.start):
-            kept.append(segment)
+            beginning.append(segment)
         count -= min(size, count)
-    return tuple(kept)
+    return tuple(beginning)

@@ -22,6 +22,7 @@ from guard_core.requests import materialise
 from guard_core.tokens.lexical import lexical_tokens
 from guard_core.window_evidence import Status
 
+_AUTOMATIC = ("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard")  # recorders' words
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 
 
@@ -46,17 +47,31 @@ def window_doubted(story: Story, finding: Finding) -> None:
     if not fired or max(fired) >= story.window / 2:
         raise Wrong("not every automatic compaction fired below half of the window")
     agree(finding, window=story.window, low=min(fired), high=max(fired), compactions=len(fired))
+    _says_who_asked(finding, [word for word, tokens in zip(_words(story), _triggers(story), strict=True) if tokens > 0])
+
+
+def _says_who_asked(finding: Finding, words: list[str]) -> None:
+    """Of how many of these compactions, by the recorder's words, the file does not say that they were automatic."""
+    unsaid = sum(word not in _AUTOMATIC for word in words)
+    same("unknown_trigger", finding.numbers.get("unknown_trigger", 0), unsaid)
     said = "taken as automatic" in finding.sentence and TRIGGER_NOT_RECORDED in finding.assumptions
-    if not said and any(not story.session.compactions[item.place].trigger for item in story.compactions):
-        raise Wrong("the file does not say that all of them were automatic, and neither does the claim")
+    if said != bool(unsaid):
+        raise Wrong(f"the file does not say of {unsaid} of them that they were automatic, and the claim says otherwise")
+    if 0 < unsaid < len(words) and f"{unsaid:,} of them" not in finding.sentence:
+        raise Wrong("the claim says of all of them what is so of some")
+
+
+def _words(story: Story) -> list[str]:
+    """The recorder's words for the compactions of `_triggers`."""
+    return [story.session.compactions[item.place].trigger.lower() for item in story.compactions if not item.is_manual]
 
 
 def _triggers(story: Story) -> list[int]:
     tokens = []
     for item in story.compactions:
-        recorded = story.session.compactions[item.place]
-        if item.is_manual or recorded.trigger == "resume":
+        if item.is_manual:
             continue
+        recorded = story.session.compactions[item.place]
         prompts = [call.prompt_tokens for call in story.session.calls if call.at < recorded.at and call.prompt_tokens]
         tokens.append(recorded.tokens_before or (prompts[-1] if prompts else 0))
     return tokens
@@ -117,8 +132,7 @@ def _without(story: Story, finding: Finding) -> list[int]:
     if any(map(story.removes_nothing, removed)):
         raise Wrong("the file does not hold what a compaction took away, so nothing is known without it")
     words = (story.recorded(index).trigger.lower() for index in removed)
-    if any(not word for word in words) and TRIGGER_NOT_RECORDED not in finding.assumptions:
-        raise Wrong("the file does not say that all of them were automatic, and neither does the claim")
+    _says_who_asked(finding, list(words))
     tokens = without_automatic(story)
     fullest_without(story, finding, tokens)
     return tokens
@@ -158,7 +172,7 @@ def request_lost(story: Story, finding: Finding) -> None:
     """The words are searched in every message of every request since the first compaction that removed theirs."""
     message, quote = number(finding, "message"), str(number(finding, "quote"))
     if not quote or not any(
-        " ".join(part_text(part).split()).lstrip(_MARKS).startswith(quote)
+        " ".join(part_text(part).split()).lstrip(_MARKS).startswith(quote.lstrip(_MARKS))
         for part in story.session.events[message].parts
     ):
         raise Wrong(f"message {message} does not begin with the quoted words")
@@ -209,6 +223,13 @@ def _blamed(story: Story, finding: Finding, removals: list[int], start: int, quo
     calls = {index: story.first_call_after(index) for index in removals}
     latest = max(call for call in calls.values() if call <= start)
     group = [index for index in removals if calls[index] == latest]
+    by_edit = _leaves(story, group[-1], quote)
+    agree(finding, by_edit=by_edit)
+    if by_edit != ("an edit of the history after" in finding.sentence):
+        raise Wrong("the claim names another cause in its sentence than in its data")
+    if by_edit:
+        same("compaction", number(finding, "compaction"), group[-1])
+        return
     if story.compactions.index(blamed) not in group:
         raise Wrong("another compaction came between it and the first request without the words")
     place = group.index(story.compactions.index(blamed))

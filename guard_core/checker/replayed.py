@@ -141,7 +141,7 @@ def timing_gap(story: Story, finding: Finding) -> None:
     agree(finding, compactions=caught)
     step = step_of(story, finding)
     seen, now, line = (story.column(name, step) for name in ("real_loaded", "decision_tokens", "threshold"))
-    agree(finding, seen=seen, now=now, threshold=line)
+    agree(finding, seen=seen, now=now, threshold=line, window=story.window)
     last, heuristic = story.column("last_heuristic_loaded", step), story.column("heuristic_decided", step)
     factor = float(story.rule.columns["correction"][step])
     if last > 0 and not math.isnan(factor):

@@ -41,6 +41,8 @@ def explained_numbers(claim: Finding | Verdict) -> set[str]:
     shares += [part / window - 1 for window in _windows(claim) for part in whole]
     texts |= {form.format(abs(value) * scale) for value in shares for scale in (1, 100) for form in _FORMS}
     texts |= {"99.9" for value in shares if 0.999 <= value < 1}  # not rounded up to all of it
+    texts |= {"0.1" for value in shares if 0 < abs(value) < 0.0005}  # nor down to nothing: "under 0.1 %"
+    texts |= {"0.0001" for value in shares if 0 < abs(value) < 0.00005}  # of dollars
     difference = claim.numbers.get("without", 0) - claim.numbers.get("with", 0) if "with" in claim.numbers else 0
     return texts | {f"{difference:,}", "90", "90.0"}
 
@@ -58,7 +60,8 @@ def check_window_words(story: Story, claim: Finding | Verdict) -> None:
     """Raise Wrong where a claim rests on an assumed or doubted window and does not say so, or on a contradicted one."""
     if "window" not in claim.numbers or claim.kind.startswith("window_") or story.trace is not None:
         return
-    if claim.numbers["window"] in story.by_model.values() and claim.numbers["window"] != story.window:
+    held = story.session.calls[claim.numbers.get("peak_step", claim.step)]
+    if story.by_model.get(held.model) == claim.numbers["window"]:
         return  # another model's window, by its own name
     code = {Status.ASSUMED: WINDOW_ASSUMED, Status.DOUBTED: WINDOW_DOUBTED}.get(story.judgement.status)
     if story.judgement.status is Status.CONTRADICTED:

@@ -14,7 +14,7 @@ from guard_core.models import context_window, documented_windows
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.requests import materialise
-from guard_core.sessions import Provenance, RecordedCompaction, Session
+from guard_core.sessions import Provenance, RecordedCompaction, Session, Sourced
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import Usage, usage_for
@@ -68,9 +68,9 @@ class Story:
             return {}
         most = max(map(names.count, set(names)))
         main = next(name for name in dict.fromkeys([self.session.model, *names]) if names.count(name) == most)
-        expected, windows = context_window(main), {}
+        expected, windows = self._row(main), {}
         for name in set(names) - {main}:
-            row = context_window(name)
+            row = self._row(name)
             if row is None or row.source is Provenance.ASSUMED or (expected and row.value == expected.value):
                 continue
             worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == name)
@@ -78,6 +78,18 @@ class Story:
             if len(larger) == 1:
                 windows[name] = larger[0]
         return windows
+
+    def _row(self, model: str) -> Sourced | None:
+        """The window of a model by the table, or by its agent where that takes one for any of its models."""
+        row = context_window(model)
+        if row is not None and self.session.format == "gemini-cli":
+            return row if row.value == 1_048_576 else Sourced(1_048_576, Provenance.ASSUMED)
+        if row is None or self.session.format != "claude-code" or model.endswith("[1m]"):
+            return row
+        worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == model)
+        if worst > 200_000:
+            return Sourced(1_000_000, Provenance.PROMPTS)
+        return row if row.value == 200_000 else Sourced(200_000, Provenance.ASSUMED)
 
     @cached_property
     def windows(self) -> list[int]:
@@ -190,11 +202,6 @@ class Story:
             if not item.is_manual and in_force and not in_force[0].is_manual:
                 removed.append(index)
         return removed
-
-    @property
-    def steps_of_compactions(self) -> list[int]:
-        """The first call after each compaction that has one."""
-        return [item.step for item in self.compactions if item.step >= 0]
 
     def recorded(self, index: int) -> RecordedCompaction:
         """The recorded compaction behind a counted one."""

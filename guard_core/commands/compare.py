@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import msgspec
@@ -12,15 +13,17 @@ from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.forecast import Forecast, forecast
 from guard_core.outcomes.bill import Prices
-from guard_core.outcomes.comparing import Compared, candidates, compared
+from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
 from guard_core.outcomes.outcome import Costs
-from guard_core.outcomes.words import assumptions, dollars, forecast_words
+from guard_core.outcomes.words import assumptions, dollars, forecast_words, rewrites_words
 from guard_core.prices import UNIT
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
 
+STEPS_OF_ONE = 20_000  # steps of all replays; ours: a second of one process
+MOST_PROCESSES = 4
 HELP = "compare what every policy would have done with a session"
 HEADER = (
     "policy",
@@ -61,16 +64,18 @@ def _run(args: argparse.Namespace) -> int:
     rules = stated_rules((index, session.events[index]) for index in may_state_rules(facts.ledger).tolist())
     summarizer = get_summarizer(args.summary, facts.ledger)
     chosen = candidates(all_profiles=args.profiles)
-    rows = list(compared(facts, chosen, rules=rules, summarizer=summarizer))
-    ahead = forecast(facts.ledger)
+    is_long = facts.ledger.step_count * len(chosen) > STEPS_OF_ONE
+    processes = min(os.cpu_count() or 1, MOST_PROCESSES) if is_long else 1
+    rows = list(compared_apart(facts, chosen, processes, rules=rules, summarizer=summarizer))
+    errors = forecast(facts.ledger)
     if args.json:
-        cli.print_json(report(facts, rows, ahead))
+        cli.print_json(report(facts, rows, errors))
     else:
-        print(_text(facts, rows, ahead))
+        print(_text(facts, rows, errors))
     return 0
 
 
-def report(facts: Facts, rows: list[Compared], ahead: Forecast) -> dict[str, Any]:
+def report(facts: Facts, rows: list[Compared], errors: Forecast) -> dict[str, Any]:
     """The rows as plain values."""
     prices = Prices.of(facts.session, facts.ledger)
     return {
@@ -82,7 +87,7 @@ def report(facts: Facts, rows: list[Compared], ahead: Forecast) -> dict[str, Any
         "prices": [rates.note for rates in dict.fromkeys(prices.rates) if rates],
         "without_price": prices.unknown,
         "assumptions": assumptions(prices),
-        "forecast": ahead,
+        "forecast": errors,
         "text_floor": text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value)),
         "rows": [_row(item) for item in rows],
     }
@@ -103,12 +108,12 @@ def _row(item: Compared) -> dict[str, Any]:
 def _costs(costs: Costs | None) -> dict[str, Any] | None:
     if costs is None:
         return None
-    values = {**msgspec.structs.asdict(costs), "anew": costs.anew}
+    values = {**msgspec.structs.asdict(costs), "uncached": costs.uncached}
     known = costs.total is not None
     return {**values, **{name: round(values[name] / UNIT) if known else None for name in ("total", "summaries")}}
 
 
-def _text(facts: Facts, rows: list[Compared], ahead: Forecast) -> str:
+def _text(facts: Facts, rows: list[Compared], errors: Forecast) -> str:
     return "\n".join(
         [
             f"window {facts.window.value:,} tokens ({facts.window.words}), {facts.ledger.step_count:,} calls",
@@ -117,7 +122,7 @@ def _text(facts: Facts, rows: list[Compared], ahead: Forecast) -> str:
             "",
             *(line for item in rows for line in _remarks(item)),
             *assumptions(Prices.of(facts.session, facts.ledger)),
-            *filter(None, [forecast_words(ahead)]),
+            *filter(None, [forecast_words(errors)]),
             *_floor(text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value))),
         ]
     )
@@ -128,7 +133,8 @@ def _remarks(item: Compared) -> list[str]:
     title = item.candidate.title if item.candidate else "recording"
     if item.outcome is None:
         return [f"{title}: {item.problem}"]
-    lines = [f"{title}: {reason} ({count:,} steps)" for reason, count in item.outcome.held.items()]
+    lines = [f"{title}: {words}" for words in filter(None, [rewrites_words(item.outcome)])]
+    lines += [f"{title}: {reason} ({count:,} steps)" for reason, count in item.outcome.held.items()]
     reported = item.outcome.reported
     if reported is not None:
         price = "" if reported.total is None else f", {dollars(reported.total)}"

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
         files += 1
         figures += sum(verdict.figures for verdict in outcome.verdicts)
         differences += sum(verdict.different for verdict in outcome.verdicts)
-        problems += bool(outcome.problem)
+        problems += bool(outcome.problem) or any(verdict.problem for verdict in outcome.verdicts)
         for line in _lines(outcome, quiet=args.quiet):
             print(line)
     verdict = "all equal" if not differences + problems else f"{differences} differences, {problems} files not judged"
@@ -46,6 +46,8 @@ def _lines(outcome: Outcome, *, quiet: bool) -> list[str]:
 
 def _verdict(name: str, verdict: Verdict, room: int, *, quiet: bool) -> list[str]:
     """The differences of one profile, as many as there is room for, and the number of the others."""
+    if verdict.problem:
+        return [f"{name}: not judged: {plain(verdict.problem)}"]
     if not verdict.different:
         return [] if quiet else [f"{name}: equal"]
     shown = [f"{name}: {plain(str(difference))}" for difference in verdict.differences[:room]]

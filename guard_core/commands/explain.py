@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from guard_core import cli
 from guard_core.cli import plain
-from guard_core.errors import GuardError
 from guard_core.ledger import Ledger
-from guard_core.recordings import Recording
 from guard_core.rules import Explanation, Interval, OwnRule, explain, report
-from guard_core.rules.base import setting_name
 from guard_core.rules.words import headline
 from guard_core.sessions import Provenance, Session, Sourced
 
-HELP = "say by which rule the agent that wrote a recording compacted, and what the recording proves of its threshold"
+HELP = "say by which rule the agent that wrote a recording compacted, and what the recording proves about its threshold"
 
 SHOWN = 40  # compactions in the table
 NAMED = 3  # hypotheses in a line
@@ -42,11 +38,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    recording = _read(args.file)
-    sessions: Sequence[Session] = recording.sessions
-    if args.session is not None or not sessions:
-        sessions = [cli.choose(sessions, args.session)]
-    typed = {setting_name(name): value for name, value in map(cli.pair, args.set)}
+    sessions = cli.chosen(cli.read_noting(args.file).sessions, args.session)
+    typed = dict(map(cli.pair, args.set))
     window = None if args.window is None else Sourced(args.window, Provenance.USER, "given by --window")
     pairs = [(item, explain(item, Ledger.of(item), window=window, typed=typed)) for item in sessions]
     if args.json:
@@ -57,13 +50,6 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str) -> Recording:
-    try:
-        return cli.read_noting(path)
-    except OSError as error:
-        raise GuardError(error.strerror or "cannot be read") from error
-
-
 # -- for people
 
 
@@ -72,31 +58,41 @@ def _text(session: Session, explanation: Explanation) -> str:
     lines = [f"{name}: {plain(headline(explanation))}"]
     if explanation.rule is not None:
         lines += _settings(explanation.rule, explanation.compared)
-    lines += [_inference_words(interval) for interval in explanation.inference]
+    several = len({(item.version, item.model) for item in explanation.inference}) > 1
+    lines += [_inference_words(interval, named=several) for interval in explanation.inference]
     if explanation.missed:
-        first = explanation.missed[0]
-        lines.append(
-            f"  at {len(explanation.missed):,} checks the rule fires and the agent did not compact, first before step "
-            f"{first.step + 1:,} at {first.count:,} tokens (threshold {first.threshold:,})"
-        )
+        lines.append(_missed(explanation))
     if explanation.compactions:
         lines.append(_table(explanation))
     return "\n".join(lines)
 
 
+def _missed(explanation: Explanation) -> str:
+    missed, unit = explanation.missed, "tokens" if explanation.rule is None else explanation.rule.unit
+    checks = "1 check" if len(missed) == 1 else f"{len(missed):,} checks"
+    first = f"step {missed[0].step + 1:,} at {missed[0].count:,} {unit} (threshold {missed[0].threshold:,})"
+    return f"  at {checks} the rule fires and the agent did not compact, first before {first}"
+
+
 def _settings(rule: OwnRule, compared: str) -> list[str]:
     words = [f"  checks {rule.checks}: {compared}"]
     for item in rule.settings:
-        value = "not known" if item.value is None else f"{item.value:,g} {item.unit}"
-        if item.value is not None and float(item.value).is_integer():
+        if item.value is None:
+            words.append(f"  {item.name} not known{f': {plain(item.note)}' if item.note else ''}")
+            continue
+        value = f"{item.value:,g} {item.unit}"
+        if not item.unit:
+            value = "on" if item.value else "off"
+        elif float(item.value).is_integer():
             value = f"{int(item.value):,} {item.unit}"
         note = f": {plain(item.note)}" if item.note else ""
         words.append(f"  {item.name} {value} ({item.source}{note})")
     return words
 
 
-def _inference_words(interval: Interval) -> str:
-    place = f"steps {interval.start + 1:,} to {interval.stop:,}"
+def _inference_words(interval: Interval, *, named: bool) -> str:
+    of_model = " ".join(filter(None, (" of", plain(interval.model), plain(interval.version)))) if named else ""
+    place = f"steps {interval.start + 1:,} to {interval.stop:,}{of_model}"
     words = f"  by {interval.counter}, {place}: {interval.sentence}"
     if interval.contradiction or None in (interval.above, interval.at_most):
         return words

@@ -29,10 +29,10 @@ def _run(args: argparse.Namespace) -> int:
         runs = read_runs(args.file)
     except OSError as error:
         raise GuardError(f"{args.file}: {error.strerror or 'cannot be read'}") from error
-    found = savings(runs)
+    results = savings(runs)
     prices = [price for item in runs if (price := prices_of(item)) is not None]
     if args.json:
-        rows = [{**msgspec.structs.asdict(item), "error": round(item.error, 4)} for item in found]
+        rows = [{**msgspec.structs.asdict(item), "error": round(item.error, 4)} for item in results]
         cli.print_json({"savings": rows, "prices": prices})
         return 0
     saving_rows = [
@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
             f"{100 * item.error:+.1f}",
             f"{100 * item.cost:.1f} %",
         )
-        for item in found
+        for item in results
     ]
     price_rows = [
         (item.experiment, f"{item.prompt:.3f}", f"{item.completion:.3f}", f"{item.fit:.4f}") for item in prices

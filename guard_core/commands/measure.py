@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(file: str, session: Session) -> dict[str, Any]:
     ledger = Ledger.of(session)
-    found, between = attribute(ledger), interpolate(ledger)
+    attribution, between = attribute(ledger), interpolate(ledger)
     measured = between.overall is not None
     return {
         "numbering": cli.NUMBERING,
@@ -69,11 +69,11 @@ def _report(file: str, session: Session) -> dict[str, Any]:
         "session": session.source_id or session.title,
         "calls": ledger.step_count,
         "reported_calls": int((ledger.steps["prompt_tokens"] > 0).sum()),
-        "overhead": found.overhead,
-        "tokens_per_byte": found.ratios,
+        "overhead": attribution.overhead,
+        "tokens_per_byte": attribution.ratios,
         "forecast": forecast(ledger),
-        "not_in_file": _not_in_file(ledger, found),
-        "baselines": baseline_notes(ledger, found),
+        "not_in_file": _not_in_file(ledger, attribution),
+        "baselines": baseline_notes(ledger, attribution),
         "interpolation": between.overall,
         "interpolation_between": between.between,
         "interpolation_by_tokenizer": _by_tokenizer(session, ledger) if measured else {},
@@ -84,9 +84,9 @@ def _report(file: str, session: Session) -> dict[str, Any]:
     }
 
 
-def _not_in_file(ledger: Ledger, found: Attribution) -> dict[str, Any]:
+def _not_in_file(ledger: Ledger, attribution: Attribution) -> dict[str, Any]:
     """What the first prompt after a compaction holds beyond the file's messages, and where the figure is from."""
-    known = Anchors.of(ledger, found).unrecorded
+    known = Anchors.of(ledger, attribution).unrecorded
     return {
         "tokens": known.tokens,
         "share": known.share,

@@ -1,4 +1,4 @@
-"""`policies [NAME]`: the policies with their profiles and settings, as they are published."""
+"""`policies [NAME]`: the policies by group, with their profiles and settings as they are published."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from guard_core import cli
-from guard_core.policies import POLICIES, policy_kind
+from guard_core.policies import GROUPS, policy_kind
 from guard_core.policies.settings import PolicyKind
 
 HELP = "list policies, their profiles and settings"
@@ -24,18 +24,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    kinds = [policy_kind(args.name)] if args.name else list(POLICIES.values())
+    wanted = policy_kind(args.name) if args.name else None
+    groups = {group: [kind for kind in kinds if wanted in (None, kind)] for group, kinds in GROUPS.items()}
     if args.json:
-        cli.print_json([_described(kind) for kind in kinds])
+        cli.print_json([_described(kind, group) for group, kinds in groups.items() for kind in kinds])
+    elif wanted is not None:
+        print(_text(wanted))
     else:
-        print("\n\n".join(map(_text, kinds)))
+        print("\n\n".join(block for group, kinds in groups.items() for block in (f"== {group} ==", *map(_text, kinds))))
     return 0
 
 
-def _described(kind: PolicyKind) -> dict[str, Any]:
+def _described(kind: PolicyKind, group: str) -> dict[str, Any]:
     return {
         "name": kind.name,
         "title": kind.title,
+        "group": group,
         "help": kind.help,
         "profiles": kind.profiles,
         "settings": kind.settings,

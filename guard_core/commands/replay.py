@@ -12,7 +12,7 @@ from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import SWITCH, Column, Trace
 from guard_core.window_evidence import WindowJudgement
 
-HELP = "run a session again under a policy"
+HELP = "replay a session under a policy"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

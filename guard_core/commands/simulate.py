@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios; without any their names are listed")
     parser.add_argument("--all", action="store_true", help="run all scenarios")
-    parser.add_argument("--policy", action="append", default=None, help="may be given several times")
-    parser.add_argument("--profile", action="append", default=None, help="may be given several times")
+    parser.add_argument("--policy", action="append", default=None, help="can be repeated")
+    parser.add_argument("--profile", action="append", default=None, help="can be repeated")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
     parser.add_argument("--summary", default=None, help="fixed:BYTES, share:LEVEL or mechanical; default 120 bytes")
     parser.add_argument("--fail-on", default="", help=f"exit with 1 on any of {', '.join(FAILURES)} (comma separated)")
@@ -50,7 +50,11 @@ def _run(args: argparse.Namespace) -> int:
     scenarios = list(SCENARIOS.values()) if args.all else [get_scenario(name) for name in args.names]
     policies = _policies(args)
     summarizer = _summarizer(args.summary)
-    rows = [(label, _result(scenario, policy, summarizer)) for scenario in scenarios for label, policy in policies]
+    rows = [
+        (label, run_scenario(scenario, policy, summarizer=summarizer))
+        for scenario in scenarios
+        for label, policy in policies
+    ]
     if args.export is not None:
         _export(scenarios, args.export)
     if args.json:
@@ -72,19 +76,15 @@ def _export(scenarios: list[Scenario], folder: Path) -> None:
         raise SettingError(f"{folder}: {error.strerror or 'cannot be written'}") from error
 
 
-def _result(scenario: Scenario, policy: Policy, summarizer: Summarizer | None) -> ScenarioResult:
-    return run_scenario(scenario, policy, summarizer=summarizer)
-
-
 def _policies(args: argparse.Namespace) -> list[tuple[tuple[str, str], Policy]]:
     settings = dict(cli.pair(text) for text in args.set)
-    made = []
+    policies = []
     for name in args.policy or [DEFAULT_POLICY]:
         for profile in args.profile or [None]:
             chosen = {"profile": profile} if profile else {}
             policy = get_policy(name, **chosen, **settings)
-            made.append(((name, getattr(policy.settings, "profile", "")), policy))
-    return made
+            policies.append(((name, getattr(policy.settings, "profile", "")), policy))
+    return policies
 
 
 def _summarizer(text: str | None) -> Summarizer | None:

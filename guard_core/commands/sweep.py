@@ -1,29 +1,59 @@
-"""`sweep FILE...`: replay sessions under a grid of settings, and recommend one with its evidence."""
+"""`sweep PATH...`: replay sessions under a grid of settings, and recommend one with its evidence."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
 from guard_core import cli
-from guard_core.errors import SettingError
-from guard_core.ledger import Ledger
+from guard_core.errors import GuardError, SettingError
+from guard_core.findings.facts import Facts
+from guard_core.outcomes.words import dollars
+from guard_core.prices import UNIT
 from guard_core.recordings import read
+from guard_core.recordings.reading.folders import sessions_in
 from guard_core.sessions import Session
 from guard_core.summaries.sizes import get_summarizer
-from guard_core.sweep import Cell, SweepResult, default_axes, failed, judged, parse_axis, session_cells
+from guard_core.sweep import (
+    MEASURES,
+    Cell,
+    Figures,
+    Measure,
+    SweepResult,
+    default_axes,
+    failed,
+    fold_words,
+    get_measure,
+    grid,
+    judged,
+    parse_axis,
+    session_cells,
+)
 from guard_core.version import __version__ as engine_version
 
 HELP = "replay sessions under a grid of settings and recommend one"
 FAILURES = ("overflow", "loop")
 _MOST = 60  # settings printed; --json has all
+_MOST_TRADE_OFFS = 12  # the same
+
+
+class Named(NamedTuple):
+    """A session, what it is called, and the SHA-256 of the file that it came from."""
+
+    session: Session
+    title: str
+    recording: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="recordings of agent sessions")
+    parser.add_argument("files", nargs="+", metavar="PATH", help="recordings of agent sessions, or folders of them")
     cli.add_policy_arguments(parser)
     cli.add_session_arguments(parser)
     parser.add_argument(
@@ -31,9 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUES",
-        help="FROM:TO:STEP or a list; a setting, window, profile or policy; may be given several times",
+        help="FROM:TO:STEP (100k:200k:10k) or a list; a setting, window, profile or policy; can be repeated",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--figure",
+        default="compactions",
+        help=f"the figure to minimise among settings with equal overflows and loops, one of {', '.join(MEASURES)}; "
+        "cost and requests replay every setting, which takes longer",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON; money in millionths of US$")
     parser.add_argument(
         "--fail-on", default="", help=f"exit with 1 where the recommended setting has {' or '.join(FAILURES)}"
     )
@@ -45,10 +81,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    wanted = _failures(args.fail_on)
+    wanted, by = _failures(args.fail_on), get_measure(args.figure)
     axes = _axes(args.axis, args.policy, args.profile or "")
-    sessions = [session for file in args.files for session in _sessions(file, args.session)]
-    result = judged(axes, [_cells(session, axes, args) for session in sessions], [Ledger.of(s) for s in sessions])
+    sessions = [named for path in args.files for named in _sessions(Path(path), args.session)]
+    if not sessions:
+        raise SettingError("no session with a model call in these files")
+    result = judged(
+        axes,
+        [_cells(named.session, axes, args, by) for named in sessions],
+        [len(named.session.calls) for named in sessions],
+        by=by,
+        recordings=[named.recording for named in sessions],
+        titles=[named.title for named in sessions],
+    )
     if args.json:
         cli.print_json(report(result, args.policy, sessions))
     else:
@@ -56,15 +101,38 @@ def _run(args: argparse.Namespace) -> int:
     return 1 if failed(result, wanted) else 0
 
 
-def _sessions(file: str, wanted: str | None) -> list[Session]:
-    """The session asked for, or all sessions of a file that have a model call."""
+def _sessions(path: Path, wanted: str | None) -> Iterator[Named]:
+    """The session asked for, or all sessions of a file that have a model call; of a folder those of every file that can
+    be read."""
+    if path.is_dir():
+        for file in sessions_in(path):
+            try:
+                yield from _sessions_of(file, wanted)
+            except GuardError as error:
+                print(cli.plain(f"{file}: {error} (left out)"), file=sys.stderr)
+        return
+    yield from _sessions_of(path, wanted)
+
+
+def _sessions_of(file: Path, wanted: str | None) -> Iterator[Named]:
     if wanted is not None:
-        return [cli.load(file, wanted)]
-    try:
-        found = [session for session in read(file).sessions if session.calls]
-    except OSError as error:
-        raise SettingError(f"{file}: {error.strerror or 'cannot be read'}") from error
-    return found or [cli.load(file)]
+        sessions = [cli.load(str(file), wanted)]
+    else:
+        try:
+            sessions = [session for session in read(file).sessions if session.calls] or [cli.load(str(file))]
+        except OSError as error:
+            raise SettingError(f"{file}: {error.strerror or 'cannot be read'}") from error
+    digest = _digest(file)
+    for number, session in enumerate(sessions, 1):
+        more = f" #{number}" if len(sessions) > 1 else ""
+        yield Named(session, cli.plain(session.title or f"{file.name}{more}")[:80], digest)
+
+
+def _digest(file: Path) -> str:
+    if file.is_dir():
+        return hashlib.sha256(str(file).encode()).hexdigest()
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _axes(texts: list[str], policy: str, profile: str) -> dict[str, tuple[Any, ...]]:
@@ -77,17 +145,20 @@ def _axes(texts: list[str], policy: str, profile: str) -> dict[str, tuple[Any, .
     return axes or default_axes(policy, profile)
 
 
-def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace) -> list[Cell]:
-    ledger, usage = cli.provider(session)
-    settings = cli.policy_settings(args, session)
+def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace, by: Measure) -> list[Cell]:
+    window = cli.window_of(session, args.window)
+    facts = Facts.of(session, window) if by.priced else None
+    ledger, usage = (facts.ledger, facts.usage) if facts is not None else cli.provider(session)
     return session_cells(
         ledger,
-        axes,
-        window=cli.window_of(session, args.window).value,
+        grid(axes),
+        window=window.value,
         policy=args.policy,
-        settings=settings,
+        settings=cli.policy_settings(args),
         usage=usage,
         summarizer=get_summarizer(args.summary, ledger),
+        session=session,
+        priced=facts,
     )
 
 
@@ -99,16 +170,29 @@ def _failures(text: str) -> list[str]:
     return wanted
 
 
-def report(result: SweepResult, policy: str, sessions: list[Session]) -> dict[str, Any]:
+def report(result: SweepResult, policy: str, sessions: list[Named]) -> dict[str, Any]:
     """A sweep as plain values."""
     return {
         "policy": policy,
         "engine_version": engine_version,
         "axes": result.axes,
-        "sessions": [session.source_id or session.title for session in sessions],
+        "figure": result.by,
+        "sessions": [named.session.source_id or named.session.title for named in sessions],
         "steps": result.steps,
         "recommended": result.cells[result.recommended].values,
+        "equal": [result.cells[index].values for index in result.equal],
         "evidence": result.evidence,
+        "trade_offs": [result.cells[index].values for index in result.trade_offs],
+        "cross_over": [
+            {
+                "chosen_on": fold.learnt,
+                "judged_on": fold.judged,
+                "chosen": result.cells[fold.chosen].values,
+                "best": result.cells[fold.best].values,
+                "sentence": fold_words(result, fold),
+            }
+            for fold in result.folds
+        ],
         "cells": [_cell(cell) for cell in result.cells],
     }
 
@@ -122,8 +206,19 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "longest_loop": cell.longest_loop,
         "peak": cell.peak,
         "tokens_sent": cell.tokens_sent,
-        "by_session": [msgspec.structs.asdict(figures) for figures in cell.figures],
+        "cost": _money(cell.cost),
+        "requests_dropped": cell.requests_dropped,
+        "by_session": [_figures(figures) for figures in cell.figures],
     }
+
+
+def _figures(figures: Figures) -> dict[str, Any]:
+    dropped = figures.requests_dropped if figures.requests_dropped >= 0 else None
+    return {**msgspec.structs.asdict(figures), "cost": _money(figures.cost), "requests_dropped": dropped}
+
+
+def _money(cost: int | None) -> int | None:
+    return None if cost is None else round(cost / UNIT)
 
 
 def _text(result: SweepResult, sessions: int) -> str:
@@ -132,6 +227,7 @@ def _text(result: SweepResult, sessions: int) -> str:
     if len(shown) > _MOST:
         ranked = sorted(shown, key=lambda item: (item[1].overflow_steps, item[1].compactions, item[1].tokens_sent))
         shown = sorted(ranked[:_MOST])
+    is_priced = MEASURES[result.by].priced
     rows = [
         (
             *(str(cell.values[name]) for name in names),
@@ -140,12 +236,31 @@ def _text(result: SweepResult, sessions: int) -> str:
             cell.longest_loop or None,
             cell.peak,
             cell.tokens_sent,
+            *([] if not is_priced else ["unknown" if cell.cost is None else dollars(cell.cost), cell.requests_dropped]),
             "<- recommended" if index == result.recommended else "",
         )
         for index, cell in shown
     ]
-    header = (*names, "compactions", "overflows", "loop", "peak", "tokens sent", "")
+    more = ("cost", "requests dropped") if is_priced else ()
+    header = (*names, "compactions", "overflows", "loop", "peak", "tokens sent", *more, "")
     count = f"{len(result.cells):,} settings, {sessions:,} sessions, {sum(result.steps):,} steps"
     if len(rows) < len(result.cells):
         count += f"; the best {len(rows)} are shown"
-    return f"{cli.table(header, rows)}\n\n{count}\nrecommended: {result.evidence}"
+    return "\n".join([cli.table(header, rows), "", count, f"recommended: {result.evidence}", *_checks(result)])
+
+
+def _checks(result: SweepResult) -> Iterator[str]:
+    """The cross-over, and settings that trade overflows, price and loss."""
+    for fold in result.folds:
+        yield f"cross-over: {fold_words(result, fold)}"
+    if not result.folds:
+        yield "cross-over: not possible with one recording; how the setting does on others is not known"
+    if len(result.trade_offs) > 1:
+        shown = [_setting(result.cells[index]) for index in result.trade_offs[:_MOST_TRADE_OFFS]]
+        left = len(result.trade_offs) - len(shown)
+        more = f"; and {left:,} more, see --json" if left else ""
+        yield f"trade-offs of overflows, price and loss: {'; '.join(shown)}{more}"
+
+
+def _setting(cell: Cell) -> str:
+    return ", ".join(f"{name}={value}" for name, value in cell.values.items())

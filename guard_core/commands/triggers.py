@@ -112,7 +112,7 @@ def _report_unread(unread: Sequence[tuple[Path, str]], paths: Sequence[Path]) ->
 
 
 def _text(rows: Sequence[TriggerRow], changes: Changes) -> str:
-    header = ("agent", "version", "model", "window", "sessions", "automatic", "manual", "above", "at most")
+    header = ("agent", "version", "model", "window", "sessions", "automatic", "unknown", "manual", "above", "at most")
     table = cli.table(header, [_cells(row) for row in rows], left=3).split("\n")
     lines = [table[0]]
     for line, row in zip(table[1:], rows, strict=True):
@@ -130,10 +130,10 @@ def _text(rows: Sequence[TriggerRow], changes: Changes) -> str:
 
 def _cells(row: TriggerRow) -> tuple[object, ...]:
     key, counts = row.key, row.compactions
-    automatic = sum(count for cause, count in counts.items() if cause is not Cause.MANUAL)
+    unknown, manual = counts.get(Cause.UNSTATED, 0), counts.get(Cause.MANUAL, 0)
     names = (plain(text)[:40] for text in (key.agent, key.version, key.model))
     bounds = (place and place.tokens for place in (row.above, row.at_most))
-    return *names, key.window, len(row.sessions), automatic, counts.get(Cause.MANUAL, 0), *bounds
+    return *names, key.window, len(row.sessions), sum(counts.values()) - unknown - manual, unknown, manual, *bounds
 
 
 def _details(row: TriggerRow) -> Iterator[str]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from guard_core import cli
 from guard_core.cli import plain
-from guard_core.errors import GuardError
+from guard_core.counts import split_words
 from guard_core.findings import Facts, Finding, Verdict, conclusions
-from guard_core.recordings import Recording
+from guard_core.findings.words import counted
 from guard_core.sessions import Session
 
 HELP = "say what matters most in each session of a recording, with every finding and its numbers"
+
+_WINDOW = ("value", "source", "status", "at_least", "note", "source_words")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    recording = _read(args.file)
-    sessions: Sequence[Session] = recording.sessions
-    if args.session is not None or not sessions:
-        sessions = [cli.choose(sessions, args.session)]
+    recording = cli.read_noting(args.file)
+    sessions = cli.chosen(recording.sessions, args.session)
     reports = [_report(session, args.window) for session in sessions]
     if args.json:
         problems = recording.notes.problem_count
@@ -41,13 +40,6 @@ def _run(args: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_text(report) for report in reports))
     return 0
-
-
-def _read(path: str) -> Recording:
-    try:
-        return cli.read_noting(path)
-    except OSError as error:
-        raise GuardError(error.strerror or "cannot be read") from error
 
 
 def _report(session: Session, window: int | None) -> dict[str, Any]:
@@ -72,7 +64,7 @@ def _report(session: Session, window: int | None) -> dict[str, Any]:
             "steps": [item.step for item in counts.compactions],
         },
         "peak": None if peak is None else {"tokens": peak.tokens, "step": peak.step, "source": peak.source},
-        "window": {name: getattr(facts.window, name) for name in ("value", "source", "status", "at_least", "note")},
+        "window": {name: getattr(facts.window, name) for name in _WINDOW},
     }
 
 
@@ -84,11 +76,11 @@ def _claim(claim: Finding | Verdict) -> dict[str, Any]:
 def _text(report: dict[str, Any]) -> str:
     window, counts = report["window"], report["compactions"]
     name = plain(report["title"] or report["session"] or "session")[:60]
-    split = [f"{counts[kind]:,} {words}" for kind, words in _SPLIT if counts[kind]]
+    split = split_words(*(counts[kind] for kind in ("automatic", "manual", "unknown_trigger", "at_the_end")))
     lines = [
-        f"{name} ({report['calls']:,} calls, {report['reported_calls']:,} with the provider's count)",
+        f"{name} ({counted(report['calls'], 'call')}, {report['reported_calls']:,} with the provider's count)",
         f"  {plain(report['verdict']['sentence'])}",
-        f"  window: {window['value']:,} tokens, {window['source']} ({window['status']})",
+        f"  window: {window['value']:,} tokens, {window['source_words']}",
         f"  compactions: {counts['total']:,}{' (' + ', '.join(split) + ')' if split else ''}",
     ]
     if report["peak"]:
@@ -96,11 +88,3 @@ def _text(report: dict[str, Any]) -> str:
         lines.append(f"  peak: {peak['tokens']:,} tokens at step {peak['step'] + 1:,} ({peak['source']})")
     lines += [f"  {item['severity']}: {plain(item['sentence'])}" for item in report["findings"]]
     return "\n".join(lines)
-
-
-_SPLIT = (
-    ("automatic", "automatic"),
-    ("manual", "manual"),
-    ("unknown_trigger", "of unknown trigger"),
-    ("at_the_end", "at the end of the recording"),
-)

@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     @property
     def equal(self) -> bool:
         """Was everything judged and equal."""
-        return not self.problem and not any(verdict.different for verdict in self.verdicts)
+        return not self.problem and not any(verdict.different or verdict.problem for verdict in self.verdicts)
 
 
 def check_file(path: Path) -> Outcome:
@@ -62,10 +62,10 @@ def check_file(path: Path) -> Outcome:
 def check_paths(paths: list[Path]) -> Iterator[Outcome]:
     """Judge files, and every .json file under folders, in order of name."""
     for path in paths:
-        found = files_under(path)
-        if not found:
+        files = files_under(path)
+        if not files:
             yield Outcome(path, (), "the folder holds no .json file")
-        for file in found:
+        for file in files:
             if path == file or file.name != libraries.CONVERSATIONS_FILE:
                 yield check_file(file)
 

@@ -32,13 +32,13 @@ def attempt(item: Pass, names: list[str]) -> list[int]:
 
 def contents(view: View) -> list[int | str]:
     """The messages sent: event indexes, "summary" and "continuation"."""
-    found: list[int | str] = []
+    indices: list[int | str] = []
     for segment in view:
         if isinstance(segment, Span):
-            found += range(segment.start, segment.stop)
+            indices += range(segment.start, segment.stop)
         elif isinstance(segment, Synthetic):
-            found.append(segment.kind)
-    return found
+            indices.append(segment.kind)
+    return indices
 
 
 def real_after(trace: Trace) -> list[int]:

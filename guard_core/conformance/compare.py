@@ -29,6 +29,7 @@ class Verdict(NamedTuple):
     differences: tuple[Difference, ...]  # the first LISTED
     different: int  # figures that are not equal
     figures: int
+    problem: str = ""  # why this profile could not be judged
 
 
 class Comparison:

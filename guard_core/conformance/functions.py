@@ -46,8 +46,8 @@ def check(data: bytes) -> Iterator[Verdict]:
         raise VectorError(f"there is no function {file.function[:40]!r}; known are {', '.join(_FUNCTIONS)}")
     if not file.cases:
         raise VectorError("the file has no cases")
-    for profile, found in file.cases.items():
-        cases = found if isinstance(found, list) else [found]
+    for profile, given in file.cases.items():
+        cases = given if isinstance(given, list) else [given]
         yield _check_cases(file, profile, cases)
 
 
@@ -88,18 +88,18 @@ def _tokens(ledger: Ledger) -> list[int]:
 
 
 def _buffer(case: Case, settings: Settings) -> dict[str, Any]:
-    found = settings.limits(_whole(case["window"]))
+    limits = settings.limits(_whole(case["window"]))
     return {
-        "buffer": found.buffer,
-        "threshold": found.threshold,
-        "max_output_tokens": found.output_tokens,
-        "max_words": found.words,
+        "buffer": limits.buffer,
+        "threshold": limits.threshold,
+        "max_output_tokens": limits.output_tokens,
+        "max_words": limits.words,
     }
 
 
 def _token_count(case: Case, settings: Settings) -> dict[str, Any]:
-    found = _estimate(case, settings)
-    return {"correction": found.factor, "result": found.tokens, "source": CORRECTION_SOURCES[found.source]}
+    counted = _estimate(case, settings)
+    return {"correction": counted.factor, "result": counted.tokens, "source": CORRECTION_SOURCES[counted.source]}
 
 
 def _estimate(case: Case, settings: Settings) -> Estimate:
@@ -128,20 +128,20 @@ def _estimate_part(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _parts(part: dict[str, Any]) -> list[Part]:
     """One part of the framework as ours: its fields add up."""
-    found: list[Part] = []
+    parts: list[Part] = []
     if "text" in part:
-        found.append(TextPart(part["text"]))
+        parts.append(TextPart(part["text"]))
     if "functionCall" in part:
-        found.append(ToolCallPart(part["functionCall"].get("name", ""), part["functionCall"].get("args")))
+        parts.append(ToolCallPart(part["functionCall"].get("name", ""), part["functionCall"].get("args")))
     if "functionResponse" in part:
         response = part["functionResponse"]
-        found.append(ToolResultPart(response.get("name", ""), response.get("response")))
+        parts.append(ToolResultPart(response.get("name", ""), response.get("response")))
     if "inlineData" in part:
         data = base64.b64decode(part["inlineData"].get("data", ""), validate=True)
-        found.append(MediaPart(mime=part["inlineData"].get("mimeType", ""), size=len(data)))
+        parts.append(MediaPart(mime=part["inlineData"].get("mimeType", ""), size=len(data)))
     if "partMetadata" in part:
-        found.append(TextPart("", metadata=part["partMetadata"]))
-    return found
+        parts.append(TextPart("", metadata=part["partMetadata"]))
+    return parts
 
 
 def _estimate_tools(case: Case, settings: Settings) -> dict[str, Any]:
@@ -160,22 +160,22 @@ def _safe_split(case: Case, settings: Settings) -> dict[str, Any]:
 def _find_split(case: Case, settings: Settings) -> dict[str, Any]:
     ledger = _ledger(case)
     contents = Contents((Span(0, ledger.event_count),), costs_of(ledger, settings))
-    found = [
+    splits = [
         [_whole(budget), find_split(len(contents), contents.flags, contents.reach, budget)]
         for budget, _ in case["budget_to_split"]
     ]
-    return {"budget_to_split": found, "event_tokens": _tokens(ledger)}
+    return {"budget_to_split": splits, "event_tokens": _tokens(ledger)}
 
 
 def _truncate(case: Case, settings: Settings) -> dict[str, Any]:
     ledger = _ledger(case)
     costs = costs_of(ledger, settings)
     whole = (Span(0, ledger.event_count),)
-    found = [
+    dropped = [
         [_whole(window), truncate(whole, costs, int(window * settings.summariser_share))[2]]
         for window, _ in case["window_to_dropped"]
     ]
-    return {"window_to_dropped": found, "event_tokens": _tokens(ledger)}
+    return {"window_to_dropped": dropped, "event_tokens": _tokens(ledger)}
 
 
 def _inject(case: Case, settings: Settings) -> dict[str, Any]:
@@ -214,9 +214,9 @@ def _todos(case: Case, settings: Settings) -> dict[str, Any]:
     items = load_todos(case["state"])
     if items is None:
         return {"loaded": None}
-    found = [dict(zip(("content", "status", "active_form"), item, strict=True)) for item in items]
+    todos = [dict(zip(("content", "status", "active_form"), item, strict=True)) for item in items]
     # The original writes an empty status, and no empty active form.
-    return {"loaded": [{key: value for key, value in item.items() if value or key != "active_form"} for item in found]}
+    return {"loaded": [{key: value for key, value in item.items() if value or key != "active_form"} for item in todos]}
 
 
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], Answers]] = {
@@ -250,17 +250,17 @@ def _timing_gap(case: Case) -> Verdict:
 def _timing_gap_figures(case: Case) -> dict[str, Any]:
     ledger = _ledger(case)
     heuristic, window, real = sum(_tokens(ledger)), _whole(case["window"]), _whole(case["real"])
-    found = estimate(heuristic, real, _whole(case["last_heuristic"]), Settings().factors)
+    counted = estimate(heuristic, real, _whole(case["last_heuristic"]), Settings().factors)
     named = case.get("threshold")
     names = [name for name in (named if isinstance(named, dict) else PROFILES) if name in PROFILES]
     thresholds = {name: profile_settings(name).limits(window).threshold for name in names}
     by_name: dict[str, dict[str, Any]] = {
         "threshold": thresholds,
         "real_alone_would_fire": {name: real >= value for name, value in thresholds.items()},
-        "fires": {name: found.tokens >= value for name, value in thresholds.items()},
+        "fires": {name: counted.tokens >= value for name, value in thresholds.items()},
     }
     plain: dict[str, Any] = dict(by_name)
     for name, value in by_name.items():
         if not isinstance(case.get(name), dict):
             plain[name] = value["current"]
-    return {"heuristic": heuristic, "correction": found.factor, "decision_tokens": found.tokens, **plain}
+    return {"heuristic": heuristic, "correction": counted.factor, "decision_tokens": counted.tokens, **plain}

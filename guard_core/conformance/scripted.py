@@ -36,22 +36,22 @@ def check(data: bytes) -> Iterator[Verdict]:
 
 
 def _check_run(file: ScriptFile, ledger: Ledger, run: ScriptRun) -> Verdict:
-    given, found = file.simulation, Comparison()
+    given, comparison = file.simulation, Comparison()
     costs = costs_of(ledger, Settings())
     tokens = [int(costs.prefix[i + 1] - costs.prefix[i]) for i in range(ledger.event_count)]
     for number, (expected, got) in enumerate(zip(given.event_tokens, tokens, strict=False)):
-        found.equal(f"event {number}", "heuristic", expected, got)
-    found.equal("input", "number of events", len(given.event_tokens), len(tokens))
+        comparison.equal(f"event {number}", "heuristic", expected, got)
+    comparison.equal("input", "number of events", len(given.event_tokens), len(tokens))
     sliding = given.strategy == "sliding"
     turns = {"max_turns": given.max_turns} if sliding else {}
     policy = get_policy(_STRATEGIES[given.strategy], **run.constants.settings(sliding=sliding, **turns))
     limits = policy.settings.limits(given.window)
-    found.equal("run", "buffer", run.buffer, limits.buffer)
-    found.equal("run", "threshold", run.threshold, limits.threshold)
+    comparison.equal("run", "buffer", run.buffer, limits.buffer)
+    comparison.equal("run", "threshold", run.threshold, limits.threshold)
     summarizer = ScriptedSummaries(_replies(given))
     trace = replay(ledger, policy, window=given.window, summarizer=summarizer, request=given.user_content)
-    found.rows(file.step_fields, run.steps, _rows(trace, ledger, file.attempt_fields, sliding=sliding))
-    return found.verdict(run.profile)
+    comparison.rows(file.step_fields, run.steps, _rows(trace, ledger, file.attempt_fields, sliding=sliding))
+    return comparison.verdict(run.profile)
 
 
 def _replies(given: ScriptInput) -> tuple[int | None, ...]:

@@ -31,15 +31,15 @@ def check(data: bytes) -> Iterator[Verdict]:
     for profile in dict.fromkeys(row.profile for row in file.rows):
         if profile not in file.profiles:
             raise VectorError(f"a row names the profile {profile[:40]!r}, which the file does not have")
-        found = Comparison()
+        comparison = Comparison()
         for number, row in enumerate(file.rows):
             if row.profile == profile:
-                _check_row(found, file, f"row {number}", row, ledgers, usual)
-        yield found.verdict(profile)
+                _check_row(comparison, file, f"row {number}", row, ledgers, usual)
+        yield comparison.verdict(profile)
 
 
 def _check_row(
-    found: Comparison,
+    comparison: Comparison,
     file: SingleshotFile,
     where: str,
     row: SingleshotRow,
@@ -56,9 +56,9 @@ def _check_row(
     else:
         got = _figures(file, row, ledger, size, tail=tail)
     recorded = {name: getattr(row, name) for name in got if getattr(row, name) is not None}
-    found.mapping(where, recorded, got)
+    comparison.mapping(where, recorded, got)
     if row.param is not None and row.strategy == "threshold":
-        found.equal(where, "param", row.param, row.window)
+        comparison.equal(where, "param", row.param, row.window)
 
 
 def _usual_summaries(rows: list[SingleshotRow]) -> dict[tuple[str, str], int]:
@@ -96,8 +96,8 @@ def _policy(file: SingleshotFile, row: SingleshotRow, *, tail: bool) -> Policy:
     sliding = row.strategy == "sliding_window"
     changes: dict[str, Any] = {"max_turns": row.param} if sliding else {}
     if not tail:
-        found = convert(constants, Constants, f"the profile {row.profile[:40]}")
-        return get_policy(_POLICIES[row.strategy], **found.settings(sliding=sliding, **changes))
+        profile = convert(constants, Constants, f"the profile {row.profile[:40]}")
+        return get_policy(_POLICIES[row.strategy], **profile.settings(sliding=sliding, **changes))
     passes = row.max_attempts or constants.get("max_attempts")
     ratio = constants["recent_ratio"]
     return get_policy(_POLICIES[row.strategy], profile="tail", max_passes=passes, recent_ratio=ratio, **changes)

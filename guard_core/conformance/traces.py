@@ -43,15 +43,15 @@ def check(data: bytes) -> Iterator[Verdict]:
 
 
 def _check_run(file: TraceFile, flows: list[Flow], ledgers: list[Ledger], run: TraceRun) -> Verdict:
-    found = Comparison()
+    comparison = Comparison()
     if len(run.simulations) != len(flows):
         raise VectorError(f"the run {run.profile[:40]!r} has {len(run.simulations)} results for {len(flows)} inputs")
     for given, flow, ledger, output in zip(file.simulations, flows, ledgers, run.simulations, strict=True):
-        _check_input(found, given, flow, ledger)
+        _check_input(comparison, given, flow, ledger)
         policy = get_policy("contextguard", **run.constants.settings())
         trace = replay(ledger, policy, window=given.window, summarizer=FixedSummaries(given.summary_bytes), request="")
-        _check_output(found, file, given, flow, ledger, trace, output, policy.settings)
-    return found.verdict(run.profile)
+        _check_output(comparison, file, given, flow, ledger, trace, output, policy.settings)
+    return comparison.verdict(run.profile)
 
 
 def _simulation(given: TraceInput) -> Simulation:
@@ -77,10 +77,10 @@ def _simulation(given: TraceInput) -> Simulation:
     )
 
 
-def _check_input(found: Comparison, given: TraceInput, flow: Flow, ledger: Ledger) -> None:
-    found.equal("input", "system_tokens", given.system_tokens, ledger.system_tokens)
+def _check_input(comparison: Comparison, given: TraceInput, flow: Flow, ledger: Ledger) -> None:
+    comparison.equal("input", "system_tokens", given.system_tokens, ledger.system_tokens)
     if given.tool_defs_tokens is not None:
-        found.equal("input", "tool_defs_tokens", given.tool_defs_tokens, ledger.tools_tokens)
+        comparison.equal("input", "tool_defs_tokens", given.tool_defs_tokens, ledger.tools_tokens)
     costs = costs_of(ledger, Settings())  # the vectors count events as `current` does
     rows = [
         [
@@ -92,18 +92,18 @@ def _check_input(found: Comparison, given: TraceInput, flow: Flow, ledger: Ledge
     ]
     for number, row in enumerate(given.events):
         if number < len(rows):
-            found.equal(f"event {number}", "role, kinds, heuristic", list(row), rows[number])
-    found.equal("input", "number of events", len(given.events), len(rows))
+            comparison.equal(f"event {number}", "role, kinds, heuristic", list(row), rows[number])
+    comparison.equal("input", "number of events", len(given.events), len(rows))
     if given.tool_defs_full is not None:
-        _check_tools(found, given)
+        _check_tools(comparison, given)
 
 
-def _check_tools(found: Comparison, given: TraceInput) -> None:
+def _check_tools(comparison: Comparison, given: TraceInput) -> None:
     """Declarations given in full must have the lengths and tokens that the file states."""
     tools = [declaration(item) for item in given.tool_defs_full or ()]
     sizes = [[tool.name, utf8_bytes(tool.description), utf8_bytes(schema_json(tool.schema))] for tool in tools]
-    found.equal("input", "tool_defs", [list(item) for item in given.tool_defs or ()], sizes)
-    found.equal("input", "tool_defs_tokens", given.tool_defs_tokens, sum(map(tool_definition_tokens, tools)))
+    comparison.equal("input", "tool_defs", [list(item) for item in given.tool_defs or ()], sizes)
+    comparison.equal("input", "tool_defs_tokens", given.tool_defs_tokens, sum(map(tool_definition_tokens, tools)))
 
 
 def declaration(item: dict[str, Any]) -> ToolDefinition:
@@ -116,7 +116,7 @@ def declaration(item: dict[str, Any]) -> ToolDefinition:
 
 
 def _check_output(
-    found: Comparison,
+    comparison: Comparison,
     file: TraceFile,
     given: TraceInput,
     flow: Flow,
@@ -126,12 +126,12 @@ def _check_output(
     settings: Settings,
 ) -> None:
     limits = settings.limits(given.window)
-    found.equal("run", "buffer", output.buffer, limits.buffer)
-    found.equal("run", "threshold", output.threshold, limits.threshold)
+    comparison.equal("run", "buffer", output.buffer, limits.buffer)
+    comparison.equal("run", "threshold", output.threshold, limits.threshold)
     rows = list(_rows(trace, flow, file.attempt_fields))
-    found.rows(file.step_fields, output.steps, rows)
-    found.equal("run", "llm_compactions", output.llm_compactions, sum(len(row["attempts"]) for row in rows))
-    found.mapping("result", output.result, _result(file, flow, ledger, rows, settings))
+    comparison.rows(file.step_fields, output.steps, rows)
+    comparison.equal("run", "llm_compactions", output.llm_compactions, sum(len(row["attempts"]) for row in rows))
+    comparison.mapping("result", output.result, _result(file, flow, ledger, rows, settings))
 
 
 def _rows(trace: Trace, flow: Flow, attempt_fields: list[str]) -> Iterator[dict[str, Any]]:

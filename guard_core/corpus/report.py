@@ -55,7 +55,8 @@ def _row(row: TriggerRow) -> dict[str, Any]:
             for rule in values["rules"]
         ],
         "clusters": [
-            {**item, "above": _found(item["above"]), "at_most": _found(item["at_most"])} for item in values["clusters"]
+            {**item, "above": _place_or_none(item["above"]), "at_most": _place_or_none(item["at_most"])}
+            for item in values["clusters"]
         ],
         "forced": [{**_place(Place(*item["place"])), "refused": item["refused"]} for item in values["forced"]],
     }
@@ -67,7 +68,7 @@ def _change(values: dict[str, Any]) -> dict[str, Any]:
     return {**key._asdict(), "version_before": values.pop("version"), **values, "before": before, "after": after}
 
 
-def _found(values: list[Any] | None) -> Any:
+def _place_or_none(values: list[Any] | None) -> Any:
     return None if values is None else _place(Place(*values))
 
 

@@ -10,6 +10,7 @@ from itertools import chain
 import msgspec
 import numpy as np
 
+from guard_core.agent_versions import numbers
 from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch, joined
 from guard_core.corpus.obedience import State, obedience_of, stated_settings
 from guard_core.findings.sizes import NEAR_MISS_SHARE
@@ -18,7 +19,6 @@ from guard_core.rules.base import Hypothesis, Moment, OwnRule, RuleSetting, Stre
 from guard_core.rules.evidence import EVIDENCE, Cause, CompactionCheck
 from guard_core.rules.inference import Interval, general_variants
 from guard_core.rules.registry import AGENTS
-from guard_core.rules.versions import numbers
 
 BY_LABEL = {agent.label: agent for agent in AGENTS}
 
@@ -265,10 +265,11 @@ class _Group:
         return [item for item in self._hypotheses() if item.threshold > 0]
 
     def _hypotheses(self) -> Iterable[Hypothesis]:
-        for item in self.items:
-            rule = item.evidence.rule
-            if rule is not None and rule.threshold is not None:
-                yield Hypothesis(rule.formula, rule.threshold, 0)
+        rules = (item.evidence.rule for item in self.items)
+        own = dict.fromkeys((rule.formula, rule.threshold) for rule in rules if rule is not None)
+        for formula, threshold in own:
+            if threshold is not None:
+                yield Hypothesis(formula, threshold, 0)
         first = self.items[0].evidence.stretch
         largest = max(item.evidence.stretch.largest for item in self.items)
         stretch = Stretch(0, 1, self.key.version, self.key.model, first.window, largest)

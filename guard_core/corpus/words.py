@@ -86,7 +86,7 @@ def _rule_words(change: Change) -> str:
         "none" if threshold is None else f"{threshold:,}" for threshold in (change.rule_before, change.rule_after)
     )
     if before == after:
-        return "the agent's rule is the same before and after" if before != "none" else "no rule is known of either"
+        return "the agent's rule is the same before and after" if before != "none" else "no rule is known for either"
     return f"by the agent's rule it was {before} before and is {after} from there on"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
+from guard_core.columns import narrowed
 from guard_core.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
-from guard_core.findings.presence import RequestWords
+from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
+from guard_core.models import Answers, answers_of
 from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.rules import Explanation, explain
@@ -55,10 +57,8 @@ class Facts:
     @classmethod
     def of(cls, session: Session, window: WindowJudgement | None = None) -> Facts:
         """The facts of a session whose texts are in memory."""
-        from guard_core.findings.presence import request_words
-
         ledger = Ledger.of(session)
-        words = request_words(session, ledger, session.events)
+        words = request_words(session, ledger, lambda: session.events)
         return cls(session, ledger, attribute(ledger), window or judge_session(session), words)
 
     @cached_property
@@ -78,7 +78,12 @@ class Facts:
     @cached_property
     def other_windows(self) -> Ints:
         """The window of every step's model where it is another than the session's, else 0."""
-        return np.array(other_windows(self.session), dtype=np.int64)
+        return np.array(other_windows(self.session, self.answers), dtype=np.int64)
+
+    @cached_property
+    def answers(self) -> dict[str, Answers]:
+        """What the calls of each model say."""
+        return answers_of(self.session)
 
     @cached_property
     def growth(self) -> Ints:
@@ -92,7 +97,8 @@ class Facts:
     @cached_property
     def whole_log(self) -> Trace:
         """The replay that never compacts."""
-        return replay(self.ledger, get_policy("none"), window=self.window.value, usage=self.usage)
+        trace = replay(self.ledger, get_policy("none"), window=self.window.value, usage=self.usage)
+        return replace(trace, columns=narrowed(trace.columns))
 
     @cached_property
     def simulation(self) -> Trace:
@@ -192,8 +198,7 @@ class Facts:
 
     def is_sealed(self, item: CountedCompaction) -> bool:
         """Is a compaction's summary encrypted, or not in the file."""
-        base = self.ledger.bases[item.place]
-        return base.kind == "opaque" or any(base.costs.get("opaque_bytes", ()))
+        return self.ledger.bases[item.place].is_sealed
 
     def _before(self, trace: Trace, index: int) -> int:
         """Prompt tokens of the request that a replay's compaction replaced.

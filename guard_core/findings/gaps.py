@@ -18,10 +18,15 @@ def unreported(case: Case) -> list[Finding]:
         return []
     answered = int(((steps["prompt_tokens"] > 0) | (steps["response"] >= 0)).sum())
     is_all, first = len(missing) == answered, int(missing[0])
-    words = "Every figure is an estimate." if is_all else f"The first is {at_step(first)}."
-    calls = counted(answered, "call" if answered == case.facts.ledger.step_count else "answered call")
-    verb = "has" if answered == 1 else "have"
-    sentence = f"{len(missing):,} of {calls} {verb} no recorded token usage. {words}"
+    name = "call" if answered == case.facts.ledger.step_count else "answered call"
+    calls, lack = counted(answered, name), "no recorded token usage"
+    if is_all:
+        who = f"The only {name} has {lack}" if answered == 1 else f"None of the {calls} has recorded token usage"
+        sentence = f"{who}. Every figure is an estimate."
+    elif len(missing) == 1:
+        sentence = f"1 of {calls} has {lack}: {at_step(first)}."
+    else:
+        sentence = f"{len(missing):,} of {calls} have {lack}. The first is {at_step(first)}."
     numbers = {"missing": len(missing), "calls": answered}
     session = case.facts.session
     if case.facts.is_uncounted and session.mean_prompt_tokens:

@@ -29,18 +29,20 @@ def own_rule_gaps(case: Case) -> list[Finding]:
         return []
     findings: dict[str, Finding] = {}
     for ruled in _stretches(case):
-        made = [_other_threshold(case, ruled)] if _is_elsewhere(ruled) else [_early(case, ruled), _missed(case, ruled)]
-        for finding in filter(None, made):
+        of_stretch = (
+            [_other_threshold(case, ruled)] if _is_elsewhere(ruled) else [_early(case, ruled), _missed(case, ruled)]
+        )
+        for finding in filter(None, of_stretch):
             findings.setdefault(finding.kind, finding)
     return list(findings.values())
 
 
 def _stretches(case: Case) -> Iterator[_Ruled]:
     explanation = case.facts.explanation
-    intervals = {(item.start, item.stop, item.counter): item for item in explanation.inference}
     for stretch, rule in zip(explanation.stretches, explanation.rules, strict=False):
-        if rule.threshold is not None and rule.threshold > 0:  # a small window less a large reserve is none
-            yield _Ruled(stretch, rule, intervals.get((stretch.start, stretch.stop, rule.counter)))
+        # A small window less a large reserve is no threshold; the findings are of tokens.
+        if rule.threshold is not None and rule.threshold > 0 and rule.unit == "tokens":
+            yield _Ruled(stretch, rule, explanation.interval_of(stretch, rule.counter))
 
 
 def _is_elsewhere(ruled: _Ruled) -> bool:
@@ -64,10 +66,15 @@ def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
     typed = next((item for item in rule.settings if item.source is Provenance.USER and item.name != "window"), None)
     if typed is not None and typed.value is not None:
         return _never_acts(case, ruled, typed, numbers)
-    sentence = (
-        f"Every check fits a threshold {low}at most {interval.at_most:,} ({at_step(numbers['high_step'])}), not the "
-        f"{rule.threshold:,} of {rule.agent}{_conditions(case, rule)}."
-    )
+    fits = f"very check fits a threshold {low}at most {interval.at_most:,} ({at_step(numbers['high_step'])})"
+    if rule.assumed_window is None:
+        sentence = f"E{fits}, not the {rule.threshold:,} of {rule.agent}{_conditions(case, rule)}."
+    else:
+        numbers["assumed_window"] = rule.assumed_window
+        sentence = (
+            f"The window of {rule.agent} is not known: e{fits}; the assumed {rule.assumed_window:,} would give "
+            f"{rule.threshold:,}."
+        )
     return _finding("other_threshold", INFO, case, rule, sentence, numbers, [numbers["high_step"]])
 
 

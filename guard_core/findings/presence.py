@@ -7,7 +7,8 @@ follows from these places and the recorded views, without texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -37,30 +38,27 @@ class RequestWords(msgspec.Struct, frozen=True):
     compactions: tuple[int, ...]
 
 
-def request_words(session: Session, ledger: Ledger, events: Iterable[Event]) -> tuple[RequestWords, ...]:
-    """Look up the requests that compactions took away. `session` may be a head; `events` are read once, in order."""
-    wanted = set(removed_requests(session, ledger))
-    if not wanted:
-        return ()
-    quotes: dict[int, str] = {}
-    whole: set[int] = set()
-    places: dict[int, list[int]] = {}
-    for index, event in enumerate(events):
-        text = comparable(event) if index in wanted or quotes else ""
-        if index in wanted:
-            words = first_words(event)
-            quote = shortened(words)
-            if len(quote) >= SHORTEST:
-                quotes[index], places[index] = quote, []
-                whole |= {index} if quote == words else set()
+def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
+    """Look up the requests that compactions took away. `session` may be a head; `read` gives all events in order: up to
+    the last of these requests for their words, then all for the places of these words, earlier ones too."""
+    wanted = removed_requests(session, ledger)
+    words = {}
+    for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
+        if index in wanted and len(shortened(first_words(event))) >= SHORTEST:
+            words[index] = first_words(event)
+    quotes = {message: normalised(shortened(text)) for message, text in words.items()}
+    places: dict[int, list[int]] = {message: [] for message in quotes}
+    for index, event in enumerate(read() if quotes else ()):
+        text = comparable(event)
         for message, quote in quotes.items():
-            if normalised(quote) in text:
+            if quote in text:
                 places[message].append(index)
-    return tuple(
-        RequestWords(message, quote, message in whole, tuple(places[message]), _quoting(session, normalised(quote)))
-        for message, quote in quotes.items()
-        if len(places[message]) <= MOST_PLACES
-    )
+    found = []
+    for message, text in words.items():
+        if len(places[message]) <= MOST_PLACES:
+            quote, quoting = shortened(text), _quoting(session, quotes[message])
+            found.append(RequestWords(message, quote, quote == text, tuple(places[message]), quoting))
+    return tuple(found)
 
 
 def removed_requests(session: Session, ledger: Ledger) -> list[int]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from guard_core.findings.claims import INFO, LIST_PRICES, LISTED, MODELLED_CACHE, SAME_TURNS, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, if_window, window_assumptions
+
+if TYPE_CHECKING:
+    from guard_core.outcomes.payback import Payback
+    from guard_core.outcomes.sent import SentRequests
 
 
 def never_paid(case: Case) -> list[Finding]:
@@ -20,22 +26,23 @@ def never_paid(case: Case) -> list[Finding]:
     facts = case.facts
     if not case.is_recorded or not case.fired or facts.is_uncounted or not case.window_counts:
         return []
-    prices = Prices.of(facts.session, facts.ledger)
+    prices = Prices.of(facts.session, facts.ledger, facts.answers)
     if not prices.has_prices:
         return []
     sent = SentRequests(case)
-    unpaid = [item for item in paybacks(sent, bill_of(sent, prices)) if is_unpaid(item)]
+    unpaid = [item for item in paybacks(sent, bill_of(sent, prices)) if is_unpaid(item) and _had_calls(sent, item)]
     if not unpaid:
         return []
     worst = max(unpaid, key=lambda item: item.net)
     calls = worst.stop - worst.step - 1
     until = "up to the next one" if worst.stop < len(sent.tokens) else "until the recording ends"
-    more = "" if len(unpaid) == 1 else f" So did {counted(len(unpaid) - 1, 'more compaction')}."
-    change = "saved" if worst.saved >= 0 else "cost another"
+    more = "" if len(unpaid) == 1 else f" Nor did {counted(len(unpaid) - 1, 'more compaction')}."
+    change = f"{'saved' if worst.saved >= 0 else 'cost another'} {dollars(abs(worst.saved))}"
+    later = f"{counted(calls, 'later call')} {until} {change}" if calls else "no other call came before the next one"
     sentence = (
         f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) never paid for itself: it cost {dollars(worst.paid)} "
-        f"at once, and {counted(calls, 'later call')} {until} {change} {dollars(abs(worst.saved))} (list prices, cache "
-        f"modelled), while the window did not need it{if_window(case.window)}.{more}"
+        f"at once, and {later} (list prices, cache modelled), while the window did not need it"
+        f"{if_window(case.window)}.{more}"
     )
     numbers = {
         "compaction": worst.index,
@@ -49,3 +56,8 @@ def never_paid(case: Case) -> list[Finding]:
     assumptions = (*window_assumptions(case.window), LIST_PRICES, MODELLED_CACHE, SAME_TURNS)
     steps = tuple(item.step for item in unpaid[:LISTED])
     return [Finding("never_paid", INFO, worst.step, sentence, numbers, assumptions, steps, len(unpaid))]
+
+
+def _had_calls(sent: SentRequests, price: Payback) -> bool:
+    """Was there a later call in which it could have saved anything: not where the recording ends with its first."""
+    return price.stop < len(sent.tokens) or price.stop - price.step > 1

@@ -84,7 +84,7 @@ def not_kept(case: Case) -> list[Finding]:
     more = "" if len(returns) == 1 else f" {counted(len(returns) - 1, 'more compaction')} had no lasting effect either."
     modelled = "" if _is_before_recorded(case, first["compaction"]) else " (modelled)"
     sentence = (
-        f"Compaction {first['compaction'] + 1:,} ({at_step(steps[0])}) was not kept: {first['before']:,}{modelled} → "
+        f"Compaction {first['compaction'] + 1:,} ({at_step(steps[0])}) did not last: {first['before']:,}{modelled} → "
         f"{first['after']:,} tokens, and {first['again']:,} again at {at_step(first['again_step'])}, though only "
         f"{first['added']:,} (modelled) had been added.{more}"
     )
@@ -152,7 +152,9 @@ def grown(case: Case) -> list[Finding]:
     blind = worst.counted is not None and case.facts.removes_nothing(worst.counted)
     missing = " What the compaction removed is not in the file." if blind else ""
     modelled = " (modelled)" if case.modelled[worst.step] else ""
-    more = "" if len(larger) == 1 else f" {counted(len(larger) - 1, 'more compaction')} made nothing smaller either."
+    more = (
+        "" if len(larger) == 1 else f" {counted(len(larger) - 1, 'more compaction')} did not shrink the request either."
+    )
     sentence = (
         f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) made the request larger: {worst.before:,} → "
         f"{worst.after:,} tokens{modelled}.{missing}{more}"

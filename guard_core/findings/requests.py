@@ -47,12 +47,14 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     absence = _absence(facts, words)
     first = removals[0]
     lost = first if absence is None else _losing(facts, words, removals, absence.first)
+    by_edit = absence is not None and _leaves(facts, words, lost)
     step = first.step if absence is None else absence.first
     numbers = {
         "message": words.message,
         "quote": words.quote,
         "is_whole": words.is_whole,
         "compaction": lost.compaction,
+        "by_edit": by_edit,
         "compactions": [item.compaction for item in removals],
         "quoted_by": quoting,
         "sealed": sealed,
@@ -60,24 +62,21 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "first_absent": -1 if absence is None else absence.first,
         "last_absent": -1 if absence is None else absence.last,
     }
-    silent = absence is None or lost.compaction in sealed
-    quote = words.quote if words.is_whole else f"{words.quote} …"
-    sentence = f'Your request "{quote}" {_what_happened(step, absence, lost, quoting, sealed)}'
-    steps = tuple(item.step for item in removals[:LISTED])
-    return Finding("request_lost", INFO if silent else WARNING, step, sentence, numbers, (), steps, len(removals))
-
-
-def _what_happened(step: int, absence: Absence | None, lost: Removal, quoting: list[int], sealed: list[int]) -> str:
-    left = f"left the context at {at_step(step)} ({compactions_words([lost.compaction])})"
-    if lost.compaction in sealed:
-        return f"{left}; the summary is not readable, so what it keeps of it is unknown."
+    unread = lost.compaction in sealed and not by_edit
+    by = f"{'an edit of the history after ' if by_edit else ''}{compactions_words([lost.compaction])}"
+    what = f"left the context at {at_step(step)} ({by}); "
     if absence is None:
-        return f"{left}; the summary still quotes it." if quoting else f"{left}; later messages quote it."
-    before = f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
-    if absence.is_final:
-        return f"{left}; nothing has quoted it since.{before}"
-    where = steps_words(absence.first, absence.last)
-    return f"is in no request of {where} ({compactions_words([lost.compaction])}).{before}"
+        what += "the summary still quotes it." if lost.compaction in quoting else "other messages quote it."
+    elif unread:
+        what += "the summary is not readable, so what it keeps of it is unknown."
+    else:
+        within = f"is in no request of {steps_words(absence.first, absence.last)} ({by})."
+        what = f"{what}nothing has quoted it since." if absence.is_final else within
+        what += f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
+    sentence = f'Your request "{words.quote}{"" if words.is_whole else " …"}" {what}'
+    severity = INFO if absence is None or unread else WARNING
+    steps = tuple(item.step for item in removals[:LISTED])
+    return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
 
 
 def _removals(facts: Facts, words: RequestWords) -> list[Removal]:
@@ -110,13 +109,18 @@ def _losing(facts: Facts, words: RequestWords, removals: list[Removal], step: in
     Where one of several before the same call is sealed, one that can be read is named.
     """
     last = [item for item in removals if item.step <= step][-1]
-    events, absent = np.array(words.events, dtype=np.int64), [last]
+    absent = [last]
     for item in reversed([item for item in removals if item.step == last.step and item.compaction < last.compaction]):
-        base = facts.ledger.bases[item.counted.place]
-        if item.counted.place in words.compactions or _has_any(base.view, events):
+        if _leaves(facts, words, last) or _leaves(facts, words, item):
             break
         absent.insert(0, item)
     return next((item for item in absent if not facts.is_sealed(item.counted)), last)
+
+
+def _leaves(facts: Facts, words: RequestWords, item: Removal) -> bool:
+    """Does the history that a compaction leaves have the words, so that an edit after it lost them."""
+    place = item.counted.place
+    return place in words.compactions or _has_any(facts.ledger.bases[place].view, np.array(words.events, np.int64))
 
 
 def _absence(facts: Facts, words: RequestWords) -> Absence | None:

@@ -55,7 +55,8 @@ def timing_gaps(case: Case) -> list[Finding]:
     subject = f"Compaction {first.index + 1:,} ({at_step(first.step)}) was caught only by the estimate"
     more = "" if len(caught) == 1 else f" The same holds for {counted(len(caught) - 1, 'more compaction')}."
     sentence = f"{subject}: last count {seen:,}, estimate {now:,}, threshold {line:,}{if_window(case.window)}.{more}"
-    numbers = {"seen": seen, "now": now, "threshold": line, "compactions": [item.index for item in caught]}
+    counts = {"seen": seen, "now": now, "threshold": line, "window": case.window.value}
+    numbers = {**counts, "compactions": [item.index for item in caught]}
     return [_finding("timing_gap", INFO, case, sentence, numbers, [item.step for item in caught])]
 
 

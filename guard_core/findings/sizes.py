@@ -27,8 +27,7 @@ from guard_core.findings.words import (
 )
 from guard_core.ledger import Ints
 from guard_core.sessions import Provenance
-from guard_core.triggers import UNKNOWN
-from guard_core.window_evidence import Status, automatic_triggers
+from guard_core.window_evidence import Status, automatic_triggers, fired_words
 
 # Ours: no source defines these words, so the numbers are chosen and named here.
 NEAR_MISS_SHARE = 0.90  # of the window: a request this large leaves no room for a long answer
@@ -76,23 +75,23 @@ def stated_window(facts: Facts) -> str:
 
 
 def doubted_window(case: Case) -> list[Finding]:
-    """Automatic compactions that all fired below half of the model table's window."""
+    """Automatic compactions that all fired below half of a window that was looked up or assumed."""
     window = case.window
     if not case.is_recorded or window.status is not Status.DOUBTED:
         return []
     fired = automatic_triggers(case.facts.session)
     low, high = min(fired), max(fired)
-    between = f"at {high:,} tokens" if low == high else f"at {low:,} to {high:,} tokens"
+    where = fired_words(case.facts.session, low, high)
     sentence = (
-        f"{counted(len(fired), 'compaction')} took place {between}, below half of the model table's window of "
+        f"{counted(len(fired), 'compaction')} took place {where}, below half of {stated_window(case.facts)} of "
         f"{window.value:,}: the window is smaller, or the threshold was set by hand."
     )
     numbers = {"window": window.value, "low": low, "high": high, "compactions": len(fired)}
     step = case.fired[0].step if case.fired else 0
     assumptions: tuple[str, ...] = ()
-    if any(item.trigger == UNKNOWN for item in case.facts.counts.compactions):
-        assumptions = (TRIGGER_NOT_RECORDED,)
-        sentence += f" {trigger_not_recorded(len(fired))}"
+    if unsaid := len(automatic_triggers(case.facts.session, unsaid=True)):
+        assumptions, numbers["unknown_trigger"] = (TRIGGER_NOT_RECORDED,), unsaid
+        sentence += f" {trigger_not_recorded(unsaid, len(fired))}"
     return [Finding("window_doubted", WARNING, step, sentence, numbers, assumptions, (), len(fired))]
 
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from guard_core.counts import MODELLED, Peak
-from guard_core.findings.claims import ERROR, INFO, MODELLED_TOKENS, SIZES_ONLY, TRIGGER_NOT_RECORDED, Finding, Verdict
+from guard_core.findings.claims import (
+    ERROR,
+    INFO,
+    MODELLED_TOKENS,
+    RULE_DEFAULTS,
+    SIZES_ONLY,
+    TRIGGER_NOT_RECORDED,
+    Finding,
+    Verdict,
+)
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.trace import Trace
-from guard_core.window_evidence import Status
+from guard_core.window_evidence import Status, fired_words
 
 QUOTED_CHARS = 30  # of a request, in a verdict
 
@@ -169,7 +179,7 @@ def _thrash(case: Case, finding: Finding) -> str:
 def _not_kept(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
-        f"{_head(case)}compaction {numbers['compaction'] + 1:,} was not kept: {numbers['again']:,} tokens are back at "
+        f"{_head(case)}compaction {numbers['compaction'] + 1:,} did not last: {numbers['again']:,} tokens are back at "
         f"{at_step(numbers['again_step'])}."
     )
 
@@ -215,11 +225,11 @@ def _tail(case: Case, finding: Finding) -> str:
 def _doubted(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     low, high = numbers["low"], numbers["high"]
-    where = f"at {high:,} tokens" if low == high else f"at {low:,} to {high:,} tokens"
+    where = fired_words(case.facts.session, low, high)
     if_automatic = ", if automatic," if TRIGGER_NOT_RECORDED in finding.assumptions else ""
     return (
-        f"{counted(numbers['compactions'], 'compaction')}{if_automatic} {where}, below half of the table's window of "
-        f"{numbers['window']:,}: a smaller window, or a hand-set threshold."
+        f"{counted(numbers['compactions'], 'compaction')}{if_automatic} {where}, below half of "
+        f"{stated_window(case.facts)} of {numbers['window']:,}: smaller window, or hand-set threshold."
     )
 
 
@@ -234,7 +244,7 @@ def _needless(case: Case, finding: Finding) -> str:
     else:
         head = f"{counted(_total(case), 'compaction')}, {count:,} not needed: without {'it' if count == 1 else 'them'}"
     return (
-        f"{head}, the peak is {percent(numbers['peak'] / numbers['window'])} of the window at "
+        f"{head}, the peak is {percent(numbers['peak'] / numbers['window'])} of {_its_window(numbers)} at "
         f"{at_step(numbers['peak_step'])} (modelled){if_window(case.window)}."
     )
 
@@ -253,8 +263,14 @@ def _needed(case: Case, finding: Finding) -> str:
     over = f", {counted(numbers['calls_over'], 'call')} over it" if numbers["calls_over"] else ""
     return (
         f"{counted(_total(case), 'compaction')}, no overflow. Without any: peak "
-        f"{percent(numbers['peak'] / numbers['window'])} of the window{over} (modelled){if_window(case.window)}."
+        f"{percent(numbers['peak'] / numbers['window'])} of {_its_window(numbers)}{over} (modelled)"
+        f"{if_window(case.window)}."
     )
+
+
+def _its_window(numbers: dict[str, Any]) -> str:
+    """The window that the fullest request is held against: the session's, or that of its model."""
+    return "its model's window" if "own_window" in numbers else "the window"
 
 
 def _gap(case: Case, finding: Finding) -> str:
@@ -277,6 +293,11 @@ def _never_acts(case: Case, finding: Finding) -> str:
 
 def _other_threshold(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
+    if "assumed_window" in numbers:
+        return (
+            f"{_head(case)}its threshold is at most {numbers['high']:,}; its window is not known, the assumed "
+            f"{numbers['assumed_window']:,} would give {numbers['threshold']:,}."
+        )
     return (
         f"{_head(case)}its threshold is at most {numbers['high']:,}, not the default {numbers['threshold']:,} of "
         f"{numbers['agent']}{_if_its_window(case, finding)}."
@@ -286,7 +307,7 @@ def _other_threshold(case: Case, finding: Finding) -> str:
 def _early(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
-        f"{_head(case)}{at_step(finding.step)} compacted early by the rule of {numbers['agent']}: "
+        f"{_head(case)}{at_step(finding.step)} compacted early by the {_whose_rule(finding)} of {numbers['agent']}: "
         f"{numbers['count']:,}, below {numbers['threshold']:,}{_if_its_window(case, finding)}."
     )
 
@@ -294,9 +315,15 @@ def _early(case: Case, finding: Finding) -> str:
 def _missed(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
-        f"{_head(case)}by its rule {numbers['agent']} would have compacted at {at_step(finding.step)}, too: "
+        f"{_head(case)}by its {_whose_rule(finding)} {numbers['agent']} would have compacted at "
+        f"{at_step(finding.step)}, too: "
         f"{numbers['count']:,} reached {numbers['threshold']:,}{_if_its_window(case, finding)}."
     )
+
+
+def _whose_rule(finding: Finding) -> str:
+    """What a rule is called that rests on settings which the file lacks."""
+    return "default rule" if RULE_DEFAULTS in finding.assumptions else "rule"
 
 
 def _if_its_window(case: Case, finding: Finding) -> str:

@@ -16,7 +16,7 @@ from guard_core.ledger import Ints
 from guard_core.models import context_window
 from guard_core.triggers import MANUAL, UNKNOWN
 from guard_core.views import View
-from guard_core.window_evidence import Status
+from guard_core.window_evidence import Status, windows_by_model
 
 MOST_APART = 0.25  # ours: real recordings of six agents lie within 0.07
 
@@ -98,9 +98,9 @@ def _agrees_with_counts(case: Case, without: Without) -> bool:
 
 def has_smaller_window(case: Case) -> bool:
     """Did a model answer whose own window is smaller than the one that its calls are held against."""
-    calls = zip(case.facts.session.calls, case.facts.other_windows, strict=True)
-    names = {call.model for call, other in calls if call.model and not other}
-    windows = [found.value for name in names if (found := context_window(name))]
+    others = windows_by_model(case.facts.session, case.facts.answers)
+    names = [name for name in case.facts.answers if name and not others.get(name)]
+    windows = [window.value for name in names if (window := context_window(name))]
     return min(windows, default=case.window.value) < case.window.value
 
 
@@ -122,6 +122,10 @@ def needless_or_needed(case: Case) -> list[Finding]:
         "window": window,
         "calls_over": len(over),
     }
+    if unsaid := _unknown(without):
+        numbers["unknown_trigger"] = unsaid
+    if not case.rests_on_window(peak_step):  # the fullest request was another model's
+        numbers["own_window"] = case.window.value
     steps = tuple(item.step for item in without.removed[:LISTED])
     assumptions = _assumptions(case, without)
     if peak < NEAR_MISS_SHARE * window:
@@ -141,7 +145,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
 def _assumptions(case: Case, without: Without) -> tuple[str, ...]:
     return (
         *window_assumptions(case.window),
-        *((TRIGGER_NOT_RECORDED,) if _has_unknown(without) else ()),
+        *((TRIGGER_NOT_RECORDED,) if _unknown(without) else ()),
         SAME_TURNS,
         MODELLED_TOKENS,
     )
@@ -153,16 +157,17 @@ def _needless_words(case: Case, without: Without, numbers: dict[str, int]) -> st
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
         f"{which}, the largest request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
-        f"the window (modelled).{_unsure(without)}"
+        f"{_its_window(numbers)} (modelled).{_unsure(without)}"
     )
 
 
 def _needed_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
     share = percent(numbers["peak"] / numbers["window"])
-    over = f"{counted(numbers['calls_over'], 'call')} over it" if numbers["calls_over"] else "no call over it"
+    it = "the window of its model" if "own_window" in numbers else "it"
+    over = f"{counted(numbers['calls_over'], 'call')} over {it}" if numbers["calls_over"] else f"no call over {it}"
     sentence = (
-        f"Without any {_name(without)}, and with the same calls, the peak is {share} of the window at "
-        f"{at_step(numbers['peak_step'])}, {over} (modelled){if_window(case.window)}."
+        f"Without any {_name(without)}{_but_manual(case, without)}, and with the same calls, the peak is {share} of "
+        f"{_its_window(numbers)} at {at_step(numbers['peak_step'])}, {over} (modelled){if_window(case.window)}."
     )
     if numbers.get("could_wait", 0) > 0:
         wait = counted(numbers["could_wait"], "call")
@@ -170,18 +175,30 @@ def _needed_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
     return sentence + _unsure(without)
 
 
+def _its_window(numbers: dict[str, int]) -> str:
+    return f"its model's window of {numbers['window']:,}" if "own_window" in numbers else "the window"
+
+
 def _name(without: Without) -> str:
     """What the compactions are called: automatic only where the file says so."""
-    return "compaction" if without.removed[0].record or _has_unknown(without) else "automatic compaction"
+    return "compaction" if without.removed[0].record or _unknown(without) else "automatic compaction"
+
+
+def _but_manual(case: Case, without: Without) -> str:
+    """What stays, where "compaction" alone would not say so."""
+    stays = case.is_recorded and _unknown(without) and case.facts.counts.manual
+    return " but the manual ones" if stays else ""
 
 
 def _unsure(without: Without) -> str:
-    return f" {trigger_not_recorded(without.count)}" if _has_unknown(without) else ""
+    unsaid = _unknown(without)
+    return f" {trigger_not_recorded(unsaid, without.count)}" if unsaid else ""
 
 
-def _has_unknown(without: Without) -> bool:
+def _unknown(without: Without) -> int:
+    """How many of them have a trigger that the file does not say."""
     items = (*(item.counted for item in without.removed if item.counted), *without.replaced)
-    return any(item.trigger == UNKNOWN for item in items)
+    return sum(item.trigger == UNKNOWN for item in items)
 
 
 def avoided_overflows(case: Case) -> list[Finding]:

@@ -10,6 +10,7 @@ from guard_core.window_evidence import Status, WindowJudgement
 
 PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
 ALL_BUT = 0.9995  # shares from here on would be rounded to 100.0 %
+NEARLY_NONE = 0.0005  # shares below would be rounded to 0.0 %
 LISTED_NUMBERS = 5  # compactions named one by one in a sentence
 
 _WINDOW_ASSUMPTIONS = {
@@ -20,7 +21,9 @@ _WINDOW_ASSUMPTIONS = {
 
 
 def percent(share: float) -> str:
-    """A share of 1: "77.5 %", "124 %"; nothing below the whole is rounded up to it."""
+    """A share of 1: "77.5 %", "124 %"; nothing is rounded up to the whole, or down to nothing: "under 0.1 %"."""
+    if 0 < share < NEARLY_NONE:
+        return "under 0.1 %"
     if ALL_BUT <= share < 1:
         return "99.9 %"
     return f"{100 * share:.1f} %" if share < PRECISE_BELOW else f"{100 * share:,.0f} %"
@@ -64,11 +67,11 @@ def totals_words(session: Session) -> str:
     )
 
 
-def trigger_not_recorded(count: int) -> str:
-    """The assumption on who asked for so many compactions, as a sentence."""
-    which, verb = ("it", "is") if count == 1 else ("them", "are")
-    they = "it" if count == 1 else "they"
-    return f"The file does not say what triggered {which}; {they} {verb} taken as automatic."
+def trigger_not_recorded(unsaid: int, count: int) -> str:
+    """The assumption on who asked for `unsaid` of so many compactions, as a sentence."""
+    which = f"{unsaid:,} of them" if unsaid < count else "it" if count == 1 else "them"
+    they_are = "it is" if unsaid == 1 else "they are"
+    return f"The file does not say what triggered {which}; {they_are} taken as automatic."
 
 
 def if_window(window: WindowJudgement) -> str:

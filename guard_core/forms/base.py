@@ -88,12 +88,19 @@ class Form(msgspec.Struct, frozen=True):
         """Are the texts that it writes known, or is only their size modelled."""
         return True
 
+    @property
+    def is_local(self) -> bool:
+        """Does what it makes of an event follow from that event's own columns alone."""
+        return False
+
     def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         """Which parts it changes, by the columns before and after it."""
         return np.asarray(np.any([old[name] != new[name] for name in ("kind", "bytes", "chars", "heuristic")], axis=0))
 
     def changes(self, ledger: Columns, column: str) -> Ints:
         """What the form adds to a column of the ledger's events (mostly below 0)."""
+        if column in ("inline_tokens", "metadata_tokens"):
+            return np.zeros(ledger.event_count, dtype=np.int64)
         old = ledger.parts
         new = self.parts(ledger, old)
         of_event = {

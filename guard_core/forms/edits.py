@@ -34,6 +34,10 @@ class Edit(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return kind == self.of
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         chosen = self.chosen(parts)
         return {**parts, **{name: np.where(chosen, new, parts[name]) for name, new in self.sizes(parts).items()}}
@@ -103,6 +107,11 @@ class Replaced(Edit, frozen=True):
     def words(self) -> str:
         return f"the result was replaced by {self.text[:60]!r}"
 
+    @property
+    def is_local(self) -> bool:
+        """A result without a name has that of the call, which is another event's."""
+        return not self.excluded
+
     def applies(self, parts: PartColumns) -> Bools:
         chosen = parts["chars"] > self.over
         if self.excluded:
@@ -112,6 +121,10 @@ class Replaced(Edit, frozen=True):
     def sizes(self, parts: PartColumns) -> dict[str, Any]:
         sizes = _text_sizes(self.text)
         return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
+
+    def differs(self, old: PartColumns, new: PartColumns) -> Bools:
+        """Results of the same size are taken to have another text."""
+        return np.asarray(super().differs(old, new) | self.chosen(old))
 
     def part(self, part: ToolResultPart) -> Part:
         old = value_text(part.content)
@@ -146,13 +159,13 @@ class Ends(Edit, frozen=True):
 
     def sizes(self, parts: PartColumns) -> dict[str, Any]:
         """Characters are exact; the other columns keep the old text's proportions."""
-        marker, kept = _text_sizes(self.marker), self.head + self.tail
+        marker, length = _text_sizes(self.marker), self.head + self.tail
         old = np.maximum(parts["chars"], 1)
         columns: dict[str, Any] = {
-            name: marker[name] + parts[name] * kept // old for name in SIZES if name not in ("name_chars", "id_chars")
+            name: marker[name] + parts[name] * length // old for name in SIZES if name not in ("name_chars", "id_chars")
         }
         columns["heuristic"] = parts["name_chars"] // 4 + columns["bytes"] // 4
-        return {**columns, "chars": np.full(len(old), kept + marker["chars"])}
+        return {**columns, "chars": np.full(len(old), length + marker["chars"])}
 
     def part(self, part: ToolResultPart | TextPart) -> Part:
         old = part.text if isinstance(part, TextPart) else value_text(part.content)

@@ -15,7 +15,7 @@ from guard_core.events import Event, Part, TextPart, ToolResultPart, value_text
 from guard_core.forms.base import KINDS, Columns, Form, Ints, PartColumns
 
 BYTES_PER_TOKEN = 4  # Codex counts every tool output by this (specification of policies, section 4.1)
-HERMES_PRUNED = "[Older tool output left out to save context space]"  # ours; the specification gives no wording
+HERMES_PRUNED = "[Old tool output cleared to save context space]"  # 0.19.0, agent/context_compressor.py
 PRUNED = "pruned"  # the name of the form of Hermes' pruned results
 PRUNED_CHARS = 200  # Hermes: longer results are pruned (specification of policies, section 1.1)
 MARKER_ROOM = 64  # bytes; ours: a result at most this far over its cap carries the mark of a cut that was made before

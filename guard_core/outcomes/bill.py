@@ -16,7 +16,7 @@ from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
 from guard_core.estimators import Estimator
 from guard_core.findings.facts import Facts
 from guard_core.ledger import Ints, Ledger
-from guard_core.models import main_model
+from guard_core.models import Answers, answers_of, main_model
 from guard_core.outcomes.sent import SentRequests, estimator_of
 from guard_core.prices import Rates, rates_of
 from guard_core.sessions import RecordedCompaction, Session
@@ -38,13 +38,12 @@ class Prices:
     caching: str
 
     @classmethod
-    def of(cls, session: Session, ledger: Ledger) -> Prices:
+    def of(cls, session: Session, ledger: Ledger, answers: dict[str, Answers] | None = None) -> Prices:
         """The prices of the models that a session names, each at the moment of its first call. `session` may be the
-        head of a stored one."""
-        main = main_model(session)
-        first = {call.model: call.timestamp for call in reversed(session.calls) if call.model}
-        names = tuple(dict.fromkeys(call.model for call in session.calls if call.model))
-        models = (*names, main)  # the last one for calls that name none
+        head of a stored one, `answers` what its models answered, where that is known."""
+        answers = answers_of(session) if answers is None else answers
+        first = {name: answer.first for name, answer in answers.items() if name}
+        models = (*first, main_model(session, answers))  # the last one for calls that name none
         rates = tuple(rates_of(name, first.get(name) or session.started_at) for name in models)
         return cls(ledger, models, rates, _caching(ledger))
 
@@ -142,7 +141,7 @@ class Bill:
         return self.prices.costs(self.prompt, self.read, self.written, self.output)
 
     @property
-    def anew(self) -> Ints:
+    def uncached(self) -> Ints:
         """Prompt tokens that no cache gave."""
         return self.prompt - self.read
 
@@ -203,14 +202,14 @@ def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summaris
 
     if sent.trace is not None:
         return tuple(item(*row) for row in _modelled(sent, sent.trace))
-    made = []
+    requests = []
     for fired in sent.fired:
         assert fired.counted is not None
         record = sent.facts.session.compactions[fired.counted.place]
         tokens = _recorded(sent, record, fired.counted.place, fired.before)
         if tokens is not None:
-            made.append(item(fired.step, *tokens))
-    return tuple(made)
+            requests.append(item(fired.step, *tokens))
+    return tuple(requests)
 
 
 def _modelled(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import multiprocessing
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
+from guard_core.memory import limited_growth
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.losses import StatedRule
 from guard_core.outcomes.outcome import PolicyOutcome, recorded_outcome, replayed_outcome
@@ -15,6 +20,9 @@ from guard_core.policies import POLICIES, PolicyKind
 from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.trace import Trace
+
+NO_MEMORY = "its replay of a session of this length needs more memory than there is"
+MOST_MEMORY = 2_000_000_000  # bytes, as for the process of a long replay
 
 
 class Candidate(NamedTuple):
@@ -62,30 +70,89 @@ def compared(
     """The rows one after the other: the recording, where there is one, then each policy.
 
     Replays are in the session's window, or in `window` tokens, with the settings that the recording gives to its own
-    agent's policy. `each` hears how many steps of all are done, and what it raises ends the work.
+    agent's policy. `each` hears how many steps of all are done, and what it raises ends the work. A policy whose replay
+    finds no memory has that as its problem, and the next ones are replayed.
     """
     prices = Prices.of(facts.session, facts.ledger)
-    size = facts.ledger.step_count
-    simulated = facts.ledger.usage_ratio is not None
-    if not simulated:
-        yield Compared(None, recorded_outcome(facts, prices, rules))
+    yield from _recording(facts, prices, rules)
     for place, item in enumerate(chosen):
-        done = place * size
+        done = place * facts.ledger.step_count
         each(done)
-        try:
-            settings = item.kind.recorded(facts.session)
-            policy = item.kind.make(item.profile or None, **settings)
-            trace = replay(
-                facts.ledger,
-                policy,
-                window=facts.window.value if window is None else window,
-                usage=facts.usage,
-                summarizer=summarizer,
-                request="" if simulated else None,
-                each=lambda step, done=done: each(done + step),  # type: ignore[misc]
-            )
-            outcome = replayed_outcome(facts, trace, prices, rules)
-        except GuardError as error:
-            yield Compared(item, None, problem=str(error))
-            continue
-        yield Compared(item, outcome, trace)
+        hears = partial(_later, each, done)
+        yield _row(facts, item, prices, window=window, rules=rules, summarizer=summarizer, each=hears)
+
+
+def compared_apart(facts: Facts, chosen: Sequence[Candidate], processes: int, **options: Any) -> Iterator[Compared]:
+    """The same rows in the same order, without their replays, made by copies of this process where there can be some
+    (on Linux, and where no other thread runs). All together may grow by MOST_MEMORY. `options` are those of `compared`
+    but for `each`."""
+    copies = processes if sys.platform == "linux" and threading.active_count() == 1 else 1
+    prices = Prices.of(facts.session, facts.ledger)
+    with limited_growth(MOST_MEMORY // copies):
+        yield from _recording(facts, prices, options.get("rules"))
+        work = partial(_without_replay, facts, chosen, prices, options)
+        if copies == 1:
+            rows: Iterator[tuple[PolicyOutcome | None, str]] = map(work, range(len(chosen)))
+            yield from (Compared(item, row, problem=words) for item, (row, words) in zip(chosen, rows, strict=True))
+            return
+        with multiprocessing.get_context("fork").Pool(copies, _inherit, (work,)) as pool:
+            rows = pool.imap(_inherited_work, range(len(chosen)))
+            yield from (Compared(item, row, problem=words) for item, (row, words) in zip(chosen, rows, strict=True))
+
+
+Work = Callable[[int], tuple[PolicyOutcome | None, str]]
+_inherited: list[Work] = []  # in a copy: what it was made for
+
+
+def _inherit(work: Work) -> None:
+    _inherited.append(work)
+
+
+def _inherited_work(place: int) -> tuple[PolicyOutcome | None, str]:
+    return _inherited[-1](place)
+
+
+def _without_replay(
+    facts: Facts, chosen: Sequence[Candidate], prices: Prices, options: Mapping[str, Any], place: int
+) -> tuple[PolicyOutcome | None, str]:
+    row = _row(facts, chosen[place], prices, **options)
+    return row.outcome, row.problem
+
+
+def _later(each: Callable[[int], object], done: int, step: int) -> None:
+    each(done + step)
+
+
+def _recording(facts: Facts, prices: Prices, rules: Sequence[StatedRule] | None) -> Iterator[Compared]:
+    """The row of the recording, where there is one."""
+    if facts.ledger.usage_ratio is None:
+        yield Compared(None, recorded_outcome(facts, prices, rules))
+
+
+def _row(
+    facts: Facts,
+    item: Candidate,
+    prices: Prices,
+    *,
+    window: int | None = None,
+    rules: Sequence[StatedRule] | None = None,
+    summarizer: Summarizer | None = None,
+    each: Callable[[int], object] = lambda done: None,
+) -> Compared:
+    """The row of one policy; the arguments are those of `compared`."""
+    try:
+        policy = item.kind.make(item.profile or None, **item.kind.recorded(facts.session))
+        trace = replay(
+            facts.ledger,
+            policy,
+            window=facts.window.value if window is None else window,
+            usage=facts.usage,
+            summarizer=summarizer,
+            request=None if facts.ledger.usage_ratio is None else "",
+            each=each,
+        )
+        return Compared(item, replayed_outcome(facts, trace, prices, rules), trace)
+    except GuardError as error:
+        return Compared(item, None, problem=str(error))
+    except MemoryError:
+        return Compared(item, None, problem=NO_MEMORY)

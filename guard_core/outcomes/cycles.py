@@ -84,19 +84,19 @@ def text_floor(facts: Facts, limit: int) -> tuple[Cycle, ...]:
     text, cleared = prefix_sums(tokens - results), prefix_sums(results)
     at, fixed = ledger.steps["at"], facts.attribution.overhead + facts.attribution.prologue
     floor, whole = fixed + text[at], fixed + text[at] + cleared[at]
-    made: list[Cycle] = []
-    gone, step = 0, 0
-    while step < len(at) and len(made) < MOST_CYCLES:
-        reached = np.flatnonzero(whole[step:] - gone >= limit)
+    cycles: list[Cycle] = []
+    removed, step = 0, 0
+    while step < len(at) and len(cycles) < MOST_CYCLES:
+        reached = np.flatnonzero(whole[step:] - removed >= limit)
         if not len(reached):
             break
         step += int(reached[0])
-        made.append(Cycle(step, int(whole[step]) - gone, int(floor[step]), limit))
-        gone = int(cleared[at[step]])
-        if made[-1].is_stuck:
+        cycles.append(Cycle(step, int(whole[step]) - removed, int(floor[step]), limit))
+        removed = int(cleared[at[step]])
+        if cycles[-1].is_stuck:
             break
         step += 1
-    return tuple(made)
+    return tuple(cycles)
 
 
 def _share(tokens: Ints, events: dict[str, Ints]) -> Ints:

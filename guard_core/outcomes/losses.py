@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 
 from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
-from guard_core.events import Event, TextPart
+from guard_core.events import Event
+from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
-from guard_core.usage import normal
-from guard_core.views import Rewritten, Span, View
-
-Ranges = list[tuple[int, int]]
-
-# A sentence states a rule if it has one of these words: ours. It finds rules that are worded as rules, and no others.
-_RULE = re.compile(
-    r"\b(?:must(?:n't)?|never|always|do not|don't|should(?:n't)?|shall|may not|cannot|can't|make sure|ensure|only|avoid"
-    r"|required?|forbidden|prohibited|at most|at least|instead of|without|unless|prefer)\b",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-LONGEST_RULE = 400  # characters of a sentence that is looked at; longer ones are data
-MOST_RULE_CHARS = 200_000  # of one message that are looked at
+from guard_core.view_sums import SHORT, ViewSums, sums_of
+from guard_core.views import Rewritten, Segment, Span, View, common_length
 
 
 class Losses(msgspec.Struct, frozen=True):
@@ -62,35 +51,35 @@ def stated_rules(events: Iterable[tuple[int, Event]]) -> tuple[StatedRule, ...]:
     return tuple(StatedRule(index, count) for index, count in counts if count)
 
 
-def rule_sentences(event: Event) -> int:
-    """How many sentences of a message state a rule: they have a word such as "must", "never" or "only"."""
-    texts = (part.text[:MOST_RULE_CHARS] for part in event.parts if isinstance(part, TextPart))
-    sentences = (sentence for text in texts for sentence in _SENTENCE_END.split(text))
-    return sum(len(sentence) <= LONGEST_RULE and bool(_RULE.search(sentence)) for sentence in sentences)
-
-
 def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     """The losses of a side; `rules` None: nobody looked for them."""
     ledger, size = sent.ledger, sent.ledger.step_count
     ats = ledger.steps["at"]
-    users = np.flatnonzero(ledger.events["flags"] & STARTS_TURN).tolist()
-    seen = bisect_left(users, int(ats.max(initial=0)))
+    users = np.flatnonzero(ledger.events["flags"] & STARTS_TURN)
+    seen = int(np.searchsorted(users, int(ats.max(initial=0))))
     texts = Verbatim(ledger, np.array([*users, *(rule.event for rule in rules or ())], dtype=np.int64))
     pairs = Pairs(ledger)
+    looks = _Looks(ledger, texts, pairs)
     missing = np.zeros(len(users) + 1, dtype=np.int64)
     parted = 0
     for start, stop in _stretches(sent):
         view, at = sent.view(start)[0], int(ats[start])
-        for first, last in _gaps(texts.ranges(view), at):
-            missing[bisect_left(users, first)] += 1
-            missing[bisect_left(users, last)] -= 1
+        if looks.look(view, at):
+            parted += (stop - start) if looks.are_parted(at) else 0
+            continue
+        firsts, lasts = _gaps(texts.ranges(view), at)
+        np.add.at(missing, np.searchsorted(users, firsts), 1)
+        np.add.at(missing, np.searchsorted(users, lasts), -1)
         parted += (stop - start) if pairs.are_parted(view, at) else 0
-    total, kept = _rules(sent, texts, rules or ())
+    gaps = np.array(looks.gaps, dtype=np.int64).reshape(-1, 2)
+    np.add.at(missing, np.searchsorted(users, gaps[:, 0]), 1)
+    np.add.at(missing, np.searchsorted(users, gaps[:, 1]), -1)
+    total, remaining = _rules(sent, texts, rules or ())
     return Losses(
         requests=seen,
         requests_dropped=int((np.cumsum(missing[:seen]) > 0).sum()),
         rules=total if rules is not None and size else -1,
-        rules_gone=total - kept if rules is not None and size else -1,
+        rules_gone=total - remaining if rules is not None and size else -1,
         parted_steps=parted,
     )
 
@@ -101,15 +90,85 @@ def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> 
     if not size:
         return 0, 0
     stated = [rule for rule in rules if rule.event < int(sent.ledger.steps["at"][size - 1])]
-    ranges = texts.ranges(sent.view(size - 1)[0])
-    kept = [rule for rule in stated if any(first <= rule.event < last for first, last in ranges)]
-    return sum(rule.sentences for rule in stated), sum(rule.sentences for rule in kept)
+    ranges = texts.ranges(sent.view(size - 1)[0]).tolist()
+    remaining = [rule for rule in stated if any(first <= rule.event < last for first, last in ranges)]
+    return sum(rule.sentences for rule in stated), sum(rule.sentences for rule in remaining)
 
 
 def _stretches(sent: SentRequests) -> Iterator[tuple[int, int]]:
     """Runs of steps whose requests begin alike, and only reach further."""
     edges = [0, *sent.changed.tolist(), sent.ledger.step_count]
     return ((start, stop) for start, stop in pairwise(edges) if start < stop)
+
+
+class _Looks:
+    """What lies between the messages of views that hold the log in its order, one view after the other: of one that
+    begins as the last one did, only what differs is looked at."""
+
+    def __init__(self, ledger: Ledger, texts: Verbatim, pairs: Pairs) -> None:
+        self.gaps: list[tuple[int, int]] = []  # events that some view left out, or has changed
+        self._flags, self._texts, self._pairs = ledger.events["flags"], texts, pairs
+        self._view: View = ()
+        self._starts: list[int] = []  # of each segment; of an inserted message where the one before it stops
+        self._stops: list[int] = []
+        self._edges: list[int] = []  # events before which a gap begins or ends between a call and its result
+        self._counts: list[int] = []  # of those up to each segment
+        self._covered: dict[str, tuple[int, int]] = {}  # events that were looked at in a form
+
+    def look(self, view: View, at: int) -> bool:
+        """Look at a view over `at` events; False: it is not in the log's order, and was not looked at."""
+        same = common_length(self._view, view)
+        self._keep(same)
+        reach = self._stops[-1] if same else 0
+        for segment in view[same:]:
+            start = stop = reach
+            if isinstance(segment, Rewritten) or (isinstance(segment, Span) and segment.start < reach):
+                self._keep(0)
+                return False
+            if isinstance(segment, Span) and segment.start < segment.stop:
+                start, stop = segment.start, segment.stop
+                if start > reach:
+                    self._gap(reach, start)
+                if segment.form:
+                    self._changed(segment)
+            self._starts.append(start)
+            self._stops.append(stop)
+            self._counts.append(len(self._edges))
+            reach = stop
+        self._view = view
+        if reach < at:
+            self.gaps.append((reach, at))
+        return True
+
+    def are_parted(self, at: int) -> bool:
+        """Has the last view, over `at` events, a call without its result, or a result without its call."""
+        reach = self._stops[-1] if self._stops else 0
+        last = (reach,) if 0 < reach < at and self._flags.item(reach) & IN_PAIR else ()
+        across = self._pairs.across((*self._edges, *last), at)
+        return any(self._is_held(call) != self._is_held(result) for call, result in across)
+
+    def _keep(self, same: int) -> None:
+        """Forget what is behind the first `same` segments."""
+        del self._starts[same:], self._stops[same:], self._counts[same:]
+        del self._edges[self._counts[-1] if same else 0 :]
+        self._view = self._view[:same]
+
+    def _gap(self, start: int, stop: int) -> None:
+        self.gaps.append((start, stop))
+        self._edges += [edge for edge in (start, stop) if edge and self._flags.item(edge) & IN_PAIR]
+
+    def _changed(self, span: Span) -> None:
+        """What the form of a span changes is not there as it was; events are looked at once in a form."""
+        first, last = self._covered.get(span.form, (span.start, span.start))
+        if not first <= span.start <= last:
+            first = last = span.start
+        if last < span.stop:
+            self.gaps += [(event, event + 1) for event in self._texts.changed_in(Span(last, span.stop, span.form))]
+        self._covered[span.form] = first, max(last, span.stop)
+
+    def _is_held(self, event: int) -> bool:
+        place = bisect_right(self._starts, event) - 1
+        return place >= 0 and event < self._stops[place]
 
 
 @dataclass
@@ -119,40 +178,80 @@ class Verbatim:
 
     ledger: Ledger
     events: Ints
-    _changed: dict[str, list[int]] = field(default_factory=dict)
+    _changed: dict[str, Ints] = field(default_factory=dict)
 
-    def ranges(self, view: View) -> Ranges:
-        """Sorted ranges of events: those of the messages asked for that are in them are as they were."""
-        ranges: Ranges = []
-        for segment in normal(view):
-            if isinstance(segment, Span):
-                ranges += self._unchanged(segment)
-        return sorted(ranges)
+    def ranges(self, view: View) -> Ints:
+        """Sorted ranges of events, a row each: those of the messages asked for that are in them are as they were."""
+        if not self._changes.total(view):
+            return spans_of(self.ledger, view, Span)
+        spans = [self._unchanged(segment) for segment in view if isinstance(segment, Span)]
+        ranges = np.concatenate(spans)
+        return ranges[np.argsort(ranges[:, 0], kind="stable")]
 
-    def _unchanged(self, span: Span) -> Iterator[tuple[int, int]]:
-        place = span.start
-        for event in self._changed_by(span.form) if span.form else ():
-            if span.start <= event < span.stop:
-                yield place, event
-                place = event + 1
-        yield place, span.stop
+    @cached_property
+    def _changes(self) -> ViewSums:
+        """How many of the messages asked for are changed."""
+        return ViewSums(self._changes_in)
 
-    def _changed_by(self, form: str) -> list[int]:
+    def _changes_in(self, segment: Segment) -> int:
+        if not isinstance(segment, Span) or not segment.form:
+            return 0
+        if self.ledger.alone(segment.start, segment.stop, segment.form) is not None:
+            return len(self.changed_in(segment))
+        changed = self._changed_by(segment.form)
+        return int(np.searchsorted(changed, segment.stop) - np.searchsorted(changed, segment.start))
+
+    def _unchanged(self, span: Span) -> Ints:
+        """The ranges of a span without the messages that its form changes."""
+        inside = np.array(self.changed_in(span) if span.form else (), dtype=np.int64)
+        return np.column_stack([np.append(span.start, inside + 1), np.append(inside, span.stop)])
+
+    def changed_in(self, span: Span) -> list[int]:
+        """The messages asked for that the form of a span changes in it."""
+        if self.ledger.alone(span.start, span.stop, span.form) is not None:
+            is_asked = bool((self.events == span.start).any())
+            return [span.start] if is_asked and self.ledger.changed_in(span.start, span.stop, span.form).any() else []
+        changed = self._changed_by(span.form)
+        inside: list[int] = changed[np.searchsorted(changed, span.start) : np.searchsorted(changed, span.stop)].tolist()
+        return inside
+
+    def _changed_by(self, form: str) -> Ints:
         if form not in self._changed:
             changed = self.ledger.changed_by(form)
-            self._changed[form] = np.unique(self.events[changed[self.events]]).tolist()
+            self._changed[form] = np.unique(self.events[changed[self.events]])
         return self._changed[form]
 
 
-def _gaps(ranges: Ranges, stop: int) -> Iterator[tuple[int, int]]:
-    """What lies between sorted ranges, up to `stop`."""
-    place = 0
-    for first, last in ranges:
-        if first > place:
-            yield place, min(first, stop)
-        place = max(place, last)
-    if place < stop:
-        yield place, stop
+def spans_of(ledger: Ledger, view: View, *kinds: type) -> Ints:
+    """The ranges of events that segments of some kinds hold, sorted, a row each."""
+    if len(view) < SHORT:
+        bounds = [
+            tuple(_bound(kinds, place, segment) for place in range(2)) for segment in view if isinstance(segment, kinds)
+        ]
+        return np.array(sorted(bounds), dtype=np.int64).reshape(-1, 2)
+    columns = [
+        sums_of(ledger, ("bounds", kinds, place), partial(_bound, kinds, place)).prefix(view) for place in range(2)
+    ]
+    rows: Ints = np.diff(columns, axis=1).T
+    rows = rows[rows[:, 0] >= 0]
+    return rows[np.argsort(rows[:, 0], kind="stable")]
+
+
+def _bound(kinds: tuple[type, ...], place: int, segment: Segment) -> int:
+    """The first event of a segment, or with `place` 1 the end; -1: it is of another kind."""
+    if not isinstance(segment, kinds):
+        return -1
+    assert isinstance(segment, Span | Rewritten)
+    first, stop = (segment.start, segment.stop) if isinstance(segment, Span) else (segment.event, segment.event + 1)
+    return stop if place else first
+
+
+def _gaps(ranges: Ints, stop: int) -> tuple[Ints, Ints]:
+    """What lies between sorted ranges, up to `stop`: where each gap begins and ends."""
+    begins = np.concatenate([[0], np.maximum.accumulate(ranges[:, 1])])
+    ends = np.append(np.minimum(ranges[:, 0], stop), stop)
+    is_gap = begins < ends
+    return begins[is_gap], ends[is_gap]
 
 
 @dataclass(frozen=True)
@@ -163,24 +262,41 @@ class Pairs:
 
     def are_parted(self, view: View, at: int) -> bool:
         """Does a request over `at` events have a call without its result, or a result without its call."""
-        ranges = sorted(
-            (segment.start, segment.stop) if isinstance(segment, Span) else (segment.event, segment.event + 1)
-            for segment in view
-            if isinstance(segment, Span | Rewritten)
-        )
-        flags = self.ledger.events["flags"]
-        edges = {edge for gap in _gaps(ranges, at) for edge in gap if 0 < edge < at}
-        if not any(flags[edge] & IN_PAIR for edge in edges):
+        ranges = spans_of(self.ledger, view, Span, Rewritten)
+        edges = np.concatenate(_gaps(ranges, at))
+        edges = edges[(edges > 0) & (edges < at)]
+        if not (self.ledger.events["flags"][edges] & IN_PAIR).any():
             return False
-        held = np.zeros(at, dtype=np.bool_)
-        for first, last in ranges:
-            held[first : min(last, at)] = True
-        calls, results = self._pairs
+        begins, ends = np.minimum(ranges, at).T
+        held = np.cumsum(np.bincount(begins, minlength=at + 1) - np.bincount(ends, minlength=at + 1))[:-1] > 0
+        calls, results = self._events
         inside = results < at
         return bool((held[calls[inside]] != held[results[inside]]).any())
 
-    @property
-    def _pairs(self) -> tuple[Ints, Ints]:
+    def across(self, edges: Iterable[int], at: int) -> Iterator[tuple[int, int]]:
+        """Calls before some edges with their results behind them, as events of a log of `at`."""
+        if not edges:
+            return
+        calls, results, oldest = self._lists
+        for edge in edges:
+            for pair in range(oldest[edge], bisect_left(calls, edge)):
+                if edge <= results[pair] < at:
+                    yield calls[pair], results[pair]
+
+    @cached_property
+    def _events(self) -> tuple[Ints, Ints]:
+        """The events of calls, in their order, and of their results."""
         parts = self.ledger.parts
         rows = np.flatnonzero(parts["answers"] >= 0)
-        return parts["event"][parts["answers"][rows]], parts["event"][rows]
+        calls, results = parts["event"][parts["answers"][rows]], parts["event"][rows]
+        order = np.argsort(calls, kind="stable")
+        return calls[order], results[order]
+
+    @cached_property
+    def _lists(self) -> tuple[list[int], list[int], list[int]]:
+        """The same, and for every event the first pair whose result is not before it."""
+        calls, results = self._events
+        oldest = np.full(self.ledger.event_count + 1, len(calls), dtype=np.int64)
+        np.minimum.at(oldest, results, np.arange(len(calls)))
+        oldest = np.minimum.accumulate(oldest[::-1])[::-1]
+        return calls.tolist(), results.tolist(), oldest.tolist()

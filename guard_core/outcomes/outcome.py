@@ -9,12 +9,14 @@ import numpy as np
 
 from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE, runs
+from guard_core.forms import get_form
 from guard_core.outcomes.bill import Bill, Prices, bill_of, reported_bill
 from guard_core.outcomes.cycles import Cycle, cycles_of, stuck_at
 from guard_core.outcomes.losses import Losses, StatedRule, losses_of
 from guard_core.outcomes.payback import Payback, paybacks
 from guard_core.outcomes.sent import SentRequests
 from guard_core.trace import HELD_REASONS, Trace
+from guard_core.views import held_events
 
 RECORDED, MODELLED = "recorded", "modelled"
 MOST_LISTED = 200  # cycles that a row lists one by one
@@ -36,7 +38,7 @@ class Costs(msgspec.Struct, frozen=True):
     source: str
 
     @property
-    def anew(self) -> int:
+    def uncached(self) -> int:
         """Prompt tokens that no cache gave."""
         return self.prompt - self.read
 
@@ -50,7 +52,8 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     MOST_LISTED of `cycle_count`, `least_room` the least room that any cycle left, `stuck` the number of the first that
     left none. `divergence` is the first step whose request has another size than the recorded one. `paid` and `saved`
     are sums over all compactions, `unpaid` counts those that never paid; in the unit of guard_core.prices. `reported`
-    is the bill by what the provider reported, of a recording that has it.
+    is the bill by what the provider reported, of a recording that has it. `rewrites` says what a policy does to
+    messages before it compacts at all, so that its requests are smaller than the recorded ones without a compaction.
     """
 
     policy: str
@@ -78,6 +81,7 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     unpaid: int
     losses: Losses
     digest: str = ""
+    rewrites: tuple[str, ...] = ()
 
 
 def recorded_outcome(facts: Facts, prices: Prices, rules: Sequence[StatedRule] | None = None) -> PolicyOutcome:
@@ -125,7 +129,22 @@ def _outcome(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] | N
         unpaid=sum(is_unpaid(item) for item in payback),
         losses=losses_of(sent, rules),
         digest="" if trace is None else trace.digest(),
+        rewrites=rewrites(sent),
     )
+
+
+def rewrites(sent: SentRequests) -> tuple[str, ...]:
+    """What a replay does to messages when they are recorded: the forms of its requests up to its first compaction, in
+    words; those that change nothing there are left out."""
+    trace, ledger = sent.trace, sent.ledger
+    if trace is None or not len(sent.tokens):
+        return ()
+    step = trace.compactions[0].step - 1 if trace.compactions else len(sent.tokens) - 1
+    if step < 0:
+        return ()
+    spans = [span for span in held_events(sent.view(step)[0]) if span.form]
+    changing = [span.form for span in spans if ledger.changed_in(span.start, span.stop, span.form).any()]
+    return tuple(dict.fromkeys(get_form(form).words for form in changing))
 
 
 def _refused(trace: Trace) -> int:

@@ -23,10 +23,10 @@ class Payback(msgspec.Struct, frozen=True):
     prices), steps count from 0, -1: none.
 
     `index` is its number among the compactions of its side, `step` the first call after it and `stop` the step of the
-    next compaction, or the end. `before` and `after` are the request at `step` without it and with it; `anew` is what
-    that call wrote and did not read from the cache, `anew_without` what it would have written. `summary` is the price
-    of the summariser's call, `rewriting` what the call at `step` cost more than without it (below 0: less), `saved`
-    what the later calls cost less. `earned_back` is the step from which on it has cost less than it saved, and
+    next compaction, or the end. `before` and `after` are the request at `step` without it and with it; `uncached` is
+    what that call wrote and did not read from the cache, `uncached_without` what it would have written. `summary` is
+    the price of the summariser's call, `rewriting` what the call at `step` cost more than without it (below 0: less),
+    `saved` what the later calls cost less. `earned_back` is the step from which on it has cost less than it saved, and
     `needed_from` the first one whose request would have been over the window without it.
     """
 
@@ -35,8 +35,8 @@ class Payback(msgspec.Struct, frozen=True):
     stop: int
     before: int
     after: int
-    anew: int
-    anew_without: int
+    uncached: int
+    uncached_without: int
     summary: int
     rewriting: int
     saved: int
@@ -72,25 +72,26 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
     last = [place for place, step in enumerate(steps) if step not in steps[place + 1 : place + 2]]
     starts = np.array([steps[place] for place in last], dtype=np.int64)
     stops = np.append(starts[1:], len(sent.tokens))[: len(starts)].astype(np.int64)
-    before = np.array([_first_before(sent, step) for step in starts.tolist()], dtype=np.int64)
+    first_before = {item.step: item.before for item in reversed(sent.fired)}  # before the first compaction of each step
+    before = np.array([first_before[step] for step in starts.tolist()], dtype=np.int64)
     without = _without(sent, bill, starts, stops, before)
     less = np.concatenate([[0], np.cumsum(without.costs - bill.costs)])
     summaries = _summaries(bill)
     windows = np.where(sent.facts.other_windows > 0, sent.facts.other_windows, _window(sent))
-    made = []
+    rows = []
     for place, start, stop, size in zip(last, starts.tolist(), stops.tolist(), before.tolist(), strict=True):
         summary = summaries.get(start, 0)
         balance = less[start + 1 : stop + 1] - less[start] - summary
         over = np.flatnonzero(without.tokens[start:stop] > windows[start:stop])
-        made.append(
+        rows.append(
             Payback(
                 index=sent.fired[place].index,
                 step=start,
                 stop=stop,
                 before=size,
                 after=int(sent.tokens[start]),
-                anew=int(bill.anew[start]),
-                anew_without=int(without.tokens[start] - without.read[start]),
+                uncached=int(bill.uncached[start]),
+                uncached_without=int(without.tokens[start] - without.read[start]),
                 summary=summary,
                 rewriting=int(less[start] - less[start + 1]),
                 saved=int(less[stop] - less[start + 1]),
@@ -98,7 +99,7 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
                 needed_from=start + int(over[0]) if len(over) and _window(sent) else -1,
             )
         )
-    return tuple(made)
+    return tuple(rows)
 
 
 def _earned(balance: Ints, start: int) -> int:
@@ -107,11 +108,6 @@ def _earned(balance: Ints, start: int) -> int:
         return -1
     below = np.flatnonzero(balance < 0)
     return start + (int(below[-1]) + 1 if len(below) else 0)
-
-
-def _first_before(sent: SentRequests, step: int) -> int:
-    """The request at a step as it was before the first of its compactions."""
-    return next(item.before for item in sent.fired if item.step == step)
 
 
 def _window(sent: SentRequests) -> int:
@@ -140,7 +136,7 @@ def _without(sent: SentRequests, bill: Bill, starts: Ints, stops: Ints, before: 
 
 def _summaries(bill: Bill) -> dict[int, int]:
     """The price of the summariser's calls by step."""
-    found: dict[int, int] = {}
+    prices: dict[int, int] = {}
     for item in bill.summarising:
-        found[item.step] = found.get(item.step, 0) + summary_price(bill.prices, item)
-    return found
+        prices[item.step] = prices.get(item.step, 0) + summary_price(bill.prices, item)
+    return prices

@@ -8,7 +8,7 @@ request only grows, so it shares all of the one before; where its head changes, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 
 from guard_core.cached_prefix import smallest_cached_prefix
 from guard_core.estimators import Estimator, Heuristic
+from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import policy_kind
 from guard_core.trace import Trace
 from guard_core.usage import normal
-from guard_core.views import Inserted, Segment, Span, Synthetic, View
+from guard_core.view_sums import ViewSums
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, common_length, followed
+
+SameMessage = Callable[[Inserted, Inserted], bool]
 
 
 @dataclass(frozen=True)
@@ -93,15 +97,45 @@ class SentRequests:
 
     def _common(self, step: int) -> int:
         """Prompt tokens that the requests of a step and the one before begin with."""
-        (before, old), (after, epoch) = self.view(step - 1), self.view(step)
-        kept = _kinds(after) if old == epoch else Counter()
-        if self.compacted[step]:
-            kept -= _kinds(before)
-        view = common_beginning(self.ledger, before, after, kept.keys())
+        view, epoch = self.common(step)
         if self.ledger.usage_ratio is not None:  # a simulated provider counts by the policy's estimate
-            heuristic = self._estimator.fixed + sum(map(self._estimator.segment, view))
+            heuristic = self._estimator.fixed + self._estimates.total(view)
             return self.facts.usage.one(step, view, heuristic, epoch).tokens
         return self.facts.usage.one(step, view, 0, epoch).tokens if view else self._fixed
+
+    def common(self, step: int) -> tuple[View, int]:
+        """The messages that the requests of a step and the one before begin with, and their epoch as in `view`."""
+        (before, old), (after, epoch) = self.view(step - 1), self.view(step)
+        same = common_length(before, after) if self.trace is not None else 0
+        counts = _kinds(after[same:]) if old == epoch else Counter()
+        kinds = frozenset(counts)
+        if self.compacted[step]:
+            kinds = frozenset(counts - _kinds(before[same:]))
+        elif old == epoch:
+            kinds |= self._inserted.kinds(before[:same])
+        return common_beginning(
+            self.ledger, before, after, kinds, same, self._repeats(old, epoch), self._inserted
+        ), epoch
+
+    def _repeats(self, old: int, new: int) -> SameMessage:
+        """Is a message that a recorded compaction inserted the same, word for word, as one that an earlier one had
+        inserted: a cache compares what is sent. What is not readable is never the same."""
+
+        def same(mine: Inserted, other: Inserted) -> bool:
+            one, two = (self.facts.session.compactions[place].messages for place in (old, new))
+            if mine.index >= len(one) or other.index >= len(two) or not is_readable(two[other.index]):
+                return False
+            return (one[mine.index].role, one[mine.index].parts) == (two[other.index].role, two[other.index].parts)
+
+        return same if self.trace is None and -1 < old != new > -1 else _none_is
+
+    @cached_property
+    def _inserted(self) -> FirstKinds:
+        return FirstKinds()
+
+    @cached_property
+    def _estimates(self) -> ViewSums:
+        return ViewSums(self._estimator.segment)
 
     @cached_property
     def _fixed(self) -> int:
@@ -124,17 +158,39 @@ def estimator_of(ledger: Ledger, trace: Trace | None) -> Estimator:
     return kind.make(trace.settings.get("profile"), **published).estimator(ledger)
 
 
-def common_beginning(ledger: Ledger, first: View, second: View, kept: Collection[str]) -> View:
-    """What two requests begin with. `kept` are the kinds of inserted messages that are the same ones where they are
-    equal: a new summary may have the size of the old one."""
+def is_readable(message: Event) -> bool:
+    """Does the file have the text of a message."""
+    is_sealed = any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in message.parts)
+    return not is_sealed and any(part_text(part) for part in message.parts)
+
+
+def _none_is(mine: Inserted, other: Inserted) -> bool:
+    return False
+
+
+def common_beginning(
+    ledger: Ledger,
+    first: View,
+    second: View,
+    kinds: Collection[str],
+    same: int = 0,
+    repeats: SameMessage = _none_is,
+    inserted: FirstKinds | None = None,
+) -> View:
+    """What two requests begin with. `kinds` are those of inserted messages that are the same ones where they are equal:
+    a new summary may have the size of the old one. `same` segments at the beginning are known to be equal. `repeats`
+    says which inserted messages behind them are the same whatever their kind; the indices of those in the result are of
+    the second request. `inserted` remembers what the request before began with."""
+    stays = (inserted or FirstKinds()).first_but(kinds, first[:same])
     shared: list[Segment] = []
-    ours, others = _walk(first), _walk(second)
+    ours, others = (iter(normal(view[stays:] if stays == same else ())) for view in (first, second))
     mine, other = next(ours, None), next(others, None)
     while mine is not None and other is not None:
         if not (isinstance(mine, Span) and isinstance(other, Span)):
-            if mine != other or ((kind := _kind(mine)) and kind not in kept):
+            is_repeated = isinstance(mine, Inserted) and isinstance(other, Inserted) and repeats(mine, other)
+            if not is_repeated and (mine != other or ((kind := _kind(mine)) and kind not in kinds)):
                 break
-            shared.append(mine)
+            shared.append(other)
             mine, other = next(ours, None), next(others, None)
             continue
         stop = min(mine.stop, other.stop)
@@ -145,11 +201,39 @@ def common_beginning(ledger: Ledger, first: View, second: View, kept: Collection
             break
         mine = Span(stop, mine.stop, mine.form) if mine.stop > stop else next(ours, None)
         other = Span(stop, other.stop, other.form) if other.stop > stop else next(others, None)
-    return normal(tuple(shared))
+    sure = max(stays - 1, 0)
+    return followed(first, sure, normal((*first[sure:stays], *shared)))
 
 
-def _walk(view: View) -> Iterator[Segment]:
-    return iter(normal(view))
+class FirstKinds:
+    """Where views have their first inserted message of each kind, one view after the other: of one that begins as the
+    last one did, only what differs is looked at."""
+
+    def __init__(self) -> None:
+        self._view: View = ()
+        self._firsts: list[dict[str, int]] = [{}]  # after so many segments
+
+    def first_but(self, kinds: Collection[str], view: View) -> int:
+        """The place of the first inserted message of a view that is of none of these kinds; its length where all
+        are."""
+        return min((place for kind, place in self._look(view).items() if kind not in kinds), default=len(view))
+
+    def kinds(self, view: View) -> frozenset[str]:
+        """The kinds of the inserted messages of a view."""
+        return frozenset(self._look(view))
+
+    def _look(self, view: View) -> dict[str, int]:
+        """Where a view has its first inserted message of each kind."""
+        same = common_length(self._view, view)
+        del self._firsts[same + 1 :]
+        firsts = self._firsts[-1]
+        for place, segment in enumerate(view[same:], same):
+            kind = _kind(segment)
+            if kind and kind not in firsts:
+                firsts = {**firsts, kind: place}
+            self._firsts.append(firsts)
+        self._view = view
+        return firsts
 
 
 def _first_different(ledger: Ledger, mine: Span, other: Span) -> int:

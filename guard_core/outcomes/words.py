@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
 from guard_core.forecast import Forecast
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
+from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.payback import Payback
 from guard_core.prices import UNIT, break_even_calls
 
 _DOLLAR = UNIT * 1_000_000
+_LEAST_DOLLARS = 0.0001
 
 
 def dollars(amount: int) -> str:
-    """An amount in the unit of guard_core.prices as US dollars: two decimals, below a dollar four."""
+    """An amount in the unit of guard_core.prices as US dollars: two decimals, below a dollar four; "under $0.0001"."""
     value = amount / _DOLLAR
+    if 0 < abs(value) < _LEAST_DOLLARS / 2:
+        return f"under ${_LEAST_DOLLARS:.4f}"
     text = f"{abs(value):,.2f}" if abs(value) >= 1 else f"{abs(value):.4f}"
     return f"{'−' if amount < 0 and float(text.replace(',', '')) else ''}${text}"
 
 
 def assumptions(prices: Prices) -> tuple[str, ...]:
     """What every figure of a comparison rests on."""
-    kept = (
+    retention = (
         "Replays keep the recorded turns and answers; from the first request that differs on, prompt tokens are "
         "modelled."
     )
-    return kept, _cache_words(prices), _price_words(prices)
+    return retention, _cache_words(prices), _price_words(prices)
 
 
-def forecast_words(ahead: Forecast) -> str:
+def rewrites_words(outcome: PolicyOutcome) -> str:
+    """Why requests of a replay are smaller than the recorded ones without a compaction; "" where they are not."""
+    if not outcome.rewrites:
+        return ""
+    return f"rewrites each message when it is recorded, which counts as no compaction: {'; '.join(outcome.rewrites)}"
+
+
+def forecast_words(forecast: Forecast) -> str:
     """How far off modelled counts of this session are; "" where that was not measured."""
     names = {"1": "1 call ahead", "10": "10 calls", "50": "50 calls", "compaction": "after a compaction"}
-    parts = [f"{names[name]} {100 * found.mape:.1f} %" for name, found in ahead.items() if found is not None]
+    parts = [f"{names[name]} {100 * errors.mape:.1f} %" for name, errors in forecast.items() if errors is not None]
     if not parts:
         return ""
     return f"Forecasts of this session's own counts, made from the past only, are off by: {', '.join(parts)}."
@@ -39,8 +52,8 @@ def forecast_words(ahead: Forecast) -> str:
 def payback_words(price: Payback, prices: Prices) -> tuple[str, ...]:
     """The price of a compaction in sentences, with what it rests on."""
     wrote = (
-        f"Modelled: the first call after it sends {price.anew:,} tokens that are not in the cache; without the "
-        f"compaction, {price.anew_without:,}."
+        f"Modelled: the first call after it sends {price.uncached:,} tokens that are not in the cache; without the "
+        f"compaction, {price.uncached_without:,}."
     )
     if not prices.has_prices:
         return _price_words(prices), wrote
@@ -54,6 +67,28 @@ def payback_words(price: Payback, prices: Prices) -> tuple[str, ...]:
         f"{dollars(abs(price.saved))}.",
         _earned_words(price),
     )
+
+
+def price_words(price: Payback, prices: Prices) -> str:
+    """The price of a compaction in one sentence."""
+    name = f"Compaction {price.index + 1:,} (step {price.step + 1:,})"
+    if not prices.has_prices:
+        return (
+            f"{name}: the first call after it sends {price.uncached:,} tokens that are not in the cache; without it, "
+            f"{price.uncached_without:,} (modelled)."
+        )
+    later = f"{'saved' if price.saved >= 0 else 'cost'} {dollars(abs(price.saved))}"
+    return f"{name} cost {dollars(price.paid)} at once and {later} on later calls (modelled)."
+
+
+def balance_words(all_prices: Sequence[Payback], prices: Prices) -> str:
+    """What several compactions cost together."""
+    count = f"{len(all_prices):,} compactions"
+    if not prices.has_prices:
+        return f"{count}; the price table has no price for the model."
+    net = sum(item.net for item in all_prices)
+    balance = f"{'cost' if net > 0 else 'saved'} {dollars(abs(net))} in all"
+    return f"{count} {balance}, against the same calls without each of them (modelled, list prices)."
 
 
 def _earned_words(price: Payback) -> str:

@@ -1,4 +1,4 @@
-"""Policies: one module each behind one protocol, one line each in POLICIES."""
+"""Policies: one module each behind one protocol, one line each in GROUPS."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from guard_core.policies import (
     gemini_cli,
     google_adk,
     goose,
+    gptme,
     hermes,
     inspect_ai,
     kilo,
@@ -30,7 +31,10 @@ from guard_core.policies import (
     llama_index,
     mistral_vibe,
     none,
+    openai_agents,
+    openclaw,
     opencode,
+    openhands,
     pi,
     providers,
     pydantic_ai,
@@ -46,6 +50,7 @@ from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
 from guard_core.policies.settings import PolicyKind, Profile, Setting
 
 __all__ = [
+    "GROUPS",
     "POLICIES",
     "Check",
     "Decision",
@@ -60,47 +65,53 @@ __all__ = [
     "policy_kind",
 ]
 
-POLICIES: dict[str, PolicyKind] = {
-    kind.name: kind
-    for kind in (
-        none.KIND,
-        contextguard.THRESHOLD,
-        contextguard.SLIDING,
+# The policies by what they belong to, in the order of menus and lists.
+GROUPS: dict[str, tuple[PolicyKind, ...]] = {
+    "Baseline": (none.KIND,),
+    "ContextGuard": (contextguard.THRESHOLD, contextguard.SLIDING),
+    "Agents": (
+        aider.KIND,
         claude_code.KIND,
         cline.KIND,
         codex.KIND,
+        crush.KIND,
         gemini_cli.KIND,
         goose.KIND,
+        gptme.KIND,
         hermes.KIND,
         kilo.KIND,
         kimi_cli.KIND,
         kimi_code.KIND,
         letta.KIND,
         mistral_vibe.KIND,
-        pi.KIND,
+        openclaw.KIND,
         opencode.KIND,
-        crush.KIND,
+        openhands.KIND,
+        pi.KIND,
         qwen_code.KIND,
         roo.KIND,
-        vscode_copilot.KIND,
-        *inspect_ai.KINDS,
-        *langchain.KINDS,
-        *agent_framework.KINDS,
-        deepagents.KIND,
-        agno.KIND,
-        aider.KIND,
-        *autogen.KINDS,
-        *pydantic_ai.KINDS,
-        litellm.KIND,
-        *semantic_kernel.KINDS,
-        llama_index.KIND,
         sweagent.KIND,
         sweagent_summary.KIND,
-        *strands.KINDS,
+        vscode_copilot.KIND,
+    ),
+    "Libraries": (
+        *agent_framework.KINDS,
+        agno.KIND,
+        *autogen.KINDS,
+        deepagents.KIND,
         *google_adk.KINDS,
-        *providers.KINDS,
-    )
+        *inspect_ai.KINDS,
+        *langchain.KINDS,
+        litellm.KIND,
+        llama_index.KIND,
+        openai_agents.KIND,
+        *pydantic_ai.KINDS,
+        *semantic_kernel.KINDS,
+        *strands.KINDS,
+    ),
+    "Provider APIs": providers.KINDS,
 }
+POLICIES: dict[str, PolicyKind] = {kind.name: kind for kinds in GROUPS.values() for kind in kinds}
 DEFAULT_POLICY = contextguard.THRESHOLD.name  # the policy of this project's own agents
 
 

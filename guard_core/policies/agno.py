@@ -24,6 +24,7 @@ from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import Costs, Message, messages_of, parted_at, results_of, view_of
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.requests import synthetic_text
 from guard_core.summaries.base import Summary
@@ -99,7 +100,7 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(kind == CALL, escaped, np.where((kind == TEXT) | (kind == RESULT), chars, 0)))
 
 
-COSTS = Costs("agno characters", _chars, lambda message: message.bytes)
+COSTS = Costs("agno characters", _chars, lambda message: message.bytes, is_local=True)
 RESULT_COUNT = Costs(
     "results", lambda ledger, parts: ledger.by_event((parts["kind"] == RESULT).astype(np.int64)), lambda message: 0
 )
@@ -220,11 +221,11 @@ def _results(ledger: Ledger, state: AgnoMemory, at: int) -> list[Result]:
     """The results that are not compressed yet, in their order."""
     left = {int(ledger.parts["event"][row]) for row in state.left}
     new = np.flatnonzero(ledger.events["flags"][state.asked : at] & HAS_RESULT) + state.asked
-    found = []
+    results = []
     for event in [*sorted(left), *new.tolist()]:
         rows = results_of(ledger, Message(event))
-        found += [Result(event, row, place if len(rows) > 1 else -1) for place, row in enumerate(rows)]
-    return [result for result in found if result.event >= state.asked or result.row in state.left]
+        results += [Result(event, row, place if len(rows) > 1 else -1) for place, row in enumerate(rows)]
+    return [result for result in results if result.event >= state.asked or result.row in state.left]
 
 
 def _only(ledger: Ledger, result: Result) -> View:
@@ -267,16 +268,7 @@ KIND = PolicyKind(
             unit="tokens",
             main=True,
         ),
-        Setting(
-            "summary_budget",
-            "Answer budget",
-            COUNT,
-            1_000,
-            "the size that a share of the summary budget refers to (the library has no limit)",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget("the library", label="Answer budget", tokens=1_000),
     ),
     judged_by=RecordedRuns("agno", "compress_tool_results", tokens_column=LIST_TOKENS.name),
     known_problems=(

@@ -170,6 +170,7 @@ def _finished(ledger: Ledger) -> Ints:
     return ends
 
 
+MAX_TOKENS = 1_024  # of ChatSummary where none are given (aider 0.86.2, history.py)
 KIND = PolicyKind(
     ChatSummary.name,
     "Aider (chat summary)",
@@ -188,7 +189,7 @@ KIND = PolicyKind(
             sweep=(1_024, 2_048, 8_192),
         ),
     ),
-    judged_by=RecordedRuns("aider", "chat_summary", leaves_out_calls=True),
+    judged_by=RecordedRuns("aider", "chat_summary", settings={"max_tokens": MAX_TOKENS}, leaves_out_calls=True),
     known_problems=(
         KnownProblem(
             "A summary over the limit is summarised again and again",

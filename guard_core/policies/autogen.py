@@ -158,8 +158,8 @@ class TokenLimited(_Context):
         last half."""
         starts, prefix = self.starts(request), COSTS.prefix(request.ledger)
         count = len(starts) - 1
-        kept = np.arange(count)
-        left, right = starts[(kept + 1) // 2], starts[count - kept // 2]
+        count_kept = np.arange(count)
+        left, right = starts[(count_kept + 1) // 2], starts[count - count_kept // 2]
         tokens = (prefix[left] + prefix[request.check.at] - prefix[right]) // CHARS_PER_TOKEN
         fitting = np.flatnonzero(tokens <= request.limit)
         most = int(fitting[-1]) if len(fitting) else 0

@@ -22,7 +22,7 @@ from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.trace import WHOLE_LOG, Column, CompactionRecord, Head, Term, Trace
 from guard_core.usage import CountedRun, Usage
-from guard_core.views import View
+from guard_core.views import View, plain_values
 
 State = Any  # a policy's own frozen value: what it remembers from step to step
 
@@ -78,12 +78,14 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """What stays the same during a replay. `request_bytes` is per step: the user's words of its turn."""
+    """What stays the same during a replay. `request_bytes` is per step: the user's words of its turn. `session` is
+    there where texts are."""
 
     ledger: Ledger
     window: int
     usage: Usage
     request_bytes: NDArray[np.int64]
+    session: Session | None = None
 
 
 class Quiet(NamedTuple):
@@ -119,6 +121,12 @@ class Policy(Protocol):
     @property
     def points(self) -> tuple[Point, ...]:
         """Its trigger points; BEFORE_CALL is always among them, for the view is decided there."""
+        ...
+
+    @property
+    def moments(self) -> tuple[Point, ...]:
+        """The moments at which it checks whether to compact; none where it never compacts. A replay may ask at more
+        points (`points`), or hand it an earlier moment before the next call."""
         ...
 
     @property
@@ -161,7 +169,7 @@ class Policy(Protocol):
 
 def dump_state(state: State) -> bytes:
     """A policy's state as JSON."""
-    return msgspec.json.encode(state, order="deterministic")
+    return msgspec.json.encode(state, enc_hook=plain_values, order="deterministic")
 
 
 def load_state(policy: Policy, data: bytes) -> State:

@@ -1,9 +1,11 @@
 """Claude Code: the window less what is reserved for the answer less 13,000, by version.
 
 Source of the rules: versions 2.1.14 to 2.1.330, run against a scripted provider without remote feature flags
-(own_rules.md, section 2). From 2.1.154 on there is a threshold only where a window was set; without one it compacts
-when the provider refuses a request. What is attached again after a compaction (files, reminders, skills) is in no
-recording: a replay adds what its first prompts after compactions had on average.
+(own_rules.md, section 2). From 2.1.153 on there is a threshold only where a window was set; without one it compacts
+when the provider refuses a request. Old tool results can be cleared before a call (`microcompact`, off: no measured
+version did it, and what is known of it is secondary, specification of policies section 7). What is attached again after
+a compaction (files, reminders, skills) is in no recording: a replay adds what its first prompts after compactions had
+on average.
 """
 
 from __future__ import annotations
@@ -11,46 +13,50 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from guard_core.costs import RESULT, SYSTEM, TEXT, USER
+from guard_core.claude_code_limits import CAPPED, MAX_OUTPUT, REFUSAL, WHOLE, reserve_of, threshold_of
+from guard_core.costs import CALL, MEDIA, MODEL, OTHER, RESULT, tool_key
+from guard_core.forms import Replaced
+from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.counted import CountedPolicy, Memory
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.cuts import last_marked
+from guard_core.policies.pieces.message_columns import Bools, events_in_form
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
-from guard_core.policies.settings import COUNT, NUMBER, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.policies.pieces.shared_settings import summary_limit
+from guard_core.policies.settings import COUNT, NUMBER, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 
-WHOLE, CAPPED, REFUSAL = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
-MARGIN = 13_000  # tokens below the reserve; measured in every version with a threshold
-MAX_OUTPUT = 32_000  # tokens; measured for Opus 4.5
-MOST_RESERVED = 20_000  # tokens; measured from 2.1.21 on
 FRAMES = {WHOLE: 533, CAPPED: 533, REFUSAL: 944}  # characters around a summary; runs of 2.1.14 and 2.1.330
+PICTURE, FIRST_PICTURE = 2_000, 1_334  # tokens of a picture of any size; runs of 2.1.44 to 2.1.330, of 2.1.14 to 2.1.34
 REFUSALS = 3  # compactions of a turn after refusals; ours: no measured run needed a second one
+# Of microcompact, tokens and results (secondary: specification of policies, section 7).
+MICRO_LEFT, MICRO_LEAST, MICRO_KEPT = 40_000, 20_000, 3
+MICRO_TOOLS = ("Read", "Bash", "Grep", "Glob", "WebFetch", "WebSearch", "Edit", "Write")
+MICRO_FORM = Replaced(text="[old tool result cleared]", over=40).name  # our words
 _SOURCE = "measured, own_rules.md section 2"
 
 
-def threshold_of(window: int, reserve: int, percent: float | None = None) -> tuple[str, int]:
-    """The threshold as an expression, and in tokens. `percent`: CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, which only lowers."""
-    default = window - reserve - MARGIN
-    text = f"{window:,} − {reserve:,} (max output) − {MARGIN:,}"
-    if percent is None:
-        return text, default
-    share = int(percent / 100 * (window - reserve))
-    return f"min({text}, {percent:g} % of ({window:,} − {reserve:,}))", min(default, share)
-
-
-def rounded_results(ledger: Ledger, form: str = "") -> Ints:
-    """round(UTF-16 units / 4) of each tool result, summed per event."""
+def rounded_messages(ledger: Ledger, form: str = "", *, picture: int = PICTURE, in_answers: bool = False) -> Ints:
+    """round(UTF-16 units / 4) of each text, tool result and reminder, and `picture` tokens of each picture, summed per
+    event. `in_answers`: of an answer, too, what it holds behind its first part (texts, thoughts, tool calls)."""
     parts = ledger.parts
-    return ledger.by_event(np.where(parts["kind"] == RESULT, (parts["utf16"] + 2) // 4, 0))
+    kind, event = parts["kind"], parts["event"]
+    units = parts["utf16"] + np.where(kind == CALL, parts["name_chars"], 0)
+    tokens = np.where(kind == MEDIA, picture, np.where(kind == OTHER, 0, (units + 2) // 4))
+    answers = (ledger.events["flags"][event] & MODEL) > 0
+    is_first = np.diff(event, prepend=-1) > 0
+    return ledger.by_event(np.where(answers & (is_first | (not in_answers)), 0, tokens))
 
 
-def rounded_results_and_reminders(ledger: Ledger, form: str = "") -> Ints:
-    """The same, and of the texts that the agent's software added by itself."""
-    parts, flags = ledger.parts, ledger.events["flags"]
-    added = ((flags & SYSTEM) > 0) & ((flags & USER) == 0)
-    texts = np.where((parts["kind"] == TEXT) & added[parts["event"]], (parts["utf16"] + 2) // 4, 0)
-    return rounded_results(ledger) + ledger.by_event(texts)
+def rounded_messages_at_first(ledger: Ledger, form: str = "") -> Ints:
+    """The same as the first versions estimate pictures."""
+    return rounded_messages(ledger, form, picture=FIRST_PICTURE)
+
+
+def rounded_messages_and_calls(ledger: Ledger, form: str = "") -> Ints:
+    """The same, with what an answer holds behind its first part."""
+    return rounded_messages(ledger, form, in_answers=True)
 
 
 class ClaudeCodeSettings(msgspec.Struct, frozen=True):
@@ -62,20 +68,27 @@ class ClaudeCodeSettings(msgspec.Struct, frozen=True):
     autocompact_pct: float
     kept_rounds: int
     kept_rounds_refused: int
+    microcompact: bool
     summary_budget: int
 
     @property
     def reserve(self) -> int:
         """Tokens kept free for the answer."""
-        return self.max_output if self.profile == WHOLE else min(self.max_output, MOST_RESERVED)
+        return reserve_of(self.profile, self.max_output)
 
     def limit(self, window: int) -> tuple[str, int] | None:
         """The threshold as an expression and in tokens; None where there is none."""
-        if self.profile == REFUSAL:
-            if not self.auto_compact_window:
-                return None
+        if self.profile == REFUSAL and not self.auto_compact_window:
+            return None
+        if self.profile != WHOLE and self.auto_compact_window:
             window = min(window, self.auto_compact_window)
         return threshold_of(window, self.reserve, self.autocompact_pct or None)
+
+
+class ClaudeCodeMemory(Memory, frozen=True):
+    """`cleared`: events of the log whose results are cleared or were summarised."""
+
+    cleared: int = 0
 
 
 class ClaudeCode(CountedPolicy):
@@ -84,16 +97,15 @@ class ClaudeCode(CountedPolicy):
     settings: ClaudeCodeSettings
     name = "claude-code"
     agent = "claude-code"
+    state_type = ClaudeCodeMemory
 
     @property
     def counter(self) -> Counter:
-        if self.settings.profile == REFUSAL:
-            words = "round(characters / 4) of each tool result and reminder"
-            return Counter(pending=rounded_results_and_reminders, pending_words=words)
+        words = "round(characters / 4) of each message since"
+        if self.settings.profile != WHOLE:
+            return Counter(pending=rounded_messages, pending_words=words)
         # Until 2.1.25 the output tokens are those of the answer's beginning, where the provider says 1.
-        begun = 1 if self.settings.profile == WHOLE else None
-        words = "round(characters / 4) of each tool result"
-        return Counter(output_as=begun, pending=rounded_results, pending_words=words)
+        return Counter(output_as=1, pending=rounded_messages_at_first, pending_words=words)
 
     @property
     def most_refusals(self) -> int:
@@ -115,13 +127,48 @@ class ClaudeCode(CountedPolicy):
         cut = last_marked(messages.has_calls, rounds)
         asks = (Ask(messages.between(0, cut), self.settings.summary_budget),)
         summary = SummaryMessage(asks, frame=FRAMES[self.settings.profile])
-        return Plan((summary, *messages.between(cut, len(messages))), cut=(messages.event_at(cut, history.stop),) * 3)
+        at = messages.event_at(cut, history.stop)
+        remembers = {"cleared": max(history.state.cleared, at)}
+        return Plan((summary, *messages.between(cut, len(messages))), cut=(at,) * 3, remembers=remembers)
+
+    # ---- old results that are cleared before a call
+
+    def clears(self, ledger: Ledger, rows: Ints, stop: Ints, state: ClaudeCodeMemory, window: int) -> Bools:
+        if not self.settings.microcompact:
+            return super().clears(ledger, rows, stop, state, window)
+        tokens = _cleared_prefix(ledger)
+        end = self._cleared_end(ledger, stop)
+        return np.asarray(tokens[end] - tokens[np.minimum(state.cleared, end)] >= MICRO_LEAST)
+
+    def _cleared_end(self, ledger: Ledger, stop: Ints) -> Ints:
+        """The events before which results are cleared: until so many tokens of results are left, never the newest
+        three."""
+        tokens = _cleared_prefix(ledger)
+        count = ledger.prefix_by("claude results cleared", lambda item: (np.diff(_cleared_prefix(item)) > 0) * 1)
+        enough = np.searchsorted(tokens, tokens[stop] - MICRO_LEFT, side="left")
+        newest = np.searchsorted(count, count[stop] - MICRO_KEPT, side="right") - 1
+        return np.asarray(np.maximum(np.minimum(enough, newest), 0))
+
+    def clear(self, history: History) -> Plan:
+        stop = int(self._cleared_end(history.ledger, np.array([history.stop]))[0])
+        view = events_in_form(history.ledger, history.view, history.state.cleared, stop, MICRO_FORM)
+        return Plan(view, remembers={"cleared": stop})
+
+
+def _cleared_prefix(ledger: Ledger) -> Ints:
+    """Prefix sums of the tokens of the results that may be cleared."""
+
+    def column(ledger: Ledger) -> Ints:
+        tools = np.isin(tools_of(ledger.parts), [tool_key(name) for name in MICRO_TOOLS])
+        return ledger.by_event(np.where((ledger.parts["kind"] == RESULT) & tools, ledger.parts["utf16"] // 4, 0))
+
+    return ledger.prefix_by("claude results that may be cleared", column)
 
 
 KIND = PolicyKind(
     "claude-code",
     "Claude Code",
-    "Compacts at the window less the answer's reserve less 13,000; from 2.1.154 on only where a window is set, else "
+    "Compacts at the window less the answer's reserve less 13,000; from 2.1.153 on only where a window is set, else "
     "after the provider's refusal. Keeps a summary and at most the newest tool rounds.",
     lambda **values: ClaudeCode(ClaudeCodeSettings(**values)),
     (
@@ -130,10 +177,11 @@ KIND = PolicyKind(
             "Window that is set",
             COUNT,
             0,
-            "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow; 0: not set, so that only a refusal compacts",
+            "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, from 2.1.81 on; 0: not set, so that "
+            "from 2.1.153 on only a refusal compacts",
             _SOURCE,
             unit="tokens",
-            not_in=(WHOLE, CAPPED),
+            not_in=(WHOLE,),
             main=True,
             sweep=(0, 100_000, 150_000, 200_000),
         ),
@@ -178,19 +226,18 @@ KIND = PolicyKind(
             not_in=(WHOLE, CAPPED),
         ),
         Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            20_000,
-            "most output tokens of the summariser",
-            "max_tokens of its request, measured in 2.1.14",
-            unit="tokens",
-            least=1,
+            "microcompact",
+            "Microcompact",
+            SWITCH,
+            False,
+            "clears old results but the newest 3, until 40,000 tokens of them are left, where it saves 20,000",
+            "secondary, specification of policies section 7; in no measured version",
         ),
+        summary_limit(20_000, "max_tokens of its request, measured in 2.1.14"),
     ),
     (
         Profile(
-            REFUSAL, "from 2.1.154 (May 2026): a threshold only where a window is set, else the provider's refusal"
+            REFUSAL, "from 2.1.153 (May 2026): a threshold only where a window is set, else the provider's refusal"
         ),
         Profile(CAPPED, "2.1.21 to 2.1.152: at most 20,000 tokens are reserved for the answer"),
         Profile(WHOLE, "2.1.14 to 2.1.19: all of the model's maximum output is reserved"),
@@ -198,7 +245,7 @@ KIND = PolicyKind(
     known_problems=(
         KnownProblem(
             "A percentage alone never acts",
-            "From 2.1.154 on the percentage has an effect only where a window is set.",
+            "From 2.1.153 on the percentage has an effect only where a window is set.",
             "measured; anthropics/claude-code issues 31806, 56666, 64773",
         ),
         KnownProblem(

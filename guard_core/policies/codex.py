@@ -20,6 +20,7 @@ from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.estimates import HEURISTIC, Estimate, part_chars, rounded_up
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage, fitting
 from guard_core.policies.pieces.requests import newest_requests
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
@@ -78,7 +79,7 @@ class Codex(CountedPolicy):
     def counter(self) -> Counter:
         if not self.settings.count_pending:
             return Counter(pending_words="this version does not count it")
-        return Counter(pending=output_tokens, pending_words="ceil(length of each tool output as a JSON string / 4)")
+        return Counter(pending=output_tokens, pending_words="ceil(bytes of each tool output as a JSON string / 4)")
 
     @property
     def uncounted(self) -> Estimate:
@@ -111,8 +112,9 @@ class Codex(CountedPolicy):
 
 
 def output_tokens(ledger: Ledger, form: str = "") -> Ints:
-    """The estimate of each event's tool outputs as they are recorded: ceil(characters of the JSON string / 4)."""
-    tokens = rounded_up(part_chars(ledger, form, "json_chars"))
+    """The estimate of each event's tool outputs as they are recorded: ceil(UTF-8 bytes of the JSON string / 4)."""
+    beyond_ascii = part_chars(ledger, form, "bytes") - part_chars(ledger, form, "chars")
+    tokens = rounded_up(part_chars(ledger, form, "json_chars") + beyond_ascii)
     return ledger.by_event(np.where(ledger.parts["kind"] == RESULT, tokens, 0))
 
 
@@ -199,16 +201,7 @@ KIND = PolicyKind(
             "recorded runs of 0.169.0",
             least=0.01,
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to (Codex has no limit)",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget("Codex"),
     ),
     (
         Profile("current", "mid-2026: counts what was added since the last call, too"),

@@ -16,6 +16,7 @@ from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.estimates import HEURISTIC, Estimate
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.views import Synthetic
 
@@ -115,16 +116,7 @@ KIND = PolicyKind(
             not_in=(SHARE_OF_WINDOW,),
             main=True,
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to (Crush has no limit)",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget("Crush"),
     ),
     (
         Profile(CURRENT, "2026: counts of the last step, without tokens written to the cache"),

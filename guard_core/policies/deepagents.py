@@ -23,7 +23,7 @@ from guard_core.forms import brings_form
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.agno import Compressed
 from guard_core.policies.base import Point
-from guard_core.policies.deepagents_arguments import LONGEST, first_kept, may_be_cut, with_short_arguments
+from guard_core.policies.deepagents_arguments import LONGEST, NOTE, first_kept, may_be_cut, with_short_arguments
 from guard_core.policies.langchain.context_sizes import FRACTION, MESSAGES, ContextSize, size_of, written
 from guard_core.policies.langchain.counting import ROLE_CHARS, approximate
 from guard_core.policies.langchain.reported import ReportedMemory, reported_of, scaled
@@ -52,7 +52,7 @@ from guard_core.policies.settings import (
     Value,
 )
 from guard_core.trace import NOTHING_TO_COMPACT, Head, Term, Trace
-from guard_core.views import Synthetic, View, content_count
+from guard_core.views import Segment, Synthetic, View, content_count
 
 _SOURCE = "deepagents 0.7.32, create_summarization_middleware and SummarizationMiddleware"
 FRAME_BYTES = 244  # around the summary, where the file of the history has a name of two characters (scripted runs)
@@ -90,6 +90,7 @@ class DeepAgentsSettings(SummarizationSettings, frozen=True):
     truncate_trigger: str = "fraction 0.85"
     truncate_keep: str = "fraction 0.1"
     truncate_length: int = LONGEST
+    truncation_text: str = NOTE
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,10 +100,13 @@ class DeepAgentsSettings(SummarizationSettings, frozen=True):
 
 
 class DeepAgentsMemory(ReportedMemory, frozen=True):
-    """And the last steps at which it summarised or tried to, with what it compared then, and moved results to files."""
+    """And the last steps at which it summarised or tried to, with what it compared then and its list before, to which
+    an error returns, and moved results to files."""
 
     asked_at: int = -1
     asked_tokens: int = -1
+    asked_head: tuple[Segment, ...] = ()
+    asked_from: int = 0
     clipped_at: int = -1
 
 
@@ -133,9 +137,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
     settings: DeepAgentsSettings
 
     def costs(self) -> Costs:
-        plain = super().costs()
-        named = Costs(plain.key, plain.events, lambda message: plain.inserted(_with_name(message)))
-        return replace(named, key=f"deepagents {plain.key}")
+        return _named(super().costs())
 
     def fixed_tokens(self, ledger: Ledger) -> int:
         if not ledger.system_chars:
@@ -157,7 +159,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         check, ledger = request.check, request.ledger
         refused = check.point is Point.ON_OVERFLOW
         if refused and state.clipped_at == check.step:
-            return Outcome(request.view, state, error=STILL_LARGE)
+            return _raised(request, state)
         if refused and state.asked_at == check.step:
             return self._again(request, state)
         messages = request.messages
@@ -166,7 +168,9 @@ class DeepAgentsSummarization(SummarizationPolicy):
         if not refused and not self._due(before, ledger, check.window):
             return None if sent is None else Outcome(request.view, state, sent=sent, reason=self._why_cut(request))
         cut = self.cut_of(request, before.messages, before.costs, before.count())
-        state = msgspec.structs.replace(state, asked_at=check.step, asked_tokens=request.counted, sent=(), sent_from=0)
+        asked = {"asked_at": check.step, "asked_tokens": request.counted}
+        listed = {"asked_head": state.head, "asked_from": state.kept_from}
+        state = msgspec.structs.replace(state, **asked, **listed, sent=(), sent_from=0)
         if cut <= 0:
             whole = Outcome(request.view, state, sent=sent, reason=self._why_cut(request) if sent else "")
             return self._fitted(request, before, whole, refused=refused)
@@ -177,10 +181,10 @@ class DeepAgentsSummarization(SummarizationPolicy):
         summary = Message(inserted=Synthetic("summary", FRAME_BYTES + written.bytes, written.text))
         after = view_of(ledger, [summary, *messages[cut:]])
         sent = view_of(ledger, [summary, *before.messages[cut:]])
-        asked = msgspec.structs.replace(written.state, summary_bytes=written.bytes)
+        state = msgspec.structs.replace(written.state, summary_bytes=written.bytes)
         facts = {"summary_bytes": written.bytes, "empty": not written.bytes, "fallback": not written.given}
         record = request.passed(written.given, sent, **facts)
-        summarised = Outcome(after, asked, (record,), sent=_unless(after, sent))
+        summarised = Outcome(after, state, (record,), sent=_unless(after, sent))
         return self._fitted(request, before, summarised, refused=refused)
 
     def _again(self, request: Request, state: Any) -> Outcome:
@@ -213,7 +217,11 @@ class DeepAgentsSummarization(SummarizationPolicy):
             return listed
         keep = size_of(settings.truncate_keep, "truncate_keep")
         stop = first_kept(listed.costs, keep, window if settings.model_profile else -1)
-        messages = with_short_arguments(request, listed.messages, stop, settings.truncate_length)
+        if stop >= len(listed.messages):  # a last message over what is kept keeps all others whole, too (0.7.32)
+            return listed
+        messages = with_short_arguments(
+            request, listed.messages, stop, settings.truncate_length, settings.truncation_text
+        )
         return self._listed(ledger, messages, state)
 
     def _due(self, listed: Listed, ledger: Ledger, window: int) -> bool:
@@ -242,7 +250,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         messages = _clipped(request, sent)
         count = self._listed(ledger, messages, state).count(fixed)
         if (refused and count >= before.count(fixed)) or (0 <= budget < count):
-            return Outcome(request.view, state, error=STILL_LARGE)
+            return _raised(request, state)
         if messages == sent and not outcome.passes:
             return outcome._replace(held=nothing)
         state = msgspec.structs.replace(state, clipped_at=request.check.step)
@@ -265,6 +273,11 @@ class DeepAgentsSummarization(SummarizationPolicy):
         return Listed(messages, self.costs().messages(ledger, messages), reported_of(ledger, messages, state))
 
 
+def _named(plain: Costs) -> Costs:
+    """Costs that count a summary with the whole name of its file."""
+    return Costs(f"deepagents {plain.key}", plain.events, lambda message: plain.inserted(_with_name(message)))
+
+
 def _with_name(message: Synthetic) -> Synthetic:
     """An inserted message as it is counted: that of a summary with the whole name of its file."""
     return (
@@ -277,6 +290,12 @@ def _with_name(message: Synthetic) -> Synthetic:
 def _unless(view: View, sent: View) -> View | None:
     """What is sent where that is not the list, as an outcome has it."""
     return None if sent == view else sent
+
+
+def _raised(request: Request, state: Any) -> Outcome:
+    """The error of a request that is too large even now, of which nothing is kept."""
+    before = msgspec.structs.replace(state, head=state.asked_head, kept_from=state.asked_from)
+    return Outcome(request.view, before, error=STILL_LARGE)
 
 
 def _clipped(request: Request, messages: Sequence[Message]) -> list[Message]:
@@ -360,7 +379,11 @@ def deepagents_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     cuts = {f"truncate_{name}": written(cutting[name]) for name in ("trigger", "keep") if cutting.get(name)}
     if "max_length" in cutting:
         cuts["truncate_length"] = cutting["max_length"]
-    sizes: dict[str, Any] = {name: written(given[name]) for name in ("trigger", "keep") if name in given}
+    if "truncation_text" in cutting:
+        cuts["truncation_text"] = cutting["truncation_text"]
+    sizes: dict[str, Any] = {"trigger": written(given.get("trigger"))}
+    if "keep" in given:
+        sizes["keep"] = written(given["keep"])
     return {**given, **sizes, **cuts, "trim_tokens_to_summarize": trim, "profile": CONSTRUCTOR, "model_profile": known}
 
 
@@ -420,6 +443,14 @@ SETTINGS = (
         _SOURCE,
         unit="characters",
     ),
+    Setting(
+        "truncation_text",
+        "Note behind a cut argument",
+        TEXT,
+        NOTE,
+        "what follows the first 20 characters of an argument that is cut",
+        _SOURCE,
+    ),
 )
 KIND = PolicyKind(
     DeepAgentsSummarization.name,
@@ -437,7 +468,7 @@ KIND = PolicyKind(
         "summarization_middleware",
         settings_of=deepagents_settings,
         judges_acted=False,  # the file counts summaries only, not results that are moved to files
-        refused_by=lambda ledger, view: approximate(4).view(ledger, view),
+        refused_by=lambda ledger, view: _named(approximate(4)).view(ledger, view),
     ),
     known_problems=(
         KnownProblem(

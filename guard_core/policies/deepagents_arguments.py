@@ -35,12 +35,12 @@ KEPT_MESSAGES = ContextSize(MESSAGES, 20)  # that stay whole where a share of an
 OTHER_CHARS = 60
 
 
-def shortened(arguments: Any, longest: int) -> Any:
-    """The arguments of a call with its long texts cut; the very same where none is."""
+def shortened(arguments: Any, longest: int, note: str) -> Any:
+    """The arguments of a call with its long texts cut and `note` behind them; the very same where none is."""
     if not isinstance(arguments, dict):
         return arguments
     cut = {
-        name: value[:KEPT] + NOTE
+        name: value[:KEPT] + note
         for name, value in arguments.items()
         if isinstance(value, str) and len(value) > longest
     }
@@ -54,6 +54,7 @@ class ShortArguments(Edit, frozen=True):
 
     kind: ClassVar[str] = "short arguments"
     longest: int = LONGEST
+    note: str = NOTE
     calls: tuple[tuple[int, int, int, int], ...] = ()
 
     @property
@@ -63,6 +64,10 @@ class ShortArguments(Edit, frozen=True):
     @property
     def words(self) -> str:
         return f"arguments over {self.longest:,} characters were cut to their first {KEPT}"
+
+    @property
+    def keeps_beginning(self) -> bool:
+        return True
 
     def parts(self, ledger: Any, parts: PartColumns) -> PartColumns:
         if not self.calls:
@@ -80,7 +85,7 @@ class ShortArguments(Edit, frozen=True):
     def part(self, part: ToolCallPart) -> Part:
         if part.name not in TOOLS:
             return part
-        arguments = shortened(part.arguments, self.longest)
+        arguments = shortened(part.arguments, self.longest, self.note)
         return part if arguments is part.arguments else msgspec.structs.replace(part, arguments=arguments)
 
 
@@ -99,13 +104,15 @@ def may_be_cut(sizes: Sizes, longest: int) -> NDArray[np.bool_]:
     return np.asarray(of_head + before[sizes.at] - before[np.minimum(sizes.head.kept_from, sizes.at)] > 0)
 
 
-def with_short_arguments(request: Request, messages: Sequence[Message], stop: int, longest: int) -> list[Message]:
-    """A list with the long arguments cut in its messages before place `stop`."""
+def with_short_arguments(
+    request: Request, messages: Sequence[Message], stop: int, longest: int, note: str
+) -> list[Message]:
+    """A list with the long arguments cut in its messages before place `stop`, and `note` behind what is left."""
     ledger, session = request.ledger, request.check.session
-    short = [(place, call) for place in range(stop) for call in _short(ledger, session, messages[place], longest)]
+    short = [(place, call) for place in range(stop) for call in _short(ledger, session, messages[place], longest, note)]
     if not short:
         return list(messages)
-    form = ShortArguments(longest=longest, calls=tuple(call for _, call in short)).name
+    form = ShortArguments(longest=longest, note=note, calls=tuple(call for _, call in short)).name
     places = {place for place, _ in short}
     return [message.joined(form) if place in places else message for place, message in enumerate(messages)]
 
@@ -122,30 +129,34 @@ def first_kept(costs: Sequence[int], keep: ContextSize, window: int) -> int:
     return count - int(np.searchsorted(np.array(suffix), keep.tokens(window), side="right"))
 
 
-def _short(ledger: Ledger, session: Session | None, message: Message, longest: int) -> list[tuple[int, int, int, int]]:
+def _short(
+    ledger: Ledger, session: Session | None, message: Message, longest: int, note: str
+) -> list[tuple[int, int, int, int]]:
     """The calls of a message that are cut, as the form has them."""
-    cache = ledger.derived.setdefault(f"short arguments {longest} {session is not None}", {})
+    cache = ledger.derived.setdefault(f"short arguments {longest} {session is not None} {note}", {})
     if message.event not in cache:
         calls = calls_of(ledger, Message(message.event))
-        found = (_call(ledger, session, row, longest) for row in calls)
+        found = (_call(ledger, session, row, longest, note) for row in calls)
         cache[message.event] = [call for call in found if call is not None]
     calls_cut: list[tuple[int, int, int, int]] = cache[message.event]
     return calls_cut
 
 
-def _call(ledger: Ledger, session: Session | None, row: int, longest: int) -> tuple[int, int, int, int] | None:
+def _call(
+    ledger: Ledger, session: Session | None, row: int, longest: int, note: str
+) -> tuple[int, int, int, int] | None:
     """One call as the form has it, None: it is not cut. Without texts its arguments are taken as one long text."""
     parts = ledger.parts
     chars, tool, event = (parts[name].item(row) for name in ("chars", "tool", "event"))
     if chars <= longest or tool not in [tool_key(name) for name in TOOLS]:
         return None
     if session is None:
-        left = KEPT + len(NOTE) + OTHER_CHARS
+        left = KEPT + len(note) + OTHER_CHARS
         return (row, left, left, left) if chars > longest + OTHER_CHARS else None
     part = session.events[event].parts[row - int(ledger.part_starts[event])]
     if not isinstance(part, ToolCallPart):
         return None
-    arguments = shortened(part.arguments, longest)
+    arguments = shortened(part.arguments, longest, note)
     if arguments is part.arguments:
         return None
     sizes = value_sizes(arguments)

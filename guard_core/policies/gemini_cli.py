@@ -2,28 +2,37 @@
 
 Source of the rules: version 0.61.0, run against a scripted provider, and the specification of policies, section 7. It
 looks before it sends, when neither the user's message nor the results of the last calls are in its history. Sizes are
-those of the messages as JSON, whose frames are taken as fixed. Not modelled: a second call that checks the summary,
-old tool results that are cut to their ends, masking of tool outputs, and that a summary which makes the history longer
-is thrown away.
+those of the messages as JSON, whose frames are taken as fixed. What 0.61 does besides is of the source (revision
+5411f113), not measured: old results are masked before a call, at a compaction the larger ones are cut to their ends,
+and one whose history has more tokens than the last prompt is taken back, after which only the cutting is tried.
+
+Not modelled: the second call that checks the summary, and that a masked result of a shell command keeps its exit code
+and its error. What is written around a cut or masked result is a text of ours, of about the original's length.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from guard_core.costs import CALL, RESULT, TEXT
+from guard_core.costs import CALL, MEDIA, RESULT, TEXT, tool_key
+from guard_core.forms import Ends
+from guard_core.forms.edits import place_in_event, tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.counted import CountedPolicy, Memory
 from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.message_columns import Messages
+from guard_core.policies.pieces.estimates import Estimate
+from guard_core.policies.pieces.message_columns import Bools, Messages, events_in_form, list_messages
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
-from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
-from guard_core.trace import NOTHING_TO_COMPACT
-from guard_core.views import Span, Synthetic
+from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.trace import INFLATED, NOTHING_TO_COMPACT
+from guard_core.views import Span, Synthetic, View
 
 CURRENT, EARLIER = "0.5", "0.7"  # profiles: the share of the limit, by which versions differ
 KEPT_SHARE = 0.3  # of the history's characters
@@ -36,6 +45,26 @@ PART = {
     RESULT: len('{"functionResponse":{"id":"","name":"","response":{"output":}}},'),
 }
 ID = 30  # characters of the id of a call; runs of 0.61.0
+PICTURE_TOKENS, OTHER_CHARS_UNITS = 3_000, 6  # a character outside ASCII is 1.5 tokens, six quarters (section 7)
+RESULT_BUDGET = 50_000  # tokens of results that a compaction leaves whole, newest first (section 7)
+CUT_CHARS, HEAD_SHARE = 40_000, 0.2  # characters that an older result is cut to, and the share of its head (section 7)
+SUMMARY_ROOM = 20_000  # tokens of the window; the summariser is given whole results where so many are left (5411f113)
+MASK_PROTECTED, MASK_LEAST = 50_000, 30_000  # tokens of results: the newest stay, fewer are not masked (section 7)
+MASK_HEAD, MASK_TAIL, MASK_OVER = 250, 250, 700  # characters; the last is ours: a shorter result would not get smaller
+NEVER_MASKED = ("activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode")  # tools (revision 5411f113)
+# The words of both are ours; the original's have the path of the file with the whole result.
+CUT = Ends(
+    head=int(CUT_CHARS * HEAD_SHARE),
+    tail=CUT_CHARS - int(CUT_CHARS * HEAD_SHARE),
+    over=CUT_CHARS,
+    marker="\n\n[characters left out; the whole result is in a file]" + " " * 120 + "\n\n",
+)
+MASKED = Ends(
+    head=MASK_HEAD,
+    tail=MASK_TAIL,
+    over=MASK_OVER,
+    marker="\n[masked; the whole result is in a file]" + " " * 150 + "\n",
+)
 _SPEC = "specification of policies section 7"
 
 
@@ -45,7 +74,17 @@ class GeminiCliSettings(msgspec.Struct, frozen=True):
     profile: str
     compression_threshold: float
     preserve: float
+    result_budget: int
+    masking: bool
+    inflation_check: bool
     summary_budget: int
+
+
+class GeminiCliMemory(Memory, frozen=True):
+    """`inflated`: a compaction was taken back. `masked`: events of the log whose results are masked or were removed."""
+
+    inflated: bool = False
+    masked: int = 0
 
 
 class GeminiCli(CountedPolicy):
@@ -54,6 +93,7 @@ class GeminiCli(CountedPolicy):
     settings: GeminiCliSettings
     name = "gemini-cli"
     agent = "gemini-cli"
+    state_type = GeminiCliMemory
 
     @property
     def looks(self) -> tuple[Point, ...]:
@@ -70,15 +110,113 @@ class GeminiCli(CountedPolicy):
         return f"{self.settings.compression_threshold * 100:g} % of {window:,}"
 
     def plan(self, history: History) -> Plan | int:
-        """A summary, the model's answer to it, and the end of the history."""
-        messages = history.messages
+        """A summary, the model's answer to it, and the end of the history; after a compaction that was taken back, the
+        history with its old results cut."""
+        view = self._with_cut_results(history)
+        messages = list_messages(history.ledger, view)
+        masked = history.state.masked
+        if history.state.inflated:
+            fewer = TOKENS.view(history.ledger, view) < history.state.tokens
+            return Plan(view, remembers={"masked": masked}) if fewer and view != history.view else NOTHING_TO_COMPACT
         cut = split_point(messages, 1 - self.settings.preserve)
         if not cut:
             return NOTHING_TO_COMPACT
-        summary = SummaryMessage((Ask(messages.between(0, cut), self.settings.summary_budget),))
+        given = history.messages.between(0, cut)
+        if TOKENS.view(history.ledger, given) >= history.check.window - SUMMARY_ROOM:
+            given = messages.between(0, cut)
+        summary = SummaryMessage((Ask(given, self.settings.summary_budget),))
         answer = Synthetic("acknowledgement", ACKNOWLEDGEMENT)
         kept = messages.between(cut, len(messages))
-        return Plan((summary, answer, *kept), cut=(messages.event_at(cut, history.stop),) * 3)
+        at = messages.event_at(cut, history.stop)
+        return Plan((summary, answer, *kept), cut=(at,) * 3, remembers={"masked": max(masked, at)})
+
+    def _with_cut_results(self, history: History) -> View:
+        """The history with results cut to their ends, but for the newest within the budget."""
+        ledger, view, left = history.ledger, history.view, self.settings.result_budget
+        if not left:
+            return view
+        tokens, cut_tokens = _part_tokens(ledger), CUT_CHARS // 4
+        rows = np.flatnonzero(ledger.parts["kind"] == RESULT)
+        events, sizes = ledger.parts["event"][rows], ledger.parts["chars"][rows]
+        held = np.zeros(ledger.event_count, dtype=np.bool_)
+        for segment in view:
+            if isinstance(segment, Span) and not segment.form:
+                held[segment.start : segment.stop] = True
+        places = place_in_event(ledger.parts, RESULT)
+        cut: dict[int, list[int]] = {}
+        for number in np.flatnonzero(held[events])[::-1].tolist():
+            row = int(rows[number])
+            is_cut = tokens[row] > left and sizes[number] > CUT_CHARS
+            left = max(left - (cut_tokens if is_cut else int(tokens[row])), 0)
+            if is_cut:
+                cut.setdefault(int(events[number]), []).append(int(places[row]))
+        for event, which in cut.items():
+            view = events_in_form(ledger, view, event, event + 1, msgspec.structs.replace(CUT, which=(*which,)).name)
+        return view
+
+    def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
+        """A history that is larger than the last prompt is not taken."""
+        tokens = history.state.tokens
+        if not self.settings.inflation_check or TOKENS.view(history.ledger, after) <= tokens:
+            return super().refuses(history, after)
+        return INFLATED, {"inflated": True}
+
+    # ---- old results that are masked before a call
+
+    def clears(self, ledger: Ledger, rows: Ints, stop: Ints, state: GeminiCliMemory, window: int) -> Bools:
+        if not self.settings.masking:
+            return super().clears(ledger, rows, stop, state, window)
+        prefix, end = _maskable_prefix(ledger), _masked_end(ledger, stop)
+        return np.asarray(prefix[end] - prefix[np.minimum(state.masked, end)] >= MASK_LEAST)
+
+    def clear(self, history: History) -> Plan:
+        """The results before the newest ones, each as its first and last characters."""
+        ledger, view = history.ledger, history.view
+        stop, start = int(_masked_end(ledger, np.array([history.stop]))[0]), history.state.masked
+        exempt = ledger.parts["event"][(ledger.parts["kind"] == RESULT) & _is_exempt(ledger)]
+        for event in (*np.unique(exempt[(exempt >= start) & (exempt < stop)]).tolist(), stop):
+            view = events_in_form(ledger, view, start, event, MASKED.name)
+            start = event + 1
+        return Plan(view, remembers={"masked": stop})
+
+
+def _masked_end(ledger: Ledger, stop: Ints) -> Ints:
+    """Where the log has so many events, those before which results may be masked: all but the newest message, back to
+    the result with which they are more than is protected."""
+    prefix = _maskable_prefix(ledger)
+    last = prefix[np.maximum(stop - 1, 0)]
+    return np.asarray(np.searchsorted(prefix, last - MASK_PROTECTED, side="left"))
+
+
+def _maskable_prefix(ledger: Ledger) -> Ints:
+    """Prefix sums of the tokens of results that may be masked."""
+
+    def column(ledger: Ledger) -> Ints:
+        parts = ledger.parts
+        own = (parts["kind"] == RESULT) & ~_is_exempt(ledger)
+        return ledger.by_event(np.where(own, _part_tokens(ledger), 0))
+
+    return ledger.prefix_by("gemini maskable", column)
+
+
+def _is_exempt(ledger: Ledger) -> Bools:
+    """Which parts are of tools whose results are never masked."""
+    return np.isin(tools_of(ledger.parts), [tool_key(name) for name in NEVER_MASKED])
+
+
+def _part_tokens(ledger: Ledger, form: str = "") -> Ints:
+    """Gemini CLI's estimate of each part: a quarter of its ASCII characters, 1.5 of each other one."""
+    parts = ledger.parts_in(form)
+    units = parts["chars"] + parts["non_ascii"] * (OTHER_CHARS_UNITS - 1)
+    return np.asarray(np.where(parts["kind"] == MEDIA, PICTURE_TOKENS, units // 4))
+
+
+TOKENS = Estimate(
+    "gemini tokens",
+    "a quarter of ASCII characters, 1.5 of each other one",
+    lambda ledger, form: ledger.by_event(_part_tokens(ledger, form)),
+    lambda size: size // 4,
+)
 
 
 def split_point(messages: Messages, share: float) -> int:
@@ -98,24 +236,28 @@ def split_point(messages: Messages, share: float) -> int:
 
 def _json_chars(messages: Messages) -> Ints:
     """Characters of each message as JSON."""
-    prefix = messages.ledger.prefix_by("gemini characters", _event_chars)
     rows = [np.zeros(0, dtype=np.int64)]
     for segment in messages.view:
         if isinstance(segment, Span):
-            rows.append(np.diff(prefix[segment.start : segment.stop + 1]))
+            rows.append(np.diff(_char_prefix(messages.ledger, segment.form)[segment.start : segment.stop + 1]))
         else:
             assert isinstance(segment, Synthetic)
             rows.append(np.array([MESSAGE + PART[TEXT] + segment.bytes]))
     return np.concatenate(rows)
 
 
-def _event_chars(ledger: Ledger) -> Ints:
-    parts = ledger.parts
-    kind, named = parts["kind"], parts["name_chars"] + ID
-    sizes = parts["json_chars"] + PART[TEXT]
-    sizes = np.where(kind == CALL, parts["chars"] + PART[CALL] + named, sizes)
-    sizes = np.where(kind == RESULT, parts["json_chars"] + PART[RESULT] + named, sizes)
-    return ledger.by_event(sizes) + MESSAGE
+def _char_prefix(ledger: Ledger, form: str) -> Ints:
+    """Prefix sums of each event's characters as JSON, in a form."""
+
+    def column(ledger: Ledger) -> Ints:
+        parts = ledger.parts_in(form)
+        kind, named = parts["kind"], parts["name_chars"] + ID
+        sizes = parts["json_chars"] + PART[TEXT]
+        sizes = np.where(kind == CALL, parts["chars"] + PART[CALL] + named, sizes)
+        sizes = np.where(kind == RESULT, parts["json_chars"] + PART[RESULT] + named, sizes)
+        return ledger.by_event(sizes) + MESSAGE
+
+    return ledger.prefix_by(f"gemini characters {form}", column)
 
 
 KIND = PolicyKind(
@@ -146,15 +288,33 @@ KIND = PolicyKind(
             sweep=(0.3, 0.5, 0.1),
         ),
         Setting(
-            "summary_budget",
-            "Summary budget",
+            "result_budget",
+            "Results kept whole",
             COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to (Gemini CLI has no limit)",
-            "ours",
+            RESULT_BUDGET,
+            "a compaction cuts older results of more than 40,000 characters to their ends; 0: none",
+            _SPEC,
             unit="tokens",
-            least=1,
+            profiles={EARLIER: 0},
         ),
+        Setting(
+            "masking",
+            "Masking",
+            SWITCH,
+            True,
+            "before a call, results before the newest 50,000 tokens of them are masked where they have 30,000",
+            _SPEC,
+            profiles={EARLIER: False},
+        ),
+        Setting(
+            "inflation_check",
+            "Inflation check",
+            SWITCH,
+            True,
+            "a compaction whose history has more tokens than the last prompt is taken back, and none is tried again",
+            _SPEC,
+        ),
+        summary_budget("Gemini CLI"),
     ),
     (
         Profile(CURRENT, "0.61: half of the limit"),
@@ -168,7 +328,7 @@ KIND = PolicyKind(
         ),
         KnownProblem(
             "The summary makes the context larger",
-            "A summary may hold more than what it takes the place of.",
+            "A summary may hold more than what it takes the place of; then it is thrown away, and none is made again.",
             "google-gemini/gemini-cli issues 15225, 3574",
         ),
     ),

@@ -2,9 +2,10 @@
 
 Source of the rules: specification of policies, section 7 (revision 0036b819), and the specification of new policies,
 section 1. The person's newest message stays, behind a summary and a text that asks to continue. In newer versions old
-tool calls with their results become lines of their own, ten at a time; here that happens at the end of a turn, and the
-calls of the model that write the lines are not counted. Not modelled: results that are dropped, 10 to 100 % of them,
-where the request for the summary overflows.
+tool calls with their results become lines of their own, ten at a time: at every call those of earlier turns are
+counted, and where there are enough of them the lines are written meanwhile and sent from the next call on. The calls of
+the model that write them are not counted. Not modelled: results that are dropped, 10 to 100 % of them, where the
+request for the summary overflows.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy, Memory
-from guard_core.policies.pieces.looks import Looks
 from guard_core.policies.pieces.message_columns import Bools
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import requests_before
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Setting
 from guard_core.views import Segment, Span, Synthetic, View
 
 THRESHOLD = 0.8  # of the window; off where it is not between 0 and 1
 PAIRS = 10  # calls with their results that become lines at a time
-KEPT_CALLS = 24  # of a window of 200,000: 3 x int(window x threshold) // 20,000, from 10 to 500
+CALLS_PER_TOKENS = 3, 20_000  # calls that stay: so many for each 20,000 tokens of the threshold,
+LEAST_CALLS, MOST_CALLS = 10, 500  # within these (specification of new policies, section 1)
 LINE, CONTINUE = 120, 200  # bytes of a line, and of the text behind the summary; ours: the wording is not known
 REFUSALS = 3  # of a turn; ours
 _SPEC = "specification of policies section 7"
@@ -84,17 +86,21 @@ class Goose(CountedPolicy):
 
     # ---- calls and results that become lines
 
-    @property
-    def tidies(self) -> bool:
-        return self.settings.tool_pairs
+    def kept_calls(self, window: int) -> int:
+        """The newest calls that stay as they are."""
+        if self.settings.keep_calls:
+            return self.settings.keep_calls
+        calls, tokens = CALLS_PER_TOKENS
+        return min(max(calls * int(window * self.settings.threshold) // tokens, LEAST_CALLS), MOST_CALLS)
 
-    def tidied(self, ledger: Ledger, looks: Looks, state: GooseMemory) -> Bools:
+    def clears(self, ledger: Ledger, rows: Ints, stop: Ints, state: GooseMemory, window: int) -> Bools:
         if not self.settings.tool_pairs:
-            return super().tidied(ledger, looks, state)
-        calls = _calls(ledger)[looks.turn_end] - state.calls_gone
-        return np.asarray(looks.begins & (calls > self.settings.keep_calls + PAIRS))
+            return super().clears(ledger, rows, stop, state, window)
+        turn_start = np.maximum(ledger.steps["user_event"][np.maximum(rows - 1, 0)], 0)  # of the call before
+        of_earlier_turns = _calls(ledger)[turn_start] - state.calls_gone
+        return np.asarray((rows > 0) & (of_earlier_turns > self.kept_calls(window) + PAIRS))
 
-    def tidy(self, history: History) -> Plan:
+    def clear(self, history: History) -> Plan:
         """The oldest calls with the results that follow them, each as a line."""
         messages, calls, gone = history.messages, _calls(history.ledger), history.state.calls_gone
         items: list[Segment] = []
@@ -150,22 +156,13 @@ KIND = PolicyKind(
             "keep_calls",
             "Calls kept",
             COUNT,
-            KEPT_CALLS,
-            "newest tool calls that stay as they are: 15 of a window of 128,000, 24 of 200,000, 120 of 1,000,000",
+            0,
+            "newest tool calls that stay as they are; 0: by the window, 15 of 128,000, 24 of 200,000, 120 of 1,000,000",
             _NEW,
             unit="calls",
             most=1_000_000,
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget(),
     ),
     known_problems=(
         KnownProblem(

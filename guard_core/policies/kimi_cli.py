@@ -12,20 +12,22 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from guard_core.costs import HAS_RESULT, MODEL, RESULT, STARTS_TURN, TEXT
+from guard_core.costs import MODEL, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.cuts import last_marked
-from guard_core.policies.pieces.estimates import Estimate, at_ends
+from guard_core.policies.pieces.estimates import Estimate
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
-from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.views import Span, Synthetic
 
-SHARE_OF_WINDOW, RESERVED = 0.85, 50_000  # measured: 262,144 -> 212,144
+# compaction_trigger_ratio, reserved_context_size (tokens): src/kimi_cli/config.py; measured: 262,144 -> 212,144
+SHARE_OF_WINDOW, RESERVED = 0.85, 50_000
 CHARS_PER_TOKEN = 4  # floor of all that is added, measured
-KEPT = 2  # messages of the person and the model
+KEPT = 2  # messages of the person and the model that are never summarised: soul/compaction.py
 FRAME = 84  # characters before a summary; runs of 1.40.0
 _SOURCE = "measured, specification of new policies section 2"
 
@@ -38,16 +40,6 @@ def lower_limit(window: int, share: float, reserved: int) -> int:
 def limit_words(window: int, share: float, reserved: int) -> str:
     """The same as an expression."""
     return f"min({share * 100:g} % of {window:,}, {window:,} − {reserved:,})"
-
-
-def appended_texts(ledger: Ledger, form: str = "") -> Ints:
-    """floor(characters / 4) of the texts of what it appends at once: the results of one answer, or what the
-    user said. Pictures count nothing, and what the software says by itself comes behind the check."""
-    parts, flags = ledger.parts, ledger.events["flags"]
-    chars = ledger.by_event(np.where((parts["kind"] == TEXT) | (parts["kind"] == RESULT), parts["chars"], 0))
-    results = (flags & HAS_RESULT) > 0
-    said = np.where((flags & STARTS_TURN) > 0, chars // 4, 0)
-    return np.asarray(said + at_ends(np.where(results, chars, 0), results, lambda total: total // 4))
 
 
 def text_chars(ledger: Ledger, form: str = "") -> Ints:
@@ -129,46 +121,25 @@ class KimiCli(CountedPolicy):
         )
 
 
+# Names of the arguments of SimpleCompaction and should_auto_compact (kimi-cli 1.52.0).
+_NAMES = {"max_preserved_messages": "kept", "trigger_ratio": "share", "reserved_context_size": "reserved"}
 KIND = PolicyKind(
     "kimi-cli",
     "Kimi CLI",
     "Compacts at 85 % of the window or 50,000 tokens below it; keeps a summary and the last two messages.",
     lambda **values: KimiCli(KimiCliSettings(**values)),
     (
-        Setting(
-            "share",
-            "Share of the window",
-            SHARE,
-            SHARE_OF_WINDOW,
-            "it compacts where the count reaches this share",
-            _SOURCE,
-            main=True,
-            sweep=(0.85, 0.7, 0.5),
-        ),
-        Setting(
-            "reserved",
-            "Reserved",
-            COUNT,
+        trigger_share(SHARE_OF_WINDOW, _SOURCE),
+        trigger_reserve(
             RESERVED,
             "reserved_context_size: it compacts where so many tokens are left",
             _SOURCE,
-            unit="tokens",
-            main=True,
-            sweep=(50_000, 20_000, 10_000),
+            (50_000, 20_000, 10_000),
         ),
         Setting("kept", "Messages kept", COUNT, KEPT, "last messages of the person and the model", _SOURCE, least=1),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to (Kimi CLI has no limit)",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget("Kimi CLI"),
     ),
-    judged_by=RecordedRuns("kimi-cli", "simple_compaction", names={"max_preserved_messages": "kept"}),
+    judged_by=RecordedRuns("kimi-cli", "simple_compaction", names=_NAMES),
     known_problems=(
         KnownProblem(
             "A small window compacts before every call",

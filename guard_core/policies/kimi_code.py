@@ -16,14 +16,17 @@ import numpy as np
 from guard_core.costs import RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.kimi_cli import RESERVED, SHARE_OF_WINDOW, limit_words, lower_limit
+from guard_core.policies.kimi_cli import limit_words, lower_limit
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import newest_requests, oldest_requests, request_tokens, requests_before
-from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Setting
+from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
 from guard_core.views import Segment, Synthetic
 
+# triggerRatio and reservedContextSize of compaction/strategy.ts, the latter in tokens
+SHARE_OF_WINDOW, RESERVED = 0.85, 50_000
 HEAD, TAIL = 2_000, 18_000  # tokens of the person's messages that stay where all of them are more than 20,000
 ELISION = 60  # bytes; ours: the mark between the two, whose wording is not known
 FRAME = 2_953  # characters around a summary; runs of 2.1.0
@@ -101,26 +104,12 @@ KIND = PolicyKind(
     "Compacts at 85 % of the window or 50,000 tokens below it; keeps the person's messages and a summary.",
     lambda **values: KimiCode(KimiCodeSettings(**values)),
     (
-        Setting(
-            "share",
-            "Share of the window",
-            SHARE,
-            SHARE_OF_WINDOW,
-            "it compacts where the count reaches this share",
-            _SOURCE,
-            main=True,
-            sweep=(0.85, 0.7, 0.5),
-        ),
-        Setting(
-            "reserved",
-            "Reserved",
-            COUNT,
+        trigger_share(SHARE_OF_WINDOW, _SOURCE),
+        trigger_reserve(
             RESERVED,
             "reserved_context_size: it compacts where so many tokens are left, if the window is larger than that",
             _SOURCE,
-            unit="tokens",
-            main=True,
-            sweep=(50_000, 20_000, 10_000),
+            (50_000, 20_000, 10_000),
         ),
         Setting(
             "head",
@@ -140,16 +129,7 @@ KIND = PolicyKind(
             _SOURCE,
             unit="tokens",
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget(),
     ),
     known_problems=(
         KnownProblem(

@@ -15,7 +15,8 @@ from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
-from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.settings import SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
 
 STANDARD, GPT_5 = "standard", "gpt-5"
@@ -69,9 +70,9 @@ class Letta(CountedPolicy):
         cut = self._cut(history, 1 - system)
         cut = len(messages) if cut is None else cut
         summary = SummaryMessage((Ask(messages.between(system, cut), self.settings.summary_budget),))
-        kept = messages.between(cut, len(messages))
+        tail = messages.between(cut, len(messages))
         event = messages.event_at(cut, history.stop)
-        return Plan((*messages.between(0, system), summary, *kept), cut=(event,) * 3)
+        return Plan((*messages.between(0, system), summary, *tail), cut=(event,) * 3)
 
     def _cut(self, history: History, unlisted: int) -> int | None:
         """The answer from which on messages stay; None where there is none that leaves little enough. `unlisted` is 1
@@ -118,16 +119,7 @@ KIND = PolicyKind(
             main=True,
             sweep=(0.3, 0.5),
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget(),
     ),
     (Profile(STANDARD, "most models: the whole window"), Profile(GPT_5, "models of the GPT-5 family: 90 % of it")),
     known_problems=(

@@ -7,6 +7,7 @@ at the beginning. Pictures are not counted. Not here: where a content is no text
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from guard_core.costs import CALL, RESULT, TEXT
 from guard_core.events import Role
 from guard_core.forms import Ends
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, Message, roles_of, view_of
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
@@ -38,7 +39,7 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(kind == CALL, chars + parts["separators"], text))
 
 
-COSTS = Costs("litellm characters", _chars, lambda message: message.bytes)
+COSTS = Costs("litellm characters", _chars, lambda message: message.bytes, is_local=True)
 
 
 class LiteLlmSettings(msgspec.Struct, frozen=True):
@@ -116,57 +117,79 @@ class TrimMessages(ListPolicy):
         system, room = self._system(ledger, stop, request.limit)
         if system and not room:
             return Outcome(system, state)
-        roles = roles_of(ledger)
-        return Outcome(
-            normal((*system, *_newest(ledger, np.flatnonzero(roles[:stop] != SYSTEM_ROLE), room), *results)), state
-        )
+        return Outcome(normal((*system, *_newest(ledger, _told(ledger, system=False), stop, room), *results)), state)
 
     def _system(self, ledger: Ledger, stop: int, limit: int) -> tuple[tuple[Segment, ...], int]:
         """The system messages as one, and the tokens that are left for the others."""
-        prefix, events = COSTS.prefix(ledger), np.flatnonzero(roles_of(ledger)[:stop] == SYSTEM_ROLE)
-        sizes = prefix[events + 1] - prefix[events]
-        chars = int(sizes.sum()) + max(len(events) - 1, 0)  # line breaks between them
+        events, sums, _ = _told(ledger, system=True)
+        count = int(np.searchsorted(events, stop))
+        chars = int(sums[count]) + max(count - 1, 0)  # line breaks between them
         if not chars:
             return (), limit
         ending = shortened(chars, 0, limit)
         room = limit - ending.chars // CHARS_PER_TOKEN
-        if len(events) > 1:
+        if count > 1:
             return (Synthetic("system messages", ending.chars, None, Role.SYSTEM),), room
         return view_of(ledger, [Message(int(events[0]), _form(ending, "text"))]), room
 
 
-def _newest(ledger: Ledger, events: Ints, room: int) -> tuple[Segment, ...]:
-    """The newest of some events within some tokens, in order; those that do not fit are shortened where that helps."""
-    prefix = COSTS.prefix(ledger)
-    sums = np.append(0, np.cumsum((prefix[events + 1] - prefix[events])[::-1])) // CHARS_PER_TOKEN
-    enough = np.flatnonzero(room - sums <= LEAST_ROOM)
-    too_many = np.flatnonzero(sums > room)
-    whole = min(int(enough[0]) if len(enough) else len(events), int(too_many[0]) - 1 if len(too_many) else len(events))
-    newest = _spans(events[len(events) - whole :])
-    used = int((prefix[events + 1] - prefix[events])[len(events) - whole :].sum())
+class Told(NamedTuple):
+    """The messages of the system, or all others: their events, prefix sums of their characters, and the places at which
+    one does not follow the one before in the log."""
+
+    events: Ints
+    sums: Ints
+    breaks: Ints
+
+
+def _told(ledger: Ledger, *, system: bool) -> Told:
+    key = "litellm messages", system
+    if key not in ledger.derived:
+        prefix, events = COSTS.prefix(ledger), np.flatnonzero((roles_of(ledger) == SYSTEM_ROLE) == system)
+        sums = prefix_sums(prefix[events + 1] - prefix[events])
+        ledger.derived[key] = Told(events, sums, np.flatnonzero(np.diff(events) != 1) + 1)
+    told: Told = ledger.derived[key]
+    return told
+
+
+def _newest(ledger: Ledger, told: Told, stop: int, room: int) -> tuple[Segment, ...]:
+    """The newest of some messages before an event within some tokens, in order; those that do not fit are shortened
+    where that helps."""
+    events, sums, _ = told
+    count = int(np.searchsorted(events, stop))
+    sums = sums[: count + 1]
+
+    def fewest(tokens: int) -> int | None:
+        """The fewest of the newest messages with so many tokens; None: all have fewer."""
+        first = int(np.searchsorted(sums, sums.item(-1) - CHARS_PER_TOKEN * tokens, side="right")) - 1
+        return count - first if first >= 0 else None
+
+    enough, too_many = fewest(room - LEAST_ROOM), fewest(room + 1)
+    whole = min(count if enough is None else enough, count if too_many is None else too_many - 1)
+    used = sums.item(-1) - sums.item(count - whole)
     older: list[Message] = []
-    for event in events[: len(events) - whole][::-1].tolist():
+    for event in events[: count - whole][::-1]:
         left = room - used // CHARS_PER_TOKEN
         if left <= LEAST_ROOM:
             break
-        size, text, what = _sizes(ledger, event)
+        size, text, what = _sizes(ledger, int(event))
         form = ""
         if (used + size) // CHARS_PER_TOKEN > room:
             ending = shortened(text, size - text, left)
             size, form = size - text + ending.chars, _form(ending, what)
         if (used + size) // CHARS_PER_TOKEN <= room:
-            older.append(Message(event, form))
+            older.append(Message(int(event), form))
             used += size
-    return (*view_of(ledger, reversed(older)), *newest)
+    return (*view_of(ledger, reversed(older)), *_spans(told, count - whole, count))
 
 
-def _spans(events: Ints) -> tuple[Span, ...]:
-    """Some events, in order, as spans."""
-    if not len(events):
+def _spans(told: Told, start: int, stop: int) -> tuple[Span, ...]:
+    """Some messages as spans."""
+    if start == stop:
         return ()
-    breaks = np.flatnonzero(np.diff(events) != 1)
-    starts, stops = np.append(0, breaks + 1), np.append(breaks, len(events) - 1)
-    return tuple(Span(int(events[first]), int(events[last]) + 1) for first, last in zip(starts, stops, strict=True))
+    inside = told.breaks[np.searchsorted(told.breaks, start, side="right") : np.searchsorted(told.breaks, stop)]
+    edges = [start, *inside.tolist(), stop]
+    return tuple(Span(int(told.events[first]), int(told.events[last - 1]) + 1) for first, last in pairwise(edges))
 
 
 def _sizes(ledger: Ledger, event: int) -> tuple[int, int, str]:

@@ -13,10 +13,11 @@ from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import newest_requests
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.views import Synthetic
 
-DEFAULT_THRESHOLD = 200_000  # tokens, where neither a threshold nor a window is declared
+DEFAULT_THRESHOLD = 200_000  # tokens, where neither threshold nor window is declared; DEFAULT_AUTO_COMPACT_THRESHOLD
 DECLARED_SHARE = 0.8  # of a window that is declared; measured in 3.0.2: 262,144 -> 209,715
 USER_BUDGET = 20_000  # tokens of the person's messages that stay
 CONTEXT, FRAME = 228, 118  # characters: a note before the messages, and around the summary; runs of 3.0.2
@@ -109,16 +110,7 @@ KIND = PolicyKind(
             _SOURCE,
             unit="tokens",
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget(),
     ),
     (
         Profile(CURRENT, "3.0.2: compares before a turn and between the steps of one"),

@@ -31,6 +31,7 @@ class NoCompaction:
     name: str = field(default="none", init=False)
     columns: tuple[Column, ...] = field(default=(), init=False)
     points: tuple[Point, ...] = field(default=(Point.BEFORE_CALL,), init=False)
+    moments: tuple[Point, ...] = field(default=(), init=False)
     state_type: type = field(default=Nothing, init=False)
 
     def estimator(self, ledger: Ledger) -> Heuristic:

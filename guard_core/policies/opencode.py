@@ -27,6 +27,7 @@ from guard_core.policies.pieces.estimates import Estimate, part_chars
 from guard_core.policies.pieces.looks import Looks
 from guard_core.policies.pieces.message_columns import Bools, Messages, events_in_form, in_form, list_messages
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
 from guard_core.views import Segment, Synthetic, View
@@ -170,18 +171,18 @@ class OpenCode(CountedPolicy):
         tail = self._tail(messages, first, stop, window)
         if tail <= first:
             return NOTHING_TO_COMPACT
-        given, kept = messages.between(first, tail), messages.between(tail, stop)
+        given, recent = messages.between(first, tail), messages.between(tail, stop)
         given = given if self.is_old else in_form(history.ledger, given, SHOWN)
         summary = SummaryMessage((Ask(given, self.settings.summary_budget),), Role.MODEL)
         items: tuple[Segment | SummaryMessage, ...]
         if self.is_v2:
-            text = MESSAGES.view(history.ledger, in_form(history.ledger, kept, SHOWN)) * CHARS_PER_TOKEN
+            text = MESSAGES.view(history.ledger, in_form(history.ledger, recent, SHOWN)) * CHARS_PER_TOKEN
             items = (summary._replace(role=Role.USER, frame=text), *again)
         else:
-            items = (QUESTION, summary, *kept, *(again or (CONTINUE,)))
+            items = (QUESTION, summary, *recent, *(again or (CONTINUE,)))
         event = history.stop if tail == stop else int(messages.event[tail])
         lost = again and int(messages.event[stop]) + 1 < history.stop
-        notes = (LOST_STEPS,) if lost else (AS_TEXT,) if self.is_v2 and kept else ()
+        notes = (LOST_STEPS,) if lost else (AS_TEXT,) if self.is_v2 and recent else ()
         return Plan(items, (event, event, event), notes, remembers={"cleared": history.stop})
 
     def _first(self, messages: Messages) -> int:
@@ -385,16 +386,7 @@ KIND = PolicyKind(
             "a compaction that leaves this share of the request is the last of its turn (0: off; one version: 0.95)",
             "specification of new policies, section 1",
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to (OpenCode has no limit of its own)",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget("OpenCode"),
     ),
     (
         Profile(NEW, "run of 1.18.33: an input limit less the reserve, else the window less the output"),

@@ -21,12 +21,14 @@ from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.cuts import last_marked
 from guard_core.policies.pieces.estimates import at_ends
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
-from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Setting
+from guard_core.policies.pieces.shared_settings import summary_limit, trigger_reserve, trigger_share
+from guard_core.policies.settings import KnownProblem, PolicyKind
 from guard_core.views import Synthetic
 
-SHARE_OF_WINDOW = 0.85
-RESERVED = 33_000  # tokens: 20,000 of the summary's output, and 13,000 to spare
-MOST_OUTPUT = 20_000  # tokens of the summariser
+SHARE_OF_WINDOW = 0.85  # DEFAULT_PCT in chatCompressionService.ts
+MOST_OUTPUT = 20_000  # tokens of the summariser: COMPACT_MAX_OUTPUT_TOKENS
+BUFFER = 13_000  # tokens to spare: AUTOCOMPACT_BUFFER
+RESERVED = MOST_OUTPUT + BUFFER
 # packages/core/src/services/compactionInputSlimming.ts: characters of a picture or document (1,600 tokens of four), and
 # those around each result.
 PICTURE_CHARS, RESULT_CHARS = 6_400, 64
@@ -88,8 +90,8 @@ class QwenCode(CountedPolicy):
         cut = last_marked(messages.has_calls, 1) if history.within_turn else len(messages)
         summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),), frame=FRAME)
         answer = Synthetic("acknowledgement", ACKNOWLEDGEMENT)
-        kept = messages.between(cut, len(messages))
-        return Plan((summary, answer, *kept), cut=(messages.event_at(cut, history.stop),) * 3)
+        tail = messages.between(cut, len(messages))
+        return Plan((summary, answer, *tail), cut=(messages.event_at(cut, history.stop),) * 3)
 
 
 KIND = PolicyKind(
@@ -98,37 +100,9 @@ KIND = PolicyKind(
     "Compacts at 85 % of the window or 33,000 tokens below it; keeps a summary and the tool call under way.",
     lambda **values: QwenCode(QwenCodeSettings(**values)),
     (
-        Setting(
-            "share",
-            "Share of the window",
-            SHARE,
-            SHARE_OF_WINDOW,
-            "it compacts where the count reaches this share",
-            _SOURCE,
-            main=True,
-            sweep=(0.85, 0.7, 0.5),
-        ),
-        Setting(
-            "reserved",
-            "Reserved",
-            COUNT,
-            RESERVED,
-            "it compacts where so many tokens are left",
-            _SOURCE,
-            unit="tokens",
-            main=True,
-            sweep=(33_000, 50_000, 20_000),
-        ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            MOST_OUTPUT,
-            "most output tokens of the summariser",
-            _SOURCE,
-            unit="tokens",
-            least=1,
-        ),
+        trigger_share(SHARE_OF_WINDOW, _SOURCE),
+        trigger_reserve(RESERVED, "it compacts where so many tokens are left", _SOURCE, (33_000, 50_000, 20_000)),
+        summary_limit(MOST_OUTPUT, _SOURCE),
     ),
     known_problems=(
         KnownProblem(

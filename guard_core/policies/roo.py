@@ -1,14 +1,16 @@
 """Roo Code: near the end of the window, or at a share of it, the conversation becomes a summary.
 
 Source of the rules: specification of policies, section 7 (revisions 0cc04f43 and 04fc2a02); not measured by running.
-Profile `fresh-start` hides everything but the summary, `keep-3` keeps the first message and the last three. What the
-last message adds is estimated here with bytes // 4; Roo counts it with a tokenizer. Not modelled: that half of the
-messages are hidden where the summary fails or would be larger.
+Profile `fresh-start` hides everything but the summary, `keep-3` keeps the first message and the last three. Where the
+summary fails, or what it leaves is not smaller, half of the messages behind the first are hidden, and a note says so.
+What the last message adds is estimated here with bytes // 4; Roo counts it with a tokenizer.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -18,21 +20,28 @@ from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.cuts import last_messages
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
-from guard_core.trace import NOTHING_TO_COMPACT
-from guard_core.views import View
+from guard_core.trace import INFLATED, NOTHING_TO_COMPACT
+from guard_core.views import Synthetic, View
 
 BUFFER = 0.1  # of the window, kept free
 RESERVED = 8_192  # tokens for the answer, where the model names no other
 KEPT = 3  # last messages
 FRESH, KEEP = "fresh-start", "keep-3"
 BYTES_PER_TOKEN = 4  # ours
+NOTE = 100  # bytes of the note; ours: the wording is not known
 _SPEC = "specification of policies section 7"
 
 
 def allowed_of(window: int, reserved: int) -> int:
     """The most tokens before it compacts."""
     return math.floor((1 - BUFFER) * window) - reserved
+
+
+def hidden_of(messages: int) -> int:
+    """How many of some messages are hidden where there is no summary."""
+    return max(messages - 1, 0) // 2 // 2 * 2
 
 
 def _text_tokens(ledger: Ledger, form: str = "") -> Ints:
@@ -78,10 +87,28 @@ class Roo(CountedPolicy):
         if cut <= first:
             return NOTHING_TO_COMPACT
         given: View = messages.between(first, cut)
-        kept = messages.between(cut, len(messages))
+        tail = messages.between(cut, len(messages))
         summary = SummaryMessage((Ask(given, self.settings.summary_budget),))
         event = messages.event_at(cut, history.stop)
-        return Plan((*messages.between(0, first), summary, *kept), cut=(event,) * 3)
+        return Plan((*messages.between(0, first), summary, *tail), cut=(event,) * 3)
+
+    def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
+        """A summary that leaves as much as there was is not taken."""
+        costs = self.estimator(history.ledger)
+        grows = costs.contents(after) >= costs.contents(history.view)
+        return (INFLATED, {}) if grows else super().refuses(history, after)
+
+    def instead(self, history: History) -> Plan | None:
+        """Half of the messages behind the first are hidden, an even number of them, with the results of their calls."""
+        messages = history.messages
+        stop = 1 + hidden_of(len(messages))
+        while 1 < stop < len(messages) and messages.has_results[stop]:
+            stop += 1
+        if stop == 1:
+            return None
+        note = Synthetic("note of hidden messages", NOTE)
+        items = (*messages.between(0, 1), note, *messages.between(stop, len(messages)))
+        return Plan(items, cut=(messages.event_at(stop, history.stop),) * 3)
 
 
 KIND = PolicyKind(
@@ -111,16 +138,7 @@ KIND = PolicyKind(
             unit="tokens",
             main=True,
         ),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget(),
     ),
     (
         Profile(FRESH, "newer: all earlier messages are hidden, a summary stays"),

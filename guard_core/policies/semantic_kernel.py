@@ -19,6 +19,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, failed
 from guard_core.policies.pieces.message_columns import between
 from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
 from guard_core.usage import normal
@@ -231,16 +232,7 @@ SUMMARIZATION = PolicyKind(
             _SOURCE,
         ),
         Setting("fail_on_error", "Raise errors", SWITCH, True, "an error of the summariser ends the run", _SOURCE),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to (the library has no limit)",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget("the library"),
     ),
     judged_by=RecordedRuns("semantic-kernel", "summarization"),
     known_problems=(

@@ -146,7 +146,9 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     view changed, which is judged by the view. `leaves_out_calls` says that the library was given the answers without
     their tool calls. `refused_by` counts the request that the scripted provider refuses where that is not its
     characters / 4. `counts_words` says that runs without counts had those of pydantic-ai's FunctionModel
-    (guard_core.conformance.libraries.function_model).
+    (guard_core.conformance.libraries.function_model). `joins_user_messages` says that the library sends adjacent
+    messages of the user as one, `writes_summaries` that the policy needs the texts of the scripted summaries. `joint`
+    is what the file puts between the texts of one message.
     """
 
     library: str
@@ -161,6 +163,9 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     leaves_out_calls: bool = False
     refused_by: Callable[[Ledger, View], int] | None = None
     counts_words: bool = False
+    joins_user_messages: bool = False
+    writes_summaries: bool = False
+    joint: str = "\n"
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):

@@ -1,8 +1,9 @@
 """The summaries of the Complexity Trap: after every n turns a checkpoint of them takes their place.
 
 Source of the rules: specification of new policies, section 2 (arXiv 2508.21433, `SummarizeEveryNTurns` of its fork of
-SWE-agent). A turn is an answer with the observation that follows it. The task stays, and the newest turns. Not here:
-the hybrid, which masks old observations besides.
+SWE-agent). A turn is an answer with the observation that follows it. The task stays, and the newest turns. Profile
+`hybrid` masks old observations in every request, too; the order of the two is ours: checkpoints are made of whole
+observations.
 """
 
 from __future__ import annotations
@@ -19,8 +20,19 @@ from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.pieces.lists import TURNS, ListMemory, ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, Costs, roles_of
-from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, Setting
+from guard_core.policies.pieces.messages import (
+    ASSISTANT,
+    TOOL,
+    USER,
+    Costs,
+    messages_of,
+    role_of,
+    roles_of,
+    view_of,
+)
+from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.policies.sweagent import LineCount
 from guard_core.trace import SUMMARISER_FAILED
 from guard_core.usage import normal
 from guard_core.views import Span, Synthetic, View
@@ -37,12 +49,23 @@ class SummaryMemory(ListMemory, frozen=True, omit_defaults=True):
     shortened: bool = False
 
 
-class SummarySettings(msgspec.Struct, frozen=True):
-    """Numbers of turns; tokens."""
+SUMMARY, HYBRID = "summary", "hybrid"
+# Messages of the user and tool results. No checkpoint is one.
+OBSERVATIONS = Costs(
+    "unmasked observations",
+    lambda ledger, parts: np.isin(roles_of(ledger), (USER, TOOL)).astype(np.int64),
+    lambda message: 0,
+)
 
+
+class SummarySettings(msgspec.Struct, frozen=True):
+    """Numbers of turns; tokens. `keep_observations` is 0 where none is masked."""
+
+    profile: str
     n: int
     keep_last_m_turns: int
     enable_static_checkpointing: bool
+    keep_observations: int
     summary_budget: int
 
 
@@ -67,7 +90,33 @@ class SummarizeEveryNTurns(ListPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return np.asarray(_turns_before(sizes.ledger, sizes.at) - sizes.state.summarised)
 
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        masks = self._masked(_observations(sizes.ledger, sizes.head.view, sizes.head.kept_from, sizes.at)) > 1
+        return np.asarray(self.over(counted, limit) | masks)
+
+    def _masked(self, observations: Any) -> Any:
+        """How many of the oldest observations are masked, the first one counted, which stays."""
+        return (observations - self.settings.keep_observations) * (self.settings.keep_observations > 0)
+
     def compact(self, request: Request, state: SummaryMemory) -> Outcome:
+        due = bool(self.over(np.array([request.counted]), request.limit)[0])
+        outcome = self._with_checkpoint(request, state) if due else Outcome(request.view, state)
+        return self._with_masks(request, outcome)
+
+    def _with_masks(self, request: Request, outcome: Outcome) -> Outcome:
+        """The outcome with the old observations masked in the request."""
+        ledger, messages = request.ledger, messages_of(outcome.view)
+        places = [place for place, message in enumerate(messages) if role_of(ledger, message) in (USER, TOOL)]
+        masked = set(places[1 : max(int(self._masked(len(places))), 1)])
+        if not masked:
+            return outcome
+        form = LineCount().name
+        sent = (item.joined(form) if place in masked else item for place, item in enumerate(messages))
+        words = "" if outcome.passes else f"{len(masked):,} observations but the first and the newest are masked"
+        return outcome._replace(sent=view_of(ledger, sent), reason=words, held=0)
+
+    def _with_checkpoint(self, request: Request, state: SummaryMemory) -> Outcome:
+        """The list with a checkpoint of its oldest turns."""
         ledger, at = request.ledger, request.check.at
         starts = _turns(ledger)
         summarised = state.summarised + self.settings.n
@@ -115,6 +164,12 @@ def _with_all_checkpoints(state: SummaryMemory) -> SummaryMemory:
     return msgspec.structs.replace(state, head=(*state.head[:-1], *state.checkpoints), shortened=False)
 
 
+def _observations(ledger: Ledger, head: View, kept_from: int, at: Ints) -> Ints:
+    """Observations in the list at some steps that begin with a head."""
+    prefix = OBSERVATIONS.prefix(ledger)
+    return np.asarray(OBSERVATIONS.view(ledger, head) + prefix[at] - prefix[kept_from])
+
+
 def _turns(ledger: Ledger) -> Ints:
     """The events at which turns begin: answers that something other than an answer follows."""
     if "answered turns" not in ledger.derived:
@@ -140,10 +195,11 @@ KIND = PolicyKind(
             "Turns summarised",
             COUNT,
             21,
-            "turns that become a checkpoint, as soon as there are as many beside those kept (the paper's hybrid: 43)",
+            "turns that become a checkpoint, as soon as there are as many beside those kept",
             _SOURCE,
             unit="turns",
             least=1,
+            profiles={HYBRID: 43},
             main=True,
             sweep=(10, 21, 43),
         ),
@@ -167,15 +223,20 @@ KIND = PolicyKind(
             _SOURCE,
         ),
         Setting(
-            "summary_budget",
-            "Summary budget",
+            "keep_observations",
+            "Observations kept",
             COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to",
-            "ours",
-            unit="tokens",
-            least=1,
+            0,
+            "newest observations that are not masked in a request, the first one stays besides; 0: none is masked",
+            _SOURCE,
+            unit="observations",
+            profiles={HYBRID: 10},
         ),
+        summary_budget(),
+    ),
+    (
+        Profile(SUMMARY, "the paper's LLM-Summary: checkpoints of 21 turns, 10 turns stay"),
+        Profile(HYBRID, "the paper's hybrid: old observations are masked, and checkpoints made of 43 turns"),
     ),
     known_problems=(
         KnownProblem(

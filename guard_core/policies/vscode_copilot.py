@@ -16,6 +16,7 @@ import msgspec
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, PolicyKind, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
 
@@ -86,15 +87,6 @@ KIND = PolicyKind(
         ),
         Setting("budget_share", "Budget", SHARE, BUDGET_SHARE, "of the prompt limit less tools", _SOURCE, main=True),
         Setting("tools", "Tools", COUNT, 0, "tokens of tool definitions, taken off first", _SOURCE, unit="tokens"),
-        Setting(
-            "summary_budget",
-            "Summary budget",
-            COUNT,
-            4_000,
-            "the size that a share of the summary budget refers to",
-            "ours",
-            unit="tokens",
-            least=1,
-        ),
+        summary_budget(),
     ),
 )

@@ -22,12 +22,13 @@ from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.notes import ImportNotes, Problem
 from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, Progress, Shape
 from guard_core.recordings.reading.watch import Watch
-from guard_core.recordings.registry import FORMATS, LABELS
+from guard_core.recordings.registry import FORMATS, LABELS, PLACES
 from guard_core.sessions import Provenance, Sourced
 
 __all__ = [
     "FORMATS",
     "LABELS",
+    "PLACES",
     "ByteSource",
     "EarlyEvents",
     "FirstLook",

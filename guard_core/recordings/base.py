@@ -52,6 +52,7 @@ class RecordingFormat(Protocol):
 
     name: str  # "claude-code": as in facts, URLs, the registry
     label: str  # "Claude Code": for people
+    place: str  # where its agent leaves such files, for people; "" where that is nowhere, or another format names it
 
     @property
     def known_names(self) -> Names | None:

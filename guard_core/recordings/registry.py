@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from guard_core.recordings.base import RecordingFormat
-from guard_core.recordings.formats import aider, anthropic_messages, atif, crush, mini_swe_agent, native, swe_agent
+from guard_core.recordings.formats import (
+    aider,
+    anthropic_messages,
+    atif,
+    crush,
+    lhar,
+    mini_swe_agent,
+    native,
+    swe_agent,
+)
 from guard_core.recordings.formats.adk import database as adk_sqlite
 from guard_core.recordings.formats.adk import session as adk
+from guard_core.recordings.formats.capture import format as capture
 from guard_core.recordings.formats.claude import stream as claude_stream
 from guard_core.recordings.formats.claude import transcript as claude_code
 from guard_core.recordings.formats.cline import format as cline
@@ -31,6 +41,8 @@ from guard_core.recordings.formats.vibe import format as mistral_vibe
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
 FORMATS: list[RecordingFormat] = [
     native.FORMAT,
+    capture.FORMAT,
+    lhar.FORMAT,
     adk_sqlite.FORMAT,
     adk.FORMAT,
     hermes.FORMAT,
@@ -64,3 +76,5 @@ FORMATS: list[RecordingFormat] = [
 
 # What people call a format. Of formats that share a name (ADK: database, session) the last, the more general, speaks.
 LABELS: dict[str, str] = {format_.name: format_.label for format_ in FORMATS}
+# Where the agent of a format leaves its recordings.
+PLACES: dict[str, str] = {format_.name: format_.place for format_ in FORMATS if format_.place}

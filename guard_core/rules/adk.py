@@ -34,7 +34,9 @@ NOT_IN_FILE = "EventsCompactionConfig is not in the file: set {}"
 INVOCATION_COUNTER = Counter(INVOCATIONS, "invocations since the last compaction")
 
 
-def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: Moment) -> OwnRule:
+def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: Moment, typed: Typed) -> OwnRule:
+    for other in KEPT_NAMES:
+        whole(typed, other, 0)
     unit = "invocations" if counter == INVOCATIONS else "tokens"
     source = Provenance.ASSUMED if value is None else Provenance.USER
     note = "not in the file" if value is None else "typed in"
@@ -55,7 +57,7 @@ def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch, in tokens."""
-    return _rule(stretch, "token_threshold", whole(typed, "token_threshold"), PROMPT, Moment.BEFORE_CALL)
+    return _rule(stretch, "token_threshold", whole(typed, "token_threshold"), PROMPT, Moment.BEFORE_CALL, typed)
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
@@ -72,7 +74,7 @@ def interval_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     value = None
     if "compaction_interval" in typed:
         value = _count(typed["compaction_interval"])
-    return _rule(stretch, "compaction_interval", value, INVOCATIONS, Moment.TURN_END)
+    return _rule(stretch, "compaction_interval", value, INVOCATIONS, Moment.TURN_END, typed)
 
 
 def _count(text: str) -> int:
@@ -95,8 +97,8 @@ def invocations(session: Session, ledger: Ledger, checks: Checks, stretch: Stret
     """Invocations that have ended since the last compaction, at each check."""
     turns = np.append(ledger.steps["turn"], -1)
     before = turns[np.maximum(checks.step - 1, 0)]  # of the last call
-    made = np.where(checks.place >= 0, before, -1)
-    earlier = np.maximum.accumulate(np.append(-1, made))[:-1]  # that of the last call before the last compaction
+    compacted = np.where(checks.place >= 0, before, -1)
+    earlier = np.maximum.accumulate(np.append(-1, compacted))[:-1]  # that of the last call before the last compaction
     return np.asarray(np.where(checks.step > 0, before - earlier, UNKNOWN))
 
 
@@ -106,13 +108,17 @@ def _by_interval(session: Session) -> bool:
     return bool(bases) and not any(isinstance(segment, Span) for base in bases for segment in base)
 
 
+KEPT_NAMES = {
+    "overlap_size": "of EventsCompactionConfig, in invocations: what is kept, not when",
+    "event_retention_size": "of EventsCompactionConfig, in events: what is kept, not when",
+}
 INTERVAL_AGENT = Agent(
     format="adk",
     label="ADK (interval)",
     rule=interval_rule,
     variants=interval_variants,
     counter=lambda _: INVOCATION_COUNTER,
-    names={"compaction_interval": "of EventsCompactionConfig, in invocations"},
+    names={"compaction_interval": "of EventsCompactionConfig, in invocations", **KEPT_NAMES},
     wrote=_by_interval,
     series=invocations,
 )
@@ -122,5 +128,6 @@ AGENT = Agent(
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_PROMPT,
-    names={"token_threshold": "of EventsCompactionConfig, in tokens"},
+    fitted=lambda _, limit: f"token_threshold {limit:,}",
+    names={"token_threshold": "of EventsCompactionConfig, in tokens", **KEPT_NAMES},
 )

@@ -14,7 +14,9 @@ from guard_core.rules.inference import Interval
 class Agreement(StrEnum):
     """What the rule says of a compaction."""
 
-    AGREES = "agrees"  # it fires at this check, and at none since the last compaction
+    AGREES = (
+        "agrees"  # it fires at this check, and at none since the last compaction; or the provider refused a request
+    )
     LATE = "late"  # it fired at an earlier check
     EARLY = "early"  # it does not fire here
     OTHER_THRESHOLD = "other threshold"  # every check of the stretch fits one threshold, and not the rule's
@@ -60,13 +62,15 @@ def judged(
     fired = [value for value in earlier if rule.fires(value)]
     if not rule.fires(count):
         gap = threshold - count
-        reason = f"{count:,} is {gap:,} tokens below {threshold:,}" if gap else f"{count:,} is not above {threshold:,}"
-        return Agreement.EARLY, reason, 0, gap
+        reason = (
+            f"{count:,} is {gap:,} {rule.unit} below {threshold:,}" if gap else f"{count:,} is not above {threshold:,}"
+        )
+        return Agreement.EARLY, f"{reason}{if_assumed(rule)}", 0, gap
     over = count - threshold
     if fired:
         places = f"{len(fired):,} earlier check{'' if len(fired) == 1 else 's'}"
         reason = f"the rule fired at {places}, first at {fired[0]:,} {rule.relation} {threshold:,}"
-        return Agreement.LATE, reason, len(fired), over
+        return Agreement.LATE, f"{reason}{if_assumed(rule)}", len(fired), over
     return Agreement.AGREES, f"{count:,} {rule.relation} {threshold:,} = {rule.formula}", 0, over
 
 
@@ -77,16 +81,25 @@ def _is_elsewhere(rule: OwnRule, interval: Interval) -> bool:
 
 
 def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agreement, str, int, int]:
-    """Of a compaction whose rule has no threshold, or another one than the checks show."""
+    """Of a compaction whose rule has no threshold, or another one than the checks show. What contradicts an assumed
+    window alone is no disagreement."""
     own = rule.reason if rule.threshold is None else f"{rule.formula} = {rule.threshold:,} does not explain it"
+    if rule.assumed_window is not None:
+        own = f"the window is not known: with the assumed {rule.assumed_window:,}, {own}"
     if interval is None or interval.at_most is None or interval.contradiction:
         return Agreement.NOT_MODELLED, own, 0, 0
-    likely = _explaining(interval)
+    likely = explaining(interval)
     gap = 0 if rule.threshold is None else abs(count - rule.threshold)
-    return Agreement.OTHER_THRESHOLD, f"{own}; the threshold is {interval.words}{likely}", 0, gap
+    verdict = Agreement.OTHER_THRESHOLD if rule.is_known else Agreement.NOT_MODELLED
+    return verdict, f"{own}; the threshold is {interval.words}{likely}", 0, gap
 
 
-def _explaining(interval: Interval) -> str:
+def if_assumed(rule: OwnRule) -> str:
+    """The window that a threshold rests on where that is an assumption, as the end of a clause."""
+    return "" if rule.assumed_window is None else f", if the window is {rule.assumed_window:,}"
+
+
+def explaining(interval: Interval) -> str:
     """Which of the known formulas give a threshold inside, as the end of a sentence."""
     count = len(interval.hypotheses) + interval.more
     if count == 1:

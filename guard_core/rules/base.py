@@ -9,18 +9,20 @@ Hypothesis  a threshold that the rule's formula gives with other settings
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import msgspec
 
+from guard_core.defaults import MAX_WINDOW
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.counters import Checks, Counter, unit_of
 from guard_core.sessions import AgentSetting, Provenance, Session, Sourced
-from guard_core.window import parse_window
+from guard_core.sizes import parse_count
 
 Typed = Mapping[str, str]  # settings as typed, by name
 
@@ -29,7 +31,6 @@ WINDOWS = (200_000, 400_000, 1_000_000, 128_000)
 RESERVES = (8_192, 10_000, 16_384, 20_000, 32_000, 64_000)
 FRACTIONS = (0.5, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 LARGEST_LIMIT = 1_000_000  # tokens, of limits typed by hand
-_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Moment(StrEnum):
@@ -38,9 +39,10 @@ class Moment(StrEnum):
     BEFORE_CALL = "before every call"
     TURN_END = "at the end of a turn"
     REFUSAL = "only when the provider refuses the request"
+    NEVER = "never"
 
 
-class RuleSetting(msgspec.Struct, frozen=True):
+class RuleSetting(msgspec.Struct, frozen=True, gc=False):
     """A number that the rule is made of. None: not known, the note says why."""
 
     name: str
@@ -50,7 +52,7 @@ class RuleSetting(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class OwnRule(msgspec.Struct, frozen=True):
+class OwnRule(msgspec.Struct, frozen=True, gc=False):
     """The rule of an agent on one stretch of a session.
 
     It compacts where `count relation threshold`; `counter` names the count (guard_core.rules.counters), in tokens.
@@ -69,6 +71,18 @@ class OwnRule(msgspec.Struct, frozen=True):
     formula: str
     checks: Moment
     reason: str = ""
+
+    @property
+    def assumed_window(self) -> int | None:
+        """The window in tokens that its threshold is made of where that is an assumption; None where it is none."""
+        values = [item.value for item in self.settings if item.name == "window" and item.source is Provenance.ASSUMED]
+        return None if self.threshold is None or not values or values[0] is None else int(values[0])
+
+    @property
+    def is_known(self) -> bool:
+        """Can a recording contradict it: not where a setting is missing, or where its window is an assumption."""
+        is_missing = self.threshold is None and self.checks not in (Moment.REFUSAL, Moment.NEVER)
+        return not is_missing and self.assumed_window is None
 
     @property
     def unit(self) -> str:
@@ -122,7 +136,7 @@ class Keeps(msgspec.Struct, frozen=True):
     is_derived: bool = False
 
 
-class Hypothesis(msgspec.Struct, frozen=True):
+class Hypothesis(msgspec.Struct, frozen=True, gc=False):
     """A threshold in tokens that a known formula gives; `changes` counts the settings that differ from the default."""
 
     formula: str
@@ -130,7 +144,7 @@ class Hypothesis(msgspec.Struct, frozen=True):
     changes: int
 
 
-def no_hold(_: Ledger, checks: Checks) -> Ints:
+def no_hold(_: Session, __: Ledger, checks: Checks) -> Ints:
     """An agent that compacts whenever its rule fires."""
     return checks.step * 0
 
@@ -139,10 +153,13 @@ def no_hold(_: Ledger, checks: Checks) -> Ints:
 class Agent:
     """How the rule of an agent follows from a stretch. One module of this package each.
 
-    `names` are the settings that can be typed, with what they mean. `held` marks checks (not 0) at which the agent
-    cannot compact even though its rule fires; `held_reason` says why. `records_count`: the agent writes the compared
-    count into the recording (`tokens_before`). `forgets_on_resume`: in a resumed session the last count is not known
-    until the next answer. `wrote` says whether it wrote a session of this format; an empty format
+    `names` are the settings that can be typed, with what they mean; `aliases` say which of them each name of the
+    agent's own configuration or environment is: "!" before it where true and false are exchanged, WINDOW for the
+    context window. `held` marks checks (not 0) at which the agent did not or could not compact for another reason than
+    a count; `held_reason` says why. `records_count`: the agent writes the compared count into the recording
+    (`tokens_before`). `forgets_on_resume`: in a resumed session the last count is not known until the next answer.
+    `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
+    `wrote` says whether it wrote a session of this format; an empty format
     is any. `series` gives the counts of an agent that compares an estimate of its own. `keeps` says what stays
     verbatim at a compaction, None where it was not measured.
     """
@@ -153,48 +170,121 @@ class Agent:
     variants: Callable[[Stretch, Typed], Iterable[Hypothesis]]
     counter: Callable[[Stretch], Counter]
     names: Mapping[str, str]
-    held: Callable[[Ledger, Checks], Ints] = no_hold
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    held: Callable[[Session, Ledger, Checks], Ints] = no_hold
     held_reason: str = ""
     records_count: bool = False
     forgets_on_resume: bool = False
     wrote: Callable[[Session], bool] = lambda _: True
+    fitted: Callable[[Stretch, int], str] | None = None
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None
     keeps: Callable[[Stretch, OwnRule], Keeps | None] | None = None
 
     def check_typed(self, typed: Typed) -> None:
         """SettingError for a setting that this rule does not have."""
-        for name in typed:
-            if name not in self.names:
-                known = ", ".join(self.names) or "none"
-                raise SettingError(f"the rule of {self.label} has no setting {name[:40]!r}; it has: {known}")
+        self.named(typed)
+
+    def has(self, typed: Typed) -> bool:
+        """Does the rule have all of these settings."""
+        return all(self._known.get(_plain(name)) or self._known.get(_plain(_last(name))) for name in typed)
+
+    def named(self, typed: Typed) -> tuple[dict[str, str], Sourced | None]:
+        """The settings by their names here, and the window where one is among them. Raises SettingError."""
+        named: dict[str, str] = {}
+        for spelled, value in typed.items():
+            name, value = self._name_of(spelled, value)
+            if named.setdefault(name, value) != value:
+                raise SettingError(f"{name} of the rule of {self.label} is set twice, to {named[name]!r} and {value!r}")
+        window = whole(named, WINDOW)
+        named.pop(WINDOW, None)
+        return named, None if window is None else Sourced(window, Provenance.USER, "typed in")
+
+    def ruled(self, stretch: Stretch, typed: Typed) -> OwnRule:
+        """The rule of a stretch; one without a threshold where automatic compaction is switched off."""
+        rule = self.rule(stretch, typed)
+        if switched(typed):
+            return rule
+        off = RuleSetting(AUTO, 0, "", Provenance.USER, "switched off")
+        return msgspec.structs.replace(
+            rule,
+            settings=(*rule.settings, off),
+            threshold=None,
+            formula="",
+            checks=Moment.NEVER,
+            reason="automatic compaction is switched off",
+        )
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        own = {_plain(name): name for name in (*self.names, WINDOW)}
+        return {_plain(alias): name for alias, name in self.aliases.items()} | own
+
+    def _name_of(self, spelled: str, value: str) -> tuple[str, str]:
+        """A setting and its value by the name here: a dotted name may be given whole or by its last part."""
+        name = self._known.get(_plain(spelled)) or self._known.get(_plain(_last(spelled)))
+        if name is None:
+            raise SettingError(f"the rule of {self.label} has no setting {spelled[:60]!r}; it has: {self._allowed()}")
+        return (name[1:], _opposite(spelled, value)) if name.startswith("!") else (name, value)
+
+    def _allowed(self) -> str:
+        """The settings for an error message, each with what the agent calls it."""
+        words = []
+        for name in (*self.names, WINDOW):
+            own = [alias for alias, known in self.aliases.items() if known.removeprefix("!") == name]
+            words.append(f"{name} ({', '.join(own)})" if own else name)
+        return ", ".join(words)
 
 
-def setting_name(text: str) -> str:
-    """A setting's name here, of that in an agent's configuration: `context.autoCompactThreshold` is
-    `auto_compact_threshold`."""
-    return _INNER_CAPITAL.sub("_", text.rpartition(".")[2]).lower()
+WINDOW = "window"  # the setting that every rule has: the context window of the model, in tokens
+AUTO = "auto"  # the setting of agents that can be told not to compact by themselves
+SWITCH_WORDS = "automatic compaction: on or off"
+_ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 
 
-def whole(typed: Typed, name: str) -> int | None:
+def switched(typed: Typed, name: str = AUTO) -> bool:
+    """Is a switch on, as it is where it was not typed. Raises SettingError."""
+    value = typed.get(name, "on").strip().lower()
+    if value not in _ON + _OFF:
+        raise SettingError(f"{name} is on or off (true or false), not {typed[name][:20]!r}")
+    return value in _ON
+
+
+def _opposite(name: str, value: str) -> str:
+    return "off" if switched({name: value}, name) else "on"
+
+
+def _last(name: str) -> str:
+    """The last part of a dotted name."""
+    return name.rpartition(".")[2]
+
+
+def _plain(name: str) -> str:
+    """A name without the marks by which spellings differ: `autoCompactWindow`, `auto_compact_window`."""
+    return re.sub(r"[-_\s]", "", name).lower()
+
+
+def whole(typed: Typed, name: str, least: int = 1) -> int | None:
     """A number of tokens as typed (k and M allowed), None where it was not. Raises SettingError."""
     if name not in typed:
         return None
-    try:
-        return parse_window(typed[name])
-    except SettingError as error:
-        raise SettingError(f"{name}: {error}") from error
+    return parse_count(typed[name], name, least, MAX_WINDOW, "tokens")
 
 
-def percentage(typed: Typed, name: str) -> float | None:
-    """A percentage of 1 to 100 as typed, None where it was not. Raises SettingError."""
+def percentage(typed: Typed, name: str, *, is_fraction: bool = True) -> float | None:
+    """A percentage of 1 to 100 as typed, None where it was not. `is_fraction`: the agent itself has fractions, so that
+    0.2 is 20 %. Raises SettingError."""
     if name not in typed:
         return None
+    text = typed[name].strip()
     try:
-        value = float(typed[name].strip().removesuffix("%"))
+        value = float(text.removesuffix("%"))
     except ValueError:
         value = 0.0
+    if is_fraction and 0 < value < 1 and not text.endswith("%"):
+        value = round(value * 100, 6)
     if not 1 <= value <= 100:
-        raise SettingError(f"{name} is a percentage from 1 to 100, not {typed[name][:20]!r}")
+        also = ", or a fraction from 0.01 to 1" if is_fraction else ""
+        raise SettingError(f"{name} is a percentage from 1 to 100{also}, not {text[:20]!r}")
     return value
 
 
@@ -234,14 +324,18 @@ def window_setting(window: Sourced | None) -> RuleSetting:
 NO_WINDOW = "the context window is not known: set it"
 
 
-def windows_of(stretch: Stretch, more: tuple[int, ...] = ()) -> list[tuple[int, int]]:
+def windows_of(stretch: Stretch, more: tuple[int, ...] = ()) -> tuple[tuple[int, int], ...]:
     """The windows that hypotheses are made of, each with the settings that differ: 0 for the stretch's own, which comes
     first. `more`: of the agent's models. Where the own one is not known, round numbers are tried, too."""
+    return _windows(None if stretch.window is None else stretch.window.value, more)
+
+
+@lru_cache(maxsize=32)  # asked for each model of a session
+def _windows(own: int | None, more: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     known = tuple(dict.fromkeys((*WINDOWS, *more)))
-    if stretch.window is not None:
-        own = stretch.window.value
-        return [(own, 0), *((value, 1) for value in known if value != own)]
-    return [*((value, 1) for value in known), *((value, 2) for value in round_limits(LARGEST_LIMIT))]
+    if own is not None:
+        return ((own, 0), *((value, 1) for value in known if value != own))
+    return (*((value, 1) for value in known), *((value, 2) for value in round_limits(LARGEST_LIMIT)))
 
 
 def part_of(share: float, tokens: int) -> int:
@@ -249,11 +343,8 @@ def part_of(share: float, tokens: int) -> int:
     return int(share * tokens)
 
 
-def round_limits(most: int) -> Iterator[int]:
+@lru_cache(maxsize=32)
+def round_limits(most: int) -> tuple[int, ...]:
     """Round numbers of tokens that a person may have typed, the roundest first."""
-    seen: set[int] = set()
-    for unit in (50_000, 10_000, 5_000, 1_000):
-        for limit in range(unit, min(most, LARGEST_LIMIT) + 1, unit):
-            if limit not in seen:
-                seen.add(limit)
-                yield limit
+    units = (50_000, 10_000, 5_000, 1_000)
+    return tuple(dict.fromkeys(limit for unit in units for limit in range(unit, min(most, LARGEST_LIMIT) + 1, unit)))

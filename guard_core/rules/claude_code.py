@@ -1,4 +1,4 @@
-"""Claude Code: window less the output's reserve less 13,000; from 2.1.154 on only if a window is set.
+"""Claude Code: window less the output's reserve less 13,000; from 2.1.153 on only if a window is set.
 
 Measured by running 2.1.14 to 2.1.330 against a scripted provider without remote feature flags, and on recordings. The
 count is written into the recording (`preTokens`).
@@ -8,20 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from guard_core.models import LONG_CONTEXT_SUFFIX
-from guard_core.policies.claude_code import (
-    CAPPED,
+import msgspec
+
+from guard_core.agent_versions import numbers
+from guard_core.agent_windows import taken_by_agent
+from guard_core.claude_code_limits import (
+    DEFAULT_WINDOW,
     MARGIN,
     MAX_OUTPUT,
     MOST_RESERVED,
     REFUSAL,
     WHOLE,
-    rounded_results,
-    rounded_results_and_reminders,
+    profile_of,
+    reserve_of,
+    takes_window,
     threshold_of,
 )
+from guard_core.policies.claude_code import (
+    FIRST_PICTURE,
+    rounded_messages,
+    rounded_messages_and_calls,
+    rounded_messages_at_first,
+)
 from guard_core.rules.base import (
+    AUTO,
     RESERVES,
+    SWITCH_WORDS,
     Agent,
     Hypothesis,
     Keeps,
@@ -39,31 +51,28 @@ from guard_core.rules.base import (
     windows_of,
 )
 from guard_core.rules.counters import TOTAL_PENDING, Counter
-from guard_core.rules.versions import numbers
 from guard_core.sessions import Provenance, Sourced
 
-DEFAULT_WINDOW, LONG_WINDOW = 200_000, 1_000_000  # tokens; the second is used where a prompt was larger than the first
-CAPPED_FROM = (2, 1, 21)  # 2.1.19 reserves all of the output; 2.1.20 was not measured
-REFUSAL_FROM = (2, 1, 154)  # 2.1.152 has a threshold; 2.1.153 was not measured
-REMINDERS_FROM = (2, 1, 330)  # counted there, not in 2.1.14; versions between were not measured
-NO_VERSION = "the file names no version, and from 2.1.154 on a threshold exists only where a window is set"
-
-
-def profile_of(version: str) -> str:
-    """The group of versions with the same rule; a version that the file does not name counts as the newest."""
-    number = numbers(version)
-    if number and number < CAPPED_FROM:
-        return WHOLE
-    return CAPPED if number and number < REFUSAL_FROM else REFUSAL
+PICTURES_FROM = (2, 1, 44)  # 2.1.34 takes another size for a picture; versions between were not measured
+CALLS_FROM = (2, 1, 74)  # 2.1.62 does not count the calls of the last answer; versions between were not measured
+ROUNDS_FROM = (2, 1, 330)  # what it keeps was measured there; versions from 2.1.21 on were not
+OUTPUTS = (*RESERVES, 4_096, 16_000, 24_000, 48_000)  # tokens; limits of answers that people set, for hypotheses
+SET_STEP = 10_000  # tokens; windows that people set, for hypotheses with another setting beside them
+NO_VERSION = "the file names no version, and from 2.1.153 on a threshold exists only where a window is set"
 
 
 def counter(stretch: Stretch) -> Counter:
     """What this version compares."""
-    if numbers(stretch.version) >= REMINDERS_FROM:
-        words = "prompt and output tokens of the last answer, and characters / 4 of results and reminders since"
-        return Counter(TOTAL_PENDING, words, rounded_results_and_reminders)
-    words = "prompt and output tokens of the last answer, and characters / 4 of tool results since"
-    return Counter(TOTAL_PENDING, words, rounded_results)
+    words, number = (
+        "prompt and output tokens of the last answer, and characters / 4 of messages since",
+        numbers(stretch.version),
+    )
+    if not number or number >= CALLS_FROM:
+        words = f"{words} and of its own parts but the first"
+        return Counter(TOTAL_PENDING, words, rounded_messages_and_calls, with_answer=True)
+    if number >= PICTURES_FROM:
+        return Counter(TOTAL_PENDING, words, rounded_messages)
+    return Counter(TOTAL_PENDING, f"{words}, a picture as {FIRST_PICTURE:,}", rounded_messages_at_first)
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -71,8 +80,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     profile, window = profile_of(stretch.version), _window(stretch)
     most, known = whole(typed, "max_output_tokens"), stretch.setting("max_output_tokens")
     output = chosen("max_output_tokens", most, MAX_OUTPUT, "tokens", "default of Opus 4.5", known)
+    has_threshold, takes_limit = profile != REFUSAL or "auto_compact_window" in typed, takes_window(stretch.version)
+    if profile != WHOLE and has_threshold and (output.value or 0) > MOST_RESERVED:
+        reserved = f"this version reserves at most {MOST_RESERVED:,} of it"
+        output = msgspec.structs.replace(output, note="; ".join(filter(None, (output.note, reserved))))
     settings = [window_setting(window), output]
-    percent, limit = percentage(typed, "autocompact_pct"), whole(typed, "auto_compact_window")
+    percent, limit = percentage(typed, "autocompact_pct", is_fraction=False), whole(typed, "auto_compact_window")
     if percent is not None:
         settings.append(RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in"))
     if limit is not None:
@@ -83,9 +96,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     size, reason = window.value, ""
     if profile == REFUSAL and limit is None:
         reason = "a threshold exists only where a window is set" if stretch.version else NO_VERSION
-    elif profile == REFUSAL:
-        size = min(size, limit or size)
-    reserve = int(output.value or 0) if profile == WHOLE else min(int(output.value or 0), MOST_RESERVED)
+    elif limit is not None and takes_limit:
+        size = min(size, limit)
+    reserve = reserve_of(profile, int(output.value or 0))
     formula, threshold = threshold_of(size, reserve, percent)
     return OwnRule(
         agent="Claude Code",
@@ -103,16 +116,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def _window(stretch: Stretch) -> Sourced:
-    """The window that Claude Code takes: 200,000 unless the model's name or a larger prompt says a million."""
+    """The window of a stretch; Claude Code's default where none is known."""
     window = stretch.window or Sourced(DEFAULT_WINDOW, Provenance.ASSUMED, "Claude Code's default")
-    is_table, is_marked = window.source is Provenance.MODEL_TABLE, stretch.model.endswith(LONG_CONTEXT_SUFFIX)
-    if is_table and not is_marked and window.value > DEFAULT_WINDOW >= stretch.largest:
-        note = f"Claude Code's default; no prompt was larger, though the model table has {window.value:,}"
-        return Sourced(DEFAULT_WINDOW, Provenance.ASSUMED, note)
-    if stretch.largest > window.value and window.source is not Provenance.USER and window.value < LONG_WINDOW:
-        note = f"a prompt of {stretch.largest:,} tokens was answered, above {window.value:,}"
-        return Sourced(LONG_WINDOW, Provenance.PROMPTS, note)
-    return window
+    return taken_by_agent(AGENT.format, stretch.model, window, stretch.largest)
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
@@ -121,16 +127,23 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     if default.threshold is not None:
         yield Hypothesis(default.formula, default.threshold, 0)
     own = stretch._replace(window=_window(stretch))
-    reserve = MAX_OUTPUT if profile_of(stretch.version) == WHOLE else MOST_RESERVED
-    for window, other in windows_of(own):
-        yield from _variants(window, other + (default.threshold is None), reserve)
-    if profile_of(stretch.version) == REFUSAL and stretch.version:
-        for limit in round_limits(_window(stretch).value):
-            yield Hypothesis(*threshold_of(limit, reserve, None), 2)
+    profile = profile_of(stretch.version)
+    most = whole(typed, "max_output_tokens") or MAX_OUTPUT
+    reserve = reserve_of(profile, most)
+    for window, other in windows_of(own):  # all outputs: a version that was not measured may reserve as older ones do
+        yield from _variants(window, other + (default.threshold is None), reserve, OUTPUTS)
+    if not stretch.version:
+        yield Hypothesis(*threshold_of(_window(stretch).value, most, None), 1)
+    if stretch.version and takes_window(stretch.version):
+        size = _window(stretch).value
+        for limit in round_limits(size):
+            yield Hypothesis(*threshold_of(limit, reserve, None), 1)
+        for limit in range(SET_STEP, size, SET_STEP):
+            yield from _variants(limit, 2, reserve, (size for size in OUTPUTS if size < MOST_RESERVED))
 
 
-def _variants(window: int, changes: int, reserve: int) -> Iterator[Hypothesis]:
-    for size in dict.fromkeys((reserve, *RESERVES)):
+def _variants(window: int, changes: int, reserve: int, outputs: Iterable[int]) -> Iterator[Hypothesis]:
+    for size in dict.fromkeys((reserve, *outputs)):
         formula, threshold = threshold_of(window, size, None)
         yield Hypothesis(formula, threshold, changes + (size != reserve))
     for percent in range(1, 101):
@@ -139,12 +152,20 @@ def _variants(window: int, changes: int, reserve: int) -> Iterator[Hypothesis]:
             yield Hypothesis(formula, threshold, changes + 1)
 
 
+def fitted(stretch: Stretch, threshold: int) -> str:
+    """What gives a threshold that no round number gives: a window that was set, in older versions an output."""
+    if profile_of(stretch.version) == REFUSAL:
+        return threshold_of(threshold + MOST_RESERVED + MARGIN, MOST_RESERVED)[0]
+    window = _window(stretch).value
+    return threshold_of(window, window - MARGIN - threshold)[0]
+
+
 def keeps(stretch: Stretch, rule: OwnRule) -> Keeps | None:
     """Measured by running 2.1.14 and 2.1.330; versions between were not."""
     if rule.profile == WHOLE:
         words = "the summary alone; up to five files that were read last are attached again, and are not in the file"
         return Keeps(words, Shape.NOTHING)
-    if numbers(stretch.version) < REMINDERS_FROM:
+    if numbers(stretch.version) < ROUNDS_FROM:
         return None
     rounds = "the last four rounds of tool calls" if rule.checks is Moment.REFUSAL else "the last round of tool calls"
     return Keeps(f"the summary and {rounds}", Shape.TAIL)
@@ -161,6 +182,16 @@ AGENT = Agent(
     names={
         "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",
         "autocompact_pct": "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, from 1 to 100",
-        "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, in tokens; from 2.1.154 on",
+        "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, in tokens; from 2.1.81 on",
+        AUTO: SWITCH_WORDS,
+    },
+    fitted=fitted,
+    aliases={
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "max_output_tokens",
+        "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "autocompact_pct",
+        "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "auto_compact_window",
+        "autoCompactEnabled": AUTO,
+        "DISABLE_AUTO_COMPACT": f"!{AUTO}",
+        "DISABLE_COMPACT": f"!{AUTO}",
     },
 )

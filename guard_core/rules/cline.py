@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from guard_core.policies.cline import limit_of
 from guard_core.rules.base import (
     NO_WINDOW,
+    WINDOW,
     Agent,
     Hypothesis,
     Moment,
@@ -47,4 +48,4 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(*limit_of(window), other)
 
 
-AGENT = Agent("cline", "Cline", rule, variants, lambda _: LAST_TOTAL, {})
+AGENT = Agent("cline", "Cline", rule, variants, lambda _: LAST_TOTAL, {}, {"contextWindow": WINDOW})

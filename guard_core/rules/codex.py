@@ -1,6 +1,7 @@
 """Codex: at most 90 % of the raw window, of which recordings hold the usable 95 %.
 
-Measured by running 0.169.0; the count of pending outputs was fitted to results of one size there.
+Measured by running 0.169.0; the count of pending outputs was fitted there to results of many sizes, with
+and without letters beyond ASCII.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from guard_core.rules.base import (
     FRACTIONS,
     LARGEST_LIMIT,
     NO_WINDOW,
+    WINDOW,
     Agent,
     Hypothesis,
     Keeps,
@@ -33,7 +35,7 @@ from guard_core.window_evidence import CODEX_USABLE
 
 COUNTER = Counter(
     TOTAL_PENDING,
-    "prompt and output tokens of the last answer, and JSON characters / 4 of tool outputs since",
+    "prompt and output tokens of the last answer, and JSON bytes / 4 of tool outputs since",
     output_tokens,
     before_user=True,
 )
@@ -93,4 +95,6 @@ AGENT = Agent(
     counter=lambda _: COUNTER,
     keeps=lambda _, __: KEEPS,
     names={"model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect"},
+    fitted=lambda _, limit: f"model_auto_compact_token_limit {limit:,}",
+    aliases={"model_context_window": WINDOW},
 )

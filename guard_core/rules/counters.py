@@ -17,13 +17,13 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
-INVOCATIONS = "invocations"  # of an agent that counts turns instead of tokens
+INVOCATIONS, EVENTS = "invocations", "events"  # of agents that count these instead of tokens
 UNKNOWN = -1  # a count that is not known
 
 
 def unit_of(counter: str) -> str:
     """What the counts of a counter, by its name, are numbers of."""
-    return INVOCATIONS if counter == INVOCATIONS else "tokens"
+    return counter if counter in (INVOCATIONS, EVENTS) else "tokens"
 
 
 class Checks(NamedTuple):
@@ -42,16 +42,30 @@ class Checks(NamedTuple):
     between: Ints
 
 
+def why_uncounted(checks: Checks, row: int, ledger: Ledger) -> str:
+    """Why the count at a check is not known: no answer before it was counted that the agent would still go by."""
+    counted = ledger.steps["prompt_tokens"] > 0
+    if not counted.any():
+        return "the file has no tokens per call"
+    if (checks.place[:row] >= 0).any():
+        return "no count of the provider is known since the last compaction"
+    if counted[: int(checks.step[row])].any():
+        return "the provider's count of the last answer is not known"
+    return "no answer has been counted yet"
+
+
 @dataclass(frozen=True)
 class Counter:
     """A count in tokens. `pending` estimates the tokens of each event that was appended (None: not counted);
-    `before_user`: a check before a turn comes before the user's message enters the log. `is_recorded`: the reader has
-    computed what is pending, as `pending_tokens` of calls and compactions."""
+    `before_user`: a check before a turn comes before the user's message enters the log. `with_answer`: what `pending`
+    says of the last answer itself counts, too. `is_recorded`: the reader has computed what is pending, as
+    `pending_tokens` of calls and compactions."""
 
     name: str
     words: str
     pending: Callable[[Ledger], Ints] | None = None
     before_user: bool = False
+    with_answer: bool = False
     is_recorded: bool = False
 
 
@@ -64,18 +78,18 @@ def checks_of(session: Session, ledger: Ledger, counts: CompactionCounts | None 
     counted = (counts or counted_compactions(session)).compactions
     at = ledger.steps["at"]
     places = np.array([item.place for item in counted], dtype=np.int64)
-    made = np.array([session.compactions[item.place].at for item in counted], dtype=np.int64)
-    firsts = np.searchsorted(at, made, side="left")
+    compacted = np.array([session.compactions[item.place].at for item in counted], dtype=np.int64)
+    firsts = np.searchsorted(at, compacted, side="left")
     quiet = np.setdiff1d(np.arange(len(at)), firsts)
     step = np.concatenate([quiet, firsts])
     order = np.argsort(step, kind="stable")
     step = step[order]
     place = np.concatenate([np.full(len(quiet), -1), places])[order]
-    epoch = np.concatenate([np.searchsorted(made, at[quiet], side="right"), np.arange(len(made))])[order]
-    stop = np.concatenate([at[quiet], made])[order]
+    epoch = np.concatenate([np.searchsorted(compacted, at[quiet], side="right"), np.arange(len(compacted))])[order]
+    stop = np.concatenate([at[quiet], compacted])[order]
     last = _last_counted(ledger, step)
     known = last >= 0
-    known &= np.where(known, np.searchsorted(made, np.append(at, 0)[last], side="right"), -1) == epoch
+    known &= np.where(known, np.searchsorted(compacted, np.append(at, 0)[last], side="right"), -1) == epoch
     last = np.where(known, last, -1)
     turns = np.append(ledger.steps["turn"], -2)
     between = (known & (turns[step] != turns[last])).astype(np.int64)
@@ -108,16 +122,19 @@ def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counte
     """The agent's estimate of what was appended since the last answer, in tokens."""
     if counter.is_recorded:
         calls = np.array([*(call.pending_tokens or 0 for call in session.calls), 0], dtype=np.int64)
-        made = np.array([*(item.pending_tokens or 0 for item in session.compactions), 0], dtype=np.int64)
-        return np.asarray(np.where(checks.place >= 0, made[checks.place], calls[checks.step]))
+        at_compactions = np.array([*(item.pending_tokens or 0 for item in session.compactions), 0], dtype=np.int64)
+        return np.asarray(np.where(checks.place >= 0, at_compactions[checks.place], calls[checks.step]))
     if counter.pending is None:
         return np.zeros(len(checks.step), dtype=np.int64)
     prefix = ledger.prefix_by(f"pending {counter.words}", counter.pending)
-    stop = checks.stop
+    start, stop = checks.start, checks.stop
+    if counter.with_answer:
+        response = np.append(ledger.steps["response"], -1)[checks.last]
+        start = np.where((checks.last >= 0) & (response >= 0), response, start)
     if counter.before_user:
         user = np.append(ledger.steps["user_event"], -1)[checks.step]
         stop = np.where((checks.between > 0) & (user >= 0), np.minimum(stop, user), stop)
-    return np.asarray(np.maximum(prefix[stop] - prefix[np.minimum(checks.start, stop)], 0))
+    return np.asarray(np.maximum(prefix[stop] - prefix[np.minimum(start, stop)], 0))
 
 
 def outputs_of(session: Session) -> Ints:

@@ -9,7 +9,10 @@ from collections.abc import Iterable
 
 from guard_core.policies.crush import buffer_of
 from guard_core.rules.base import (
+    AUTO,
     NO_WINDOW,
+    SWITCH_WORDS,
+    WINDOW,
     Agent,
     Hypothesis,
     Keeps,
@@ -54,4 +57,13 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
 
 KEEPS = Keeps("the summary alone", Shape.NOTHING)  # Source: agent.go of Crush, as above
 
-AGENT = Agent("crush", "Crush", rule, variants, lambda _: LAST_TOTAL, {}, keeps=lambda _, __: KEEPS)
+AGENT = Agent(
+    format="crush",
+    label="Crush",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_TOTAL,
+    names={AUTO: SWITCH_WORDS},
+    aliases={"disable_auto_summarize": f"!{AUTO}", "context_window": WINDOW},
+    keeps=lambda _, __: KEEPS,
+)

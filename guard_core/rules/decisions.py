@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import ExplainedCompaction
 from guard_core.rules.base import Moment, OwnRule
-from guard_core.rules.counters import LAST_PROMPT, PROMPT, UNKNOWN, Counter, outputs_of
+from guard_core.rules.counters import LAST_PROMPT, PROMPT, UNKNOWN, Counter, outputs_of, why_uncounted
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import agent_of
@@ -21,9 +21,6 @@ from guard_core.sessions import Provenance, Session
 from guard_core.trace import Term
 
 NOT_ASKED = "within a turn, where it does not look"
-NOTHING_COUNTED = "no count of the provider is known since the last compaction"
-FIRST_CALL = "no answer has been counted yet"
-NO_COUNTS = "the file has no tokens per call"
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -74,7 +71,7 @@ class OwnChecks:
             if number < len(self.explanation.rules) and self.explanation.rules[number].checks is Moment.TURN_END:
                 between = self._counted.checks.between[self._rows[inside]] > 0
                 counts[inside] = np.where(between, counts[inside], UNKNOWN)
-        for step, items in self._made.items():
+        for step, items in self._compactions_at.items():
             if step < len(counts) and items[0].decision_tokens is not None:
                 counts[step] = items[0].decision_tokens
         return np.where(self._in_tokens, counts, UNKNOWN)
@@ -97,10 +94,10 @@ class OwnChecks:
 
     def at(self, step: int) -> Decision:
         """The check before one call."""
-        row, made = int(self._rows[step]), self._made.get(step, [])
+        row, compactions = int(self._rows[step]), self._compactions_at.get(step, [])
         rule, counter = self._rule_at(step)
         computed = int(self._counted.of(self.explanation.stretches[self._stretch_at(step)])[row])
-        compaction = made[0] if made else None
+        compaction = compactions[0] if compactions else None
         recorded = None if compaction is None else compaction.recorded
         if rule is not None and rule.unit != "tokens":
             computed = UNKNOWN
@@ -114,16 +111,16 @@ class OwnChecks:
             count=count,
             recorded=recorded,
             computed=None if computed == UNKNOWN else computed,
-            reason=self._reason(row, rule, count, made=bool(made)),
+            reason=self._reason(row, rule, count, compacted=bool(compactions)),
             terms=tuple(terms),
             compaction=compaction,
-            more=max(0, len(made) - 1),
+            more=max(0, len(compactions) - 1),
             interval=None if rule is not None else self.interval_at(step),
         )
 
     def interval_at(self, step: int) -> Interval | None:
         """What the recording proves of the threshold of the stretch of a step, by the first count that says it."""
-        return next((item for item in self.explanation.inference if item.start <= step < item.stop), None)
+        return self.explanation.interval_of(self.explanation.stretches[self._stretch_at(step)])
 
     @cached_property
     def _counted(self) -> Counted:
@@ -136,11 +133,11 @@ class OwnChecks:
         return np.asarray(rows, dtype=np.int64)
 
     @cached_property
-    def _made(self) -> dict[int, list[ExplainedCompaction]]:
-        made: dict[int, list[ExplainedCompaction]] = {}
+    def _compactions_at(self) -> dict[int, list[ExplainedCompaction]]:
+        by_step: dict[int, list[ExplainedCompaction]] = {}
         for item in self.explanation.compactions:
-            made.setdefault(item.step, []).append(item)
-        return made
+            by_step.setdefault(item.step, []).append(item)
+        return by_step
 
     def _stretch_at(self, step: int) -> int:
         starts = [stretch.start for stretch in self.explanation.stretches]
@@ -152,19 +149,17 @@ class OwnChecks:
             return None, LAST_PROMPT
         return self.explanation.rules[number], agent.counter(self.explanation.stretches[number])
 
-    def _reason(self, row: int, rule: OwnRule | None, count: int | None, *, made: bool) -> str:
+    def _reason(self, row: int, rule: OwnRule | None, count: int | None, *, compacted: bool) -> str:
         checks = self._counted.checks
         if rule is not None and rule.unit != "tokens":
             return f"its rule counts {rule.unit}, not tokens"
-        if rule is not None and rule.checks is Moment.TURN_END and not checks.between[row] and not made:
+        if rule is not None and rule.checks is Moment.TURN_END and not checks.between[row] and not compacted:
             return NOT_ASKED
-        if self._counted.held[row] and not made and self._counted.agent is not None:
+        if self._counted.held[row] and not compacted and self._counted.agent is not None:
             return self._counted.agent.held_reason
         if count is not None:
             return ""
-        if not (self.ledger.steps["prompt_tokens"] > 0).any():
-            return NO_COUNTS
-        return NOTHING_COUNTED if (checks.place[:row] >= 0).any() else FIRST_CALL
+        return why_uncounted(checks, row, self.ledger)
 
     def _count_terms(self, row: int, counter: Counter, count: int | None, recorded: int | None) -> list[Term]:
         """The numbers that the count is the sum of, each with the call that it was reported by."""

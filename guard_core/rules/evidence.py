@@ -38,13 +38,13 @@ class CompactionCheck(NamedTuple):
     time: float | None = None
 
 
-class StretchEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
+class StretchEvidence(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The evidence of one stretch. `agent` is who wrote the recording, as people call it.
 
     `rule` is None where the agent's rule is not known; then the counts are prompts. `passed` is the check with the
     largest count at which the agent did not compact. `auto` are the compactions that no person asked for, as far as the
     file says, `agrees` those that fit the rule, `missed` the checks at which the rule fires and the agent did not
-    compact.
+    compact. `gc=False`, as of the rules in it: there are no cycles, and a page reads tens of thousands.
     """
 
     agent: str

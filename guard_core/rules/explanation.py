@@ -5,18 +5,20 @@ from __future__ import annotations
 from itertools import chain
 
 import msgspec
+import numpy as np
 
 from guard_core.errors import SettingError
-from guard_core.ledger import Ledger
-from guard_core.rules.agreement import ExplainedCompaction, MissedCheck
+from guard_core.ledger import Ints, Ledger
+from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
 from guard_core.rules.base import OwnRule, Stretch, Typed
 from guard_core.rules.evidence import StretchEvidence
 from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, kept_messages
 from guard_core.rules.registry import agent_of
-from guard_core.rules.stretch_checks import Counted, StretchChecks
+from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of
 from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Session, Sourced
+from guard_core.triggers import MANUAL
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -24,7 +26,8 @@ class Explanation(msgspec.Struct, frozen=True):
 
     `rules` has one rule per stretch (empty: the rule is not known, `unknown` says of whom). `auto` are the automatic
     compactions, and those whose trigger the file does not say; `agrees` of them fit the rule. `compared` is what the
-    rule of the main stretch counts, in words. `evidence` has what each stretch proves of the threshold.
+    rule of the main stretch counts, in words. `inference` and `evidence` have what the stretches of each model and
+    version prove of the threshold, together where the session changed between models.
     """
 
     stretches: tuple[Stretch, ...]
@@ -39,6 +42,17 @@ class Explanation(msgspec.Struct, frozen=True):
     kept: tuple[KeptMessages, ...] = ()
     evidence: tuple[StretchEvidence, ...] = ()
 
+    def interval_of(self, stretch: Stretch, counter: str = "") -> Interval | None:
+        """What the checks of a stretch prove, by a counter; without one, by the first that says something."""
+        own = (item for item in self.inference if (item.version, item.model) == (stretch.version, stretch.model))
+        return next((item for item in own if counter in ("", item.counter)), None)
+
+    @property
+    def comparable(self) -> int:
+        """How many of the automatic compactions can be compared with the rule."""
+        automatic = (item for item in self.compactions if item.trigger != MANUAL)
+        return sum(item.verdict is not Agreement.NOT_MODELLED for item in automatic)
+
     @property
     def rule(self) -> OwnRule | None:
         """The rule of the stretch with most calls."""
@@ -50,37 +64,58 @@ def explain(
 ) -> Explanation:
     """The rule of a session's agent, what its recording proves of it, and each compaction beside it.
 
-    `window` and `typed` (settings by name) are the user's. Raises SettingError for a setting that the rule does not
-    have, or a value that is none.
+    `window` and `typed` (settings, by name or as the agent's configuration calls them) are the user's. Raises
+    SettingError for a setting that the rule does not have, or a value that is none.
     """
     ledger = ledger or Ledger.of(session)
-    agent, typed = agent_of(session), typed or {}
+    agent = agent_of(session, typed or {})
     if agent is None and typed:
         raise SettingError(f"the rule of the agent that wrote this ({_name(session)}) is not known: it has no settings")
-    if agent is not None:
-        agent.check_typed(typed)
-    counted, stretches = Counted(session, ledger, agent), stretches_of(session, window)
-    parts = [StretchChecks(counted, stretch, typed) for stretch in stretches]
+    named, stated = ({}, None) if agent is None else agent.named(typed or {})
+    counted, stretches = Counted(session, ledger, agent), stretches_of(session, stated or window)
+    parts, belongs = _parts(counted, stretches, named)
     explained = [tuple(part.compactions()) for part in parts]
     missed = [tuple(part.missed()) for part in parts]
     label = _name(session) if agent is None else agent.label
     beside = zip(parts, explained, missed, strict=True)
-    evidence = tuple(part.evidence(label, made, passed) for part, made, passed in beside)
-    ruled = [(part.stretch, part.rule) for part in parts]
-    counts = {item.place: item.decision_tokens for made in explained for item in made}
+    evidence = tuple(part.evidence(label, fired, passed) for part, fired, passed in beside)
+    rules = [parts[number].rule for number in belongs]
+    counts = {item.place: item.decision_tokens for fired in explained for item in fired}
     return Explanation(
         stretches=stretches,
-        rules=tuple(part.rule for part in parts if part.rule is not None),
-        compactions=tuple(chain.from_iterable(explained)),
-        missed=tuple(chain.from_iterable(missed)),
+        rules=tuple(rule for rule in rules if rule is not None),
+        compactions=tuple(sorted(chain.from_iterable(explained), key=lambda item: item.place)),
+        missed=tuple(sorted(chain.from_iterable(missed), key=lambda item: item.step)),
         inference=tuple(item for part in parts for item in part.intervals() if _says_something(item)),
         auto=sum(item.auto for item in evidence),
         agrees=sum(item.agrees for item in evidence),
         unknown="" if agent is not None else _name(session),
         compared="" if agent is None else agent.counter(_main(stretches)).words,
-        kept=tuple(kept_messages(session, ledger, agent, ruled, counts)),
+        kept=tuple(kept_messages(session, ledger, agent, list(zip(stretches, rules, strict=True)), counts)),
         evidence=evidence,
     )
+
+
+def _parts(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed) -> tuple[list[StretchChecks], list[int]]:
+    """The stretches of one model and version together, and for each stretch the number of its part."""
+    numbers: dict[tuple[str, str], int] = {}
+    belongs = [numbers.setdefault((item.version, item.model), len(numbers)) for item in stretches]
+    groups: list[list[Stretch]] = [[] for _ in numbers]
+    for number, stretch in zip(belongs, stretches, strict=True):
+        groups[number].append(stretch)
+    wholes = [
+        group[0]._replace(stop=group[-1].stop, largest=max(stretch.largest for stretch in group)) for group in groups
+    ]
+    agent = counted.agent
+    rules = [None if agent is None else agent.ruled(whole, typed) for whole in wholes]
+    rows: list[list[Ints]] = [[] for _ in groups]
+    for number, own in zip(belongs, rows_of(counted.checks, stretches, [rules[n] for n in belongs]), strict=True):
+        rows[number].append(own)
+    parts = [
+        StretchChecks(counted, whole, np.concatenate(own), rule, typed)
+        for whole, own, rule in zip(wholes, rows, rules, strict=True)
+    ]
+    return parts, belongs
 
 
 def _main(stretches: tuple[Stretch, ...]) -> Stretch:

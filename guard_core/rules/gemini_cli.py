@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from guard_core.agent_windows import GEMINI_CLI_LIMIT, taken_by_agent
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.base import (
     FRACTIONS,
@@ -27,9 +28,8 @@ from guard_core.rules.base import (
     windows_of,
 )
 from guard_core.rules.counters import LAST_PROMPT, PROMPT, Checks
-from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 
-LIMIT = 1_048_576  # tokens: tokenLimit() of Gemini CLI for every model it names
 SHARE = 50  # per cent: compressionThreshold; 70 in versions of 2025
 PERCENTAGES = tuple(percent / 100 for percent in range(1, 100))
 
@@ -59,9 +59,9 @@ def _threshold(share: float, window: int) -> int:
 
 
 def _window(stretch: Stretch) -> Sourced:
-    if stretch.window is not None and stretch.window.source is Provenance.USER:
-        return stretch.window
-    return Sourced(LIMIT, Provenance.ASSUMED, "Gemini CLI's limit for its models")
+    """The window of a stretch; Gemini CLI's limit where none is known."""
+    window = stretch.window or Sourced(GEMINI_CLI_LIMIT, Provenance.ASSUMED, "Gemini CLI's limit for its models")
+    return taken_by_agent(AGENT.format, stretch.model, window, stretch.largest)
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
@@ -74,7 +74,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(text, _threshold(share, window), changes)
 
 
-def held(ledger: Ledger, checks: Checks) -> Ints:
+def held(_: Session, ledger: Ledger, checks: Checks) -> Ints:
     """Checks within the first turn, before any compaction: nothing can be cut off there."""
     turns = np.append(ledger.steps["turn"], -1)[checks.step]
     first = ledger.steps["turn"][0] if ledger.step_count else -1
@@ -88,7 +88,8 @@ AGENT = Agent(
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_PROMPT,
-    names={"compression_threshold": "in per cent of the limit, from 1 to 100"},
+    names={"compression_threshold": "model.compressionThreshold: in per cent of the limit, or a fraction below 1"},
+    aliases={"chatCompression.contextPercentageThreshold": "compression_threshold"},
     forgets_on_resume=True,
     held=held,
     held_reason="in the first turn there is no user's text to cut at",

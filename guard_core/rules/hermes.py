@@ -8,21 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.rules.base import (
+    AUTO,
     FRACTIONS,
     NO_WINDOW,
+    SWITCH_WORDS,
+    WINDOW,
     Agent,
     Hypothesis,
     Moment,
     OwnRule,
+    RuleSetting,
     Stretch,
     Typed,
     chosen,
-    part_of,
     percentage,
+    whole,
     window_setting,
     windows_of,
 )
 from guard_core.rules.counters import LAST_PROMPT, PROMPT
+from guard_core.sessions import Provenance
 
 SMALL_WINDOW = 512_000  # tokens below which at least SMALL_SHARE counts: context_compressor.py
 SHARE, SMALL_SHARE = 50.0, 75.0  # per cent
@@ -40,21 +45,35 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     window = stretch.window
     share = chosen("threshold", percentage(typed, "threshold"), SHARE, "%", "default")
-    percent = share.value or SHARE
-    shown = max(percent, SMALL_SHARE) if window and window.value < SMALL_WINDOW else percent
+    percent, most = share.value or SHARE, whole(typed, "threshold_tokens")
+    threshold = threshold_of(window.value, percent) if window else None
+    formula = _formula(window.value, percent) if window else "75 % of the window, 50 % from 512,000 on"
+    settings = [window_setting(window), share]
+    if most is not None:
+        settings.append(RuleSetting("threshold_tokens", most, "tokens", Provenance.USER, "typed in"))
+        threshold, formula = min(most, threshold or most), f"min({most:,}, {formula})"
     return OwnRule(
         agent="Hermes",
         version=stretch.version,
         policy="hermes",
         profile="current",
-        settings=(window_setting(window), share),
+        settings=tuple(settings),
         counter=PROMPT,
         relation=">=",
-        threshold=threshold_of(window.value, percent) if window else None,
-        formula=f"{shown:g} % of {window.value:,}" if window else "75 % of the window, 50 % from 512,000 on",
+        threshold=threshold,
+        formula=formula,
         checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
+        reason="" if threshold is not None else NO_WINDOW,
     )
+
+
+def _formula(window: int, percent: float) -> str:
+    """What the threshold of a window is: a share of it, or the least that there is."""
+    share = max(percent, SMALL_SHARE) if window < SMALL_WINDOW else percent
+    threshold = threshold_of(window, percent)
+    if threshold == int(window * share / 100):
+        return f"{share:g} % of {window:,}"
+    return f"{LEAST:,} (the least)" if threshold == LEAST else f"85 % of {window:,}"
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
@@ -63,9 +82,8 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     if default.threshold is not None:
         yield Hypothesis(default.formula, default.threshold, 0)
     for window, other in windows_of(stretch):
-        own = SMALL_SHARE / 100 if window < SMALL_WINDOW else SHARE / 100
-        for share in dict.fromkeys((own, *FRACTIONS)):
-            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + (share != own))
+        for percent in dict.fromkeys((SHARE, *(share * 100 for share in FRACTIONS), *range(1, 101))):
+            yield Hypothesis(_formula(window, percent), threshold_of(window, percent), other + (percent != SHARE))
 
 
 AGENT = Agent(
@@ -74,5 +92,10 @@ AGENT = Agent(
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_PROMPT,
-    names={"threshold": "in per cent of the window, from 1 to 100"},
+    names={
+        "threshold": "compression.threshold: in per cent of the window, or a fraction below 1",
+        "threshold_tokens": "compression.threshold_tokens: at most so many tokens",
+        AUTO: SWITCH_WORDS,
+    },
+    aliases={"compression.enabled": AUTO, "context_length": WINDOW},
 )

@@ -7,7 +7,8 @@ request, are no evidence. Bounds are of the compared count, not of the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -138,19 +139,33 @@ def interval_of(
     )
 
 
-def with_hypotheses(interval: Interval, variants: Iterable[Hypothesis]) -> Interval:
-    """The interval with the hypotheses inside; of one with a single bound only the rule's own threshold is listed."""
+def with_hypotheses(
+    interval: Interval, variants: Iterable[Hypothesis], fitted: Callable[[int], str] | None = None
+) -> Interval:
+    """The interval with the hypotheses inside; of one with a single bound only the rule's own threshold is listed.
+
+    `fitted`: the formula of any threshold, of an agent that takes one by hand; used where no variant is inside.
+    """
     if interval.contradiction:
         return interval
-    inside: dict[int, Hypothesis] = {}
+    if None in (interval.above, interval.at_most):
+        variants = takewhile(lambda item: not item.changes, variants)
+    inside: dict[str, Hypothesis] = {}
     for item in variants:
-        is_listed = not item.changes or None not in (interval.above, interval.at_most)
-        if (item.threshold > 0 or not item.changes) and is_listed and interval.contains(item.threshold):
-            known = inside.get(item.threshold)
+        if (item.threshold > 0 or not item.changes) and interval.contains(item.threshold):
+            known = inside.get(_said(item))
             if known is None or item.changes < known.changes:
-                inside[item.threshold] = item
+                inside[_said(item)] = item
+    if not inside and fitted is not None and interval.above is not None and interval.at_most is not None:
+        limit = interval.at_most - int(interval.relation == ">")
+        inside[fitted(limit)] = Hypothesis(fitted(limit), limit, 1)
     ranked = sorted(inside.values(), key=lambda item: item.changes)
     return msgspec.structs.replace(interval, hypotheses=tuple(ranked[:SHOWN]), more=max(0, len(ranked) - SHOWN))
+
+
+def _said(item: Hypothesis) -> str:
+    """What a formula says: of a plain number the number alone, whether it is a default, in the file or a limit."""
+    return item.formula if "%" in item.formula or "−" in item.formula else f"{item.threshold}"
 
 
 def general_variants(stretch: Stretch) -> Iterable[Hypothesis]:

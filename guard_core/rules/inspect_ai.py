@@ -66,9 +66,10 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 def _setting(stretch: Stretch, typed: Typed) -> tuple[RuleSetting, float | None]:
     """The threshold, and the share of the window that it is; None: it is in tokens."""
-    if (tokens := whole(typed, "threshold")) is not None:
-        return RuleSetting("threshold", tokens, "tokens", Provenance.USER, "typed in"), None
-    if (percent := percentage(typed, "threshold_pct")) is not None:
+    is_share = typed.get("threshold", "").strip().endswith("%") or typed.get("threshold", "").strip().startswith("0.")
+    if "threshold" in typed and not is_share:
+        return RuleSetting("threshold", whole(typed, "threshold"), "tokens", Provenance.USER, "typed in"), None
+    if (percent := percentage(typed, "threshold" if is_share else "threshold_pct")) is not None:
         return RuleSetting("threshold", percent, "%", Provenance.USER, "typed in"), percent / 100
     known = stretch.setting("threshold")
     if known is not None and known.value > 1:
@@ -97,8 +98,9 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: COUNTER,
     records_count=True,
+    fitted=lambda _, limit: f"threshold {limit:,}",
     names={
-        "threshold": "of the compaction strategy, in tokens",
+        "threshold": "of the compaction strategy, in tokens or as a fraction of the window below 1",
         "threshold_pct": "the same in per cent of the window, from 1 to 100",
     },
 )

@@ -18,7 +18,6 @@ from guard_core.sessions import RecordedCompaction, Session
 from guard_core.views import JOINED, Rewritten, Span
 
 BYTES_PER_TOKEN = 4  # of the estimate of what was kept and inserted
-SEALED = "opaque"  # the kind of a compaction whose result is not in the file, or encrypted
 
 
 class KeptVerdict(StrEnum):
@@ -61,7 +60,7 @@ class KeptMessages(msgspec.Struct, frozen=True):
     is_sealed: bool = False
 
     @property
-    def gone(self) -> int:
+    def removed(self) -> int:
         """Messages that were sent before and that the next request no longer holds: summarised or dropped."""
         return max(0, self.messages - self.kept - self.rewritten)
 
@@ -115,7 +114,7 @@ def _kept(
         rule="" if keeps is None else keeps.words,
         verdict=KeptVerdict.NOT_MODELLED,
         reason="",
-        is_sealed=recorded.kind == SEALED,
+        is_sealed=ledger.bases[place].is_sealed,
     )
     verdict, reason = _judged(shown, keeps, recorded)
     return msgspec.structs.replace(shown, verdict=verdict, reason=reason)

@@ -12,12 +12,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from guard_core.costs import HAS_RESULT
+from guard_core.agent_versions import numbers
+from guard_core.costs import HAS_RESULT, STARTS_TURN
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.kimi_cli import appended_texts
+from guard_core.policies.kimi_cli import CHARS_PER_TOKEN, KEPT, RESERVED, SHARE_OF_WINDOW, text_chars
+from guard_core.policies.pieces.estimates import at_ends
 from guard_core.rules.base import (
     NO_WINDOW,
     RESERVES,
+    WINDOW,
     Agent,
     Hypothesis,
     Moment,
@@ -32,14 +35,23 @@ from guard_core.rules.base import (
     windows_of,
 )
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
-from guard_core.rules.versions import numbers
+from guard_core.sessions import Session
 
-RATIO, RESERVE = 0.85, 50_000  # compaction_trigger_ratio, reserved_context_size (tokens): src/kimi_cli/config.py
-LEAST_RATIO, MOST_RATIO = 0.5, 0.99  # what that file allows
-KEPT = 2  # messages of the user or the model that are never summarised: soul/compaction.py
+LEAST_RATIO, MOST_RATIO = 0.5, 0.99  # what src/kimi_cli/config.py allows
 PENDING_FROM, RATIO_FROM = (1, 8), (1, 3)  # protocols of the wire
 WINDOWS = (131_072, 256_000, 262_144, 1_048_576)  # tokens, of models of Moonshot AI and others
 RATIOS = tuple(percent / 100 for percent in range(50, 100))
+
+
+def appended_texts(ledger: Ledger, form: str = "") -> Ints:
+    """floor(characters / 4) of the texts of what it appends at once: the results of one answer, or what the
+    user said. Pictures count nothing, and what the software says by itself comes behind the check."""
+    flags, chars = ledger.events["flags"], text_chars(ledger)
+    results = (flags & HAS_RESULT) > 0
+    said = np.where((flags & STARTS_TURN) > 0, chars // CHARS_PER_TOKEN, 0)
+    return np.asarray(said + at_ends(np.where(results, chars, 0), results, lambda total: total // CHARS_PER_TOKEN))
+
+
 WAITING = Counter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and text characters / 4 of what was appended since",
@@ -63,9 +75,9 @@ def counter(stretch: Stretch) -> Counter:
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     window, profile = stretch.window, profile_of(stretch.version)
-    reserved = chosen("reserved_context_size", whole(typed, "reserved_context_size"), RESERVE, "tokens", "default")
+    reserved = chosen("reserved_context_size", whole(typed, "reserved_context_size", 0), RESERVED, "tokens", "default")
     typed_ratio = fraction(typed, "compaction_trigger_ratio", LEAST_RATIO, MOST_RATIO)
-    share = chosen("compaction_trigger_ratio", typed_ratio, RATIO, "of the window", "default")
+    share = chosen("compaction_trigger_ratio", typed_ratio, SHARE_OF_WINDOW, "of the window", "default")
     reserve = int(reserved.value or 0)
     ratio = None if profile == "before-1.17" else share.value
     return OwnRule(
@@ -102,16 +114,19 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     default = rule(stretch, typed)
     if default.threshold is not None:
         yield Hypothesis(default.formula, default.threshold, 0)
-    usual = int(default.settings[1].value or RESERVE)
+    usual = int(default.settings[1].value or RESERVED)
     for window, other in windows_of(stretch, WINDOWS):
-        for reserve in dict.fromkeys((usual, RESERVE, *RESERVES, *round_limits(window // 2))):
+        round_sizes = round_limits(window // 2) if other < 2 else ()
+        for reserve in dict.fromkeys((usual, RESERVED, *RESERVES, *round_sizes)):
             changes = other + (reserve != usual)
             yield Hypothesis(_formula(window, reserve, None), window - reserve, changes)
-        for ratio in dict.fromkeys((RATIO, *RATIOS)):
-            yield Hypothesis(f"{ratio * 100:g} % of {window:,}", math.ceil(window * ratio), other + (ratio != RATIO))
+        for ratio in dict.fromkeys((SHARE_OF_WINDOW, *RATIOS)):
+            yield Hypothesis(
+                f"{ratio * 100:g} % of {window:,}", math.ceil(window * ratio), other + (ratio != SHARE_OF_WINDOW)
+            )
 
 
-def held(ledger: Ledger, checks: Checks) -> Ints:
+def held(_: Session, ledger: Ledger, checks: Checks) -> Ints:
     """Checks, before any compaction, at which all messages would be kept: then nothing is summarised."""
     own = np.asarray((ledger.events["flags"] & HAS_RESULT) == 0, dtype=np.int64)
     messages = np.append(0, np.cumsum(own))[checks.stop]
@@ -129,6 +144,7 @@ AGENT = Agent(
         "reserved_context_size": "loop_control.reserved_context_size, in tokens",
         "compaction_trigger_ratio": "loop_control.compaction_trigger_ratio, a fraction of the window (0.5 to 0.99)",
     },
+    aliases={"max_context_size": WINDOW},
     held=held,
     held_reason="the newest two messages are kept, and there are no others",
 )

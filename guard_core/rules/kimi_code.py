@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from guard_core.policies.kimi_code import RESERVED, SHARE_OF_WINDOW
 from guard_core.rules.base import (
     FRACTIONS,
     NO_WINDOW,
     RESERVES,
+    WINDOW,
     Agent,
     Hypothesis,
     Keeps,
@@ -25,14 +27,14 @@ from guard_core.rules.base import (
     Typed,
     chosen,
     percentage,
+    round_limits,
     whole,
     window_setting,
     windows_of,
 )
 from guard_core.rules.counters import TOTAL_PENDING, Counter
 
-RATIO = 85.0  # per cent; triggerRatio, compaction_trigger_ratio in the settings
-RESERVE = 50_000  # tokens; reservedContextSize, reserved_context_size in the settings
+RATIO = 100 * SHARE_OF_WINDOW  # per cent, as the settings have it
 WINDOWS = (262_144, 131_072)  # tokens; of Kimi's own models
 COUNTER = Counter(
     TOTAL_PENDING,
@@ -53,7 +55,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     window = stretch.window
     ratio = chosen("trigger_ratio", percentage(typed, "trigger_ratio"), RATIO, "%", "default")
-    reserve = chosen("reserved_context_size", whole(typed, "reserved_context_size"), RESERVE, "tokens", "default")
+    reserve = chosen("reserved_context_size", whole(typed, "reserved_context_size", 0), RESERVED, "tokens", "default")
     percent, size = ratio.value or RATIO, int(reserve.value or 0)
     threshold, formula = threshold_of(window.value, percent, size) if window else (None, "")
     return OwnRule(
@@ -76,17 +78,17 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     default = rule(stretch, typed)
     if default.threshold is not None:
         yield Hypothesis(default.formula, default.threshold, 0)
-    own = 0 if stretch.window is None else stretch.window.value
-    for window, other in (*windows_of(stretch), *((window, 1) for window in WINDOWS if window != own)):
+    for window, other in windows_of(stretch, WINDOWS):
         yield from _of_window(window, other)
 
 
 def _of_window(window: int, changes: int) -> Iterator[Hypothesis]:
-    for reserve in dict.fromkeys((RESERVE, 0, *RESERVES)):
+    round_sizes = round_limits(window // 2) if changes < 2 else ()
+    for reserve in dict.fromkeys((RESERVED, 0, *RESERVES, *round_sizes)):
         threshold, formula = threshold_of(window, RATIO, reserve)
-        yield Hypothesis(formula, threshold, changes + (reserve != RESERVE))
-    for share in FRACTIONS:
-        threshold, formula = threshold_of(window, share * 100, RESERVE)
+        yield Hypothesis(formula, threshold, changes + (reserve != RESERVED))
+    for percent in dict.fromkeys((*(share * 100 for share in FRACTIONS), *range(1, 101))):
+        threshold, formula = threshold_of(window, percent, RESERVED)
         yield Hypothesis(formula, threshold, changes + 1)
 
 
@@ -100,7 +102,8 @@ AGENT = Agent(
     counter=lambda _: COUNTER,
     keeps=lambda _, __: KEEPS,
     names={
-        "trigger_ratio": "compaction_trigger_ratio, in per cent of the window from 1 to 100",
+        "trigger_ratio": "compaction_trigger_ratio: in per cent of the window, or a fraction below 1",
         "reserved_context_size": "in tokens; 0 or as much as the window has no effect",
     },
+    aliases={"compaction_trigger_ratio": "trigger_ratio", "max_context_size": WINDOW, "max_input_tokens": WINDOW},
 )

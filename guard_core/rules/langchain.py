@@ -90,6 +90,7 @@ AGENT = Agent(
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_TOTAL,
+    fitted=lambda _, limit: f"trigger {limit:,}",
     names={
         "trigger_tokens": "of SummarizationMiddleware, in tokens",
         "trigger_fraction": "the same in per cent of the window, from 1 to 100",

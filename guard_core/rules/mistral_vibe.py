@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.policies.mistral_vibe import DECLARED_SHARE, DEFAULT_THRESHOLD
 from guard_core.rules.base import (
     FRACTIONS,
     LARGEST_LIMIT,
@@ -29,8 +30,6 @@ from guard_core.rules.counters import LAST_TOTAL, TOTAL
 from guard_core.sessions import Provenance
 
 THRESHOLD = "auto_compact_threshold"
-DEFAULT = 200_000  # tokens; DEFAULT_AUTO_COMPACT_THRESHOLD
-SHARE = 0.8  # of a declared max_context_length; measured with 262,144
 WINDOWS = (262_144, 131_072)  # tokens; of Mistral's models
 OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
 
@@ -64,21 +63,21 @@ def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...],
     if own is not None and (length is None or own < length):
         return tuple(settings), own, f"auto_compact_threshold {own:,}"
     if length is not None:
-        return tuple(settings), part_of(SHARE, length), f"{SHARE * 100:g} % of {length:,}"
+        return tuple(settings), part_of(DECLARED_SHARE, length), f"{DECLARED_SHARE * 100:g} % of {length:,}"
     if (known := stretch.setting(THRESHOLD)) is not None:
         setting = RuleSetting(THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
         return (setting,), int(known.value), f"{int(known.value):,} (in the file)"
-    setting = RuleSetting(THRESHOLD, DEFAULT, "tokens", Provenance.ASSUMED, "default")
-    return (setting,), DEFAULT, f"{DEFAULT:,} (default)"
+    setting = RuleSetting(THRESHOLD, DEFAULT_THRESHOLD, "tokens", Provenance.ASSUMED, "default")
+    return (setting,), DEFAULT_THRESHOLD, f"{DEFAULT_THRESHOLD:,} (default)"
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """The default, shares of windows, and thresholds typed by hand."""
     default = rule(stretch, typed)
-    yield Hypothesis(default.formula, default.threshold or DEFAULT, 0)
-    yield Hypothesis(f"{DEFAULT:,} (default)", DEFAULT, 1)
+    yield Hypothesis(default.formula, default.threshold or DEFAULT_THRESHOLD, 0)
+    yield Hypothesis(f"{DEFAULT_THRESHOLD:,} (default)", DEFAULT_THRESHOLD, 1)
     for window, other in (*((window, 0) for window in WINDOWS), *windows_of(stretch)):
-        yield Hypothesis(f"{SHARE * 100:g} % of {window:,}", part_of(SHARE, window), other + 1)
+        yield Hypothesis(f"{DECLARED_SHARE * 100:g} % of {window:,}", part_of(DECLARED_SHARE, window), other + 1)
         for share in FRACTIONS:
             yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + 2)
     for limit in (*OTHERS, *round_limits(LARGEST_LIMIT)):
@@ -91,6 +90,7 @@ AGENT = Agent(
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_TOTAL,
+    fitted=lambda _, limit: f"auto_compact_threshold {limit:,}",
     names={
         THRESHOLD: "of the model or of all, in tokens; as much as the context length has no effect",
         "max_context_length": "as the model declares it, in tokens",

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.agent_versions import numbers
 from guard_core.policies.opencode import MOST_OUTPUT, MOST_RESERVED
 from guard_core.rules.base import (
+    AUTO,
+    LARGEST_LIMIT,
     NO_WINDOW,
     RESERVES,
+    SWITCH_WORDS,
+    WINDOW,
     Agent,
     Hypothesis,
     Keeps,
@@ -22,15 +27,18 @@ from guard_core.rules.base import (
     Stretch,
     Typed,
     chosen,
+    round_limits,
+    switched,
     whole,
     window_setting,
     windows_of,
 )
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
-from guard_core.rules.versions import numbers
 from guard_core.sessions import Provenance
 
 STRICT_BEFORE = (1, 0)
+OTHER_WINDOWS = (32_768, 65_536, 131_072, 256_000, 262_144, 1_048_576)  # tokens; of models that OpenCode is used with
+OUTPUTS = (*RESERVES, 4_096, *round_limits(MOST_OUTPUT))  # tokens; what models may answer with
 INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured with 252,000 as threshold
 
 
@@ -40,13 +48,14 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     note = "the most that OpenCode takes off; the model's own limit may be lower"
     output = chosen("max_output_tokens", whole(typed, "max_output_tokens"), MOST_OUTPUT, "tokens", note)
     size = min(int(output.value or 0), MOST_OUTPUT)
+    switched(typed, "prune")
     settings = [window_setting(window), output]
     strict = () < numbers(stretch.version) < STRICT_BEFORE
     threshold = window.value - size if window else None
     formula = f"{window.value:,} − {size:,} (max output)" if window else f"window − {size:,} (max output)"
     if limit is not None:
         settings.append(RuleSetting("input_limit", limit, "tokens", Provenance.USER, "typed in"))
-        reserved = chosen("reserved", whole(typed, "reserved"), min(MOST_RESERVED, size), "tokens", "its default")
+        reserved = chosen("reserved", whole(typed, "reserved", 0), min(MOST_RESERVED, size), "tokens", "its default")
         settings.append(reserved)
         threshold, formula = limit - int(reserved.value or 0), f"{limit:,} (input limit) − {reserved.value:,}"
     return OwnRule(
@@ -69,10 +78,13 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     default = rule(stretch, typed)
     if default.threshold is not None:
         yield Hypothesis(default.formula, default.threshold, 0)
-    text = f"{INPUT_LIMIT:,} (input limit) − {MOST_RESERVED:,}"
-    yield Hypothesis(text, INPUT_LIMIT - MOST_RESERVED, 1)
-    for window, other in windows_of(stretch):
-        for size in dict.fromkeys((MOST_OUTPUT, *(size for size in RESERVES if size < MOST_OUTPUT))):
+    for size in (MOST_RESERVED, *(size for size in RESERVES if size != MOST_RESERVED)):
+        text = f"{INPUT_LIMIT:,} (input limit) − {size:,}"
+        yield Hypothesis(text, INPUT_LIMIT - size, 1 + (size != MOST_RESERVED))
+    for limit in round_limits(LARGEST_LIMIT):
+        yield Hypothesis(f"{limit:,} (input limit) − {MOST_RESERVED:,}", limit - MOST_RESERVED, 2)
+    for window, other in windows_of(stretch, OTHER_WINDOWS):
+        for size in dict.fromkeys((MOST_OUTPUT, *(size for size in OUTPUTS if size < MOST_OUTPUT))):
             formula, changes = f"{window:,} − {size:,} (max output)", other + (size != MOST_OUTPUT)
             yield Hypothesis(formula, window - size, changes)
             reserved = min(MOST_RESERVED, size)
@@ -94,5 +106,13 @@ AGENT = Agent(
         "max_output_tokens": "the model's limit of output, in tokens",
         "input_limit": "the model's limit of input, in tokens, where it has one",
         "reserved": "compaction.reserved, in tokens; only with an input limit",
+        "prune": "compaction.prune: on or off; old tool results are cleared, a compaction is not caused by it",
+        AUTO: SWITCH_WORDS,
+    },
+    aliases={
+        "limit.output": "max_output_tokens",
+        "limit.input": "input_limit",
+        "limit.context": WINDOW,
+        "compaction.auto": AUTO,
     },
 )

@@ -11,9 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from guard_core.policies.qwen_code import sent_together
+import numpy as np
+
+from guard_core.agent_versions import numbers
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.qwen_code import BUFFER, MOST_OUTPUT, RESERVED, SHARE_OF_WINDOW, sent_together
 from guard_core.rules.base import (
     NO_WINDOW,
+    WINDOW,
     Agent,
     Hypothesis,
     Moment,
@@ -25,13 +30,10 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Counter
-from guard_core.rules.versions import numbers
+from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Checks, Counter
+from guard_core.sessions import Session
 
-SHARE = 0.85  # of the window: DEFAULT_PCT in chatCompressionService.ts
-EARLY_SHARE = 0.7  # COMPRESSION_TOKEN_THRESHOLD, later DEFAULT_PCT, there
-SUMMARY = 20_000  # tokens for the summary: COMPACT_MAX_OUTPUT_TOKENS
-BUFFER = 13_000  # tokens: AUTOCOMPACT_BUFFER
+EARLY_SHARE = 0.7  # COMPRESSION_TOKEN_THRESHOLD, later DEFAULT_PCT, in chatCompressionService.ts
 TOTAL_FROM, ESTIMATE_FROM, CEILING_FROM = (0, 8), (0, 16), (0, 20)
 WINDOWS = (131_072, 256_000, 262_144, 1_048_576)  # tokens, of models: packages/core/src/core/tokenLimits.ts
 SHARES = tuple(percent / 100 for percent in range(1, 101))
@@ -62,7 +64,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     window, profile = stretch.window, profile_of(stretch.version)
     early = profile in ("before-0.8", "0.8")
     name = "context_percentage_threshold" if early else "auto_compact_threshold"
-    default = SHARE if profile == "0.20" else EARLY_SHARE
+    default = SHARE_OF_WINDOW if profile == "0.20" else EARLY_SHARE
     share = chosen(name, fraction(typed, name), default, "of the window", "default")
     value = share.value or default
     return OwnRule(
@@ -82,7 +84,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 def threshold_of(window: int, share: float, profile: str) -> int:
     """The smallest whole count that is not below the share of the window, which is not rounded, or the ceiling."""
-    part, ceiling = math.ceil(share * window), window - SUMMARY - BUFFER
+    part, ceiling = math.ceil(share * window), window - RESERVED
     if profile in ("before-0.8", "0.8"):
         return part
     if profile == "0.16":
@@ -91,7 +93,7 @@ def threshold_of(window: int, share: float, profile: str) -> int:
 
 
 def _formula(window: int, share: float, profile: str) -> str:
-    part, ceiling = f"{share * 100:g} % of {window:,}", f"{window:,} − {SUMMARY:,} (summary) − {BUFFER:,}"
+    part, ceiling = f"{share * 100:g} % of {window:,}", f"{window:,} − {MOST_OUTPUT:,} (summary) − {BUFFER:,}"
     is_part = threshold_of(window, share, profile) == math.ceil(share * window)
     return part if is_part else ceiling
 
@@ -104,10 +106,18 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     usual = default.settings[1].value
     for profile in dict.fromkeys((own, "0.20", "0.16", "0.8")):
         for window, other in windows_of(stretch, WINDOWS):
-            for share in dict.fromkeys((usual or SHARE, SHARE, EARLY_SHARE, *SHARES)):
+            for share in dict.fromkeys((usual or SHARE_OF_WINDOW, SHARE_OF_WINDOW, EARLY_SHARE, *SHARES)):
                 threshold = threshold_of(window, share, profile)
                 changes = other + (share != usual) + (profile != own)
                 yield Hypothesis(_formula(window, share, profile), threshold, changes)
+
+
+def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+    """Checks at which a summary was asked for and not used: a call beside the conversation that was sent most of it."""
+    asked = {call.at: call.prompt_tokens or 0 for call in session.side_calls}
+    prompts = np.append(ledger.steps["prompt_tokens"], 0)[checks.last]
+    sent = np.array([asked.get(stop, 0) for stop in checks.stop.tolist()], dtype=np.int64)
+    return np.asarray((checks.place < 0) & (checks.last >= 0) & (sent > prompts // 2), dtype=np.int64)
 
 
 AGENT = Agent(
@@ -117,8 +127,11 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     records_count=True,
+    held=held,
+    held_reason="a summary was asked for here and not used",
     names={
         "auto_compact_threshold": "context.autoCompactThreshold, a fraction of the window (from 0.16)",
         "context_percentage_threshold": "chatCompression.contextPercentageThreshold, a fraction (up to 0.15)",
     },
+    aliases={"contextWindowSize": WINDOW},
 )

@@ -17,11 +17,14 @@ from guard_core.rules import (
     langchain,
     mistral_vibe,
     opencode,
+    openhands,
     pi,
     qwen_code,
 )
-from guard_core.rules.base import Agent
+from guard_core.rules.base import Agent, Typed
 from guard_core.sessions import Session
+
+NOTHING: Typed = {}
 
 AGENTS: tuple[Agent, ...] = (
     contextguard.AGENT,
@@ -41,9 +44,15 @@ AGENTS: tuple[Agent, ...] = (
     adk.INTERVAL_AGENT,
     adk.AGENT,
     langchain.AGENT,
+    openhands.AGENT,
 )
 
 
-def agent_of(session: Session) -> Agent | None:
-    """The agent that wrote a session, None where its rule is not known."""
-    return next((agent for agent in AGENTS if agent.format in ("", session.format) and agent.wrote(session)), None)
+def agent_of(session: Session, typed: Typed = NOTHING) -> Agent | None:
+    """The agent that wrote a session, None where its rule is not known.
+
+    Where a format has two rules (ADK compacts by tokens or by invocations), the one whose setting was `typed`.
+    """
+    own = [agent for agent in AGENTS if agent.format in ("", session.format) and agent.wrote(session)]
+    others = [agent for agent in AGENTS if agent.format == session.format and agent not in own]
+    return next((agent for agent in (*own, *others) if typed and agent.has(typed)), own[0] if own else None)

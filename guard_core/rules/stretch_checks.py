@@ -1,9 +1,12 @@
-"""The checks of a stretch beside the rule of its agent: which are evidence, and what each compaction says."""
+"""The checks of a part of a session beside the rule of its agent: which are evidence, and what each compaction says.
+
+A part is all stretches of one model and one version of the agent: an agent that changes between two models has two.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +24,7 @@ from guard_core.rules.counters import (
     checks_of,
     counts_at,
     pending_at,
+    why_uncounted,
 )
 from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
 from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
@@ -28,10 +32,11 @@ from guard_core.sessions import Session
 from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
 
 # The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), and
-# because of many pictures (Qwen Code).
-OVERFLOW, PICTURES = "overflow", "image_overflow"
+# because of many pictures (Qwen Code); of OpenHands, whose agent requests a condensation after a refused request.
+OVERFLOW, PICTURES, REQUESTED = "overflow", "image_overflow", "requested"
 NO_COUNT = {
     OVERFLOW: "the provider had refused the request, whatever the threshold",
+    REQUESTED: "it was requested, by a person or after a refused request, whatever the threshold",
     PICTURES: "many pictures of tools had come together, whatever the threshold",
 }
 
@@ -82,7 +87,12 @@ class Counted:
         """The checks at which the agent cannot compact."""
         if self.agent is None:
             return np.zeros(len(self.checks.step), dtype=np.bool_)
-        return self.agent.held(self.ledger, self.checks) > 0
+        return self.agent.held(self.session, self.ledger, self.checks) > 0
+
+    @cached_property
+    def compacted(self) -> Ints:
+        """The rows of the checks at which a compaction was made, in order."""
+        return np.flatnonzero(self.checks.place >= 0)
 
     def _once(self, key: str, compute: Callable[[], Ints]) -> Ints:
         if key not in self._known:
@@ -91,27 +101,38 @@ class Counted:
 
 
 class StretchChecks:
-    """The checks of one stretch under its rule (None: not known)."""
+    """The checks of a part of a session under its rule (None: not known).
 
-    def __init__(self, counted: Counted, stretch: Stretch, typed: Typed) -> None:
+    `stretch` reaches from the first to the last of its stretches; its `rows` among the checks may have gaps.
+    """
+
+    def __init__(self, counted: Counted, stretch: Stretch, rows: Ints, rule: OwnRule | None, typed: Typed) -> None:
         agent, checks = counted.agent, counted.checks
         self.session, self.checks, self.agent = counted.session, checks, agent
         self.stretch, self.typed, self.counted = stretch, typed, counted
-        self.rule = None if agent is None else agent.rule(stretch, typed)
+        self.rule, self.rows = rule, rows
         self.counts, self.pending = counted.of(stretch), counted.pending(stretch)
-        self.rows = _rows_of(checks, stretch, self.rule, len(self.session.calls))  # which of the checks are its own
         self.held = counted.held
-        self.can = ~self.held & (checks.between > 0 if _at_turn_end(self.rule) else True)  # where it may compact
+
+    def can(self, rows: Ints) -> NDArray[np.bool_]:
+        """At which of these checks the agent may compact."""
+        free = ~self.held[rows]
+        return free & (self.checks.between[rows] > 0) if at_turn_end(self.rule) else free
+
+    @cached_property
+    def quiet(self) -> Ints:
+        """The rows at which the agent may compact and did not."""
+        return self.rows[self.can(self.rows) & (self.checks.place[self.rows] < 0)]
 
     @cached_property
     def points(self) -> list[tuple[Point, int]]:
         """The compactions that are evidence, with their rows."""
-        points = [(self.point(row, self.count_of(row)), row) for row in self.made()]
+        points = [(self.point(row, self.count_of(row)), row) for row in self.compacted_rows()]
         return [(point, row) for point, row in points if point is not None]
 
-    def made(self) -> list[int]:
-        """The rows of the stretch at which a compaction was made."""
-        return [int(row) for row in np.flatnonzero(self.rows & (self.checks.place >= 0))]
+    def compacted_rows(self) -> list[int]:
+        """The rows at which a compaction was made."""
+        return [int(row) for row in self.rows[self.checks.place[self.rows] >= 0]]
 
     def recorded(self, row: int) -> int | None:
         """The count that the agent wrote down at a compaction."""
@@ -126,7 +147,7 @@ class StretchChecks:
 
     def point(self, row: int, count: int | None) -> Point | None:
         """A compaction as evidence of the threshold; None for one that proves nothing of it."""
-        if count is None or not self.can[row] or self.excuse(row) or self.refusal(row, count) is not None:
+        if count is None or self.excuse(row) or self.refusal(row, count) is not None:
             return None
         return Point(int(self.checks.step[row]), count, _is_sure(self.session, int(self.checks.place[row])))
 
@@ -137,9 +158,9 @@ class StretchChecks:
             return "a person asked for it"
         if item.trigger.lower() in NO_COUNT:
             return NO_COUNT[item.trigger.lower()]
-        if not self.can[row] and self.held[row] and self.agent is not None:
+        if self.held[row] and self.agent is not None:
             return self.agent.held_reason
-        if not self.can[row]:
+        if at_turn_end(self.rule) and not self.checks.between[row]:
             return "within a turn, where the rule is not asked: a refused request, or a person asked for it"
         return ""
 
@@ -154,10 +175,10 @@ class StretchChecks:
 
     def passed(self, counts: Ints) -> list[Point]:
         """The check with the largest count at which the agent did not compact."""
-        quiet = np.flatnonzero(self.rows & self.can & (self.checks.place < 0) & (counts > 0))
-        if not len(quiet):
+        known = self.quiet[counts[self.quiet] > 0]
+        if not len(known):
             return []
-        row = int(quiet[np.argmax(counts[quiet])])
+        row = int(known[np.argmax(counts[known])])
         return [Point(int(self.checks.step[row]), int(counts[row]))]
 
     def intervals(self) -> Iterator[Interval]:
@@ -179,15 +200,16 @@ class StretchChecks:
     def own_interval(self) -> Interval:
         """The interval of the rule's own counter, with the hypotheses inside."""
         assert self.rule is not None
-        counts = np.where(self.counts == UNKNOWN, 0, self.counts)
         fired = [point for point, _ in self.points]
-        interval = interval_of(self.stretch, self.rule.counter, self.rule.relation, self.passed(counts), fired)
-        return with_hypotheses(interval, self._variants())
+        interval = interval_of(self.stretch, self.rule.counter, self.rule.relation, self.passed(self.counts), fired)
+        fitted = None if self.agent is None else self.agent.fitted
+        own = None if fitted is None else partial(fitted, self.stretch)
+        return with_hypotheses(interval, self._variants(), own)
 
     def _by(self, counter: Counter) -> Interval:
         counts = self.counted.by(counter)
-        made = self.made() if self.rule is None else [row for _, row in self.points]
-        fired = [point for row in made if (point := self.point(row, int(counts[row]))) and point.tokens > 0]
+        rows = self.compacted_rows() if self.rule is None else [row for _, row in self.points]
+        fired = [point for row in rows if (point := self.point(row, int(counts[row]))) and point.tokens > 0]
         relation = ">=" if self.rule is None else self.rule.relation
         return interval_of(self.stretch, counter.name, relation, self.passed(counts), fired)
 
@@ -197,8 +219,7 @@ class StretchChecks:
     def evidence(
         self, agent: str, explained: Sequence[ExplainedCompaction], missed: Sequence[MissedCheck]
     ) -> StretchEvidence:
-        """What the stretch proves. `explained` and `missed` are its own, as below."""
-        counts = np.where(self.counts == UNKNOWN, 0, self.counts)
+        """What these checks prove. `explained` and `missed` are their own, as below."""
         own = [item for item in explained if item.trigger != MANUAL]
         return StretchEvidence(
             agent=agent,
@@ -206,22 +227,20 @@ class StretchChecks:
             rule=self.rule,
             counter=LAST_PROMPT.name if self.rule is None else self.rule.counter,
             relation=">=" if self.rule is None else self.rule.relation,
-            passed=next(iter(self.passed(counts)), None),
-            compactions=tuple(self._checked(counts)),
+            passed=next(iter(self.passed(self.counts)), None),
+            compactions=tuple(self._checked()),
             auto=len(own),
             agrees=sum(item.verdict is Agreement.AGREES for item in own),
             missed=len(missed),
         )
 
-    def _checked(self, counts: Ints) -> Iterator[CompactionCheck]:
-        """The compactions of the stretch, each with the largest count that passed since the one before it."""
-        rows = np.flatnonzero(self.checks.place >= 0)
-        quiet = np.where(self.rows & self.can & (self.checks.place < 0), counts, 0)
-        firsts = np.append(-1, rows)[:-1] + 1
-        # Of pairs, `reduceat` gives the largest of each range, and in between what is not asked for.
-        largest = np.maximum.reduceat(quiet, np.stack([firsts, rows], 1).ravel())[::2] if len(rows) else rows
-        passed = dict(zip(rows.tolist(), largest.tolist(), strict=True))
-        for row in self.made():
+    def _checked(self) -> Iterator[CompactionCheck]:
+        """The compactions, each with the largest count of these checks that passed since the compaction before it."""
+        epoch = np.searchsorted(self.counted.compacted, self.quiet)  # the compaction that comes next
+        largest = np.zeros(len(self.counted.compacted) + 1, dtype=np.int64)
+        np.maximum.at(largest, epoch, self.counts[self.quiet])
+        passed = dict(zip(self.counted.compacted.tolist(), largest.tolist(), strict=False))
+        for row in self.compacted_rows():
             count = self.count_of(row)
             cause = self._cause(row, count)
             step = int(self.checks.step[row])
@@ -250,7 +269,7 @@ class StretchChecks:
     def compactions(self) -> Iterator[ExplainedCompaction]:
         """Each compaction of the stretch beside the rule."""
         interval = None if self.rule is None else self.own_interval
-        for row in self.made():
+        for row in self.compacted_rows():
             place, count = int(self.checks.place[row]), self.count_of(row)
             computed = int(self.counts[row])
             verdict, reason, calls, tokens = self.verdict(row, count, interval)
@@ -274,34 +293,30 @@ class StretchChecks:
         if self.rule is None or interval is None:
             return Agreement.NOT_MODELLED, "the rule of this agent is not known", 0, 0
         if excuse := self.excuse(row):
-            return Agreement.NOT_MODELLED, excuse, 0, 0
+            item = self.session.compactions[int(self.checks.place[row])]
+            verdict = Agreement.AGREES if item.trigger.lower() == OVERFLOW else Agreement.NOT_MODELLED
+            return verdict, excuse, 0, 0
         if count is None:
-            return Agreement.NOT_MODELLED, self._without_count(), 0, 0
+            return Agreement.NOT_MODELLED, why_uncounted(self.checks, row, self.counted.ledger), 0, 0
         if (refused := self.refusal(row, count)) is not None:
             return refused
         if step in interval.left_out and not _is_sure(self.session, int(self.checks.place[row])):
             return Agreement.NOT_MODELLED, _doubt(interval, count), 0, 0
         return agreement.judged(self.rule, interval, count, self.earlier(row))
 
-    def _without_count(self) -> str:
-        if not any(call.prompt_tokens for call in self.session.calls):
-            return "the file has no tokens per call"
-        return "no count of the provider is known since the last compaction"
-
     def earlier(self, row: int) -> list[int]:
         """The counts at the checks between the last compaction and this one at which the agent could have compacted."""
-        before = np.flatnonzero(self.checks.place[:row] >= 0)
-        first = int(before[-1]) + 1 if len(before) else 0
-        counts = self.counts[first:row][self.can[first:row]]
+        number = int(np.searchsorted(self.counted.compacted, row))
+        first = int(self.counted.compacted[number - 1]) + 1 if number else 0
+        between = np.arange(first, row)
+        counts = self.counts[between[self.can(between)]]
         return [int(count) for count in counts[counts > 0]]
 
     def missed(self) -> Iterator[MissedCheck]:
         """The checks at which the rule fires and the agent did not compact."""
         if self.rule is None or self.rule.threshold is None:
             return
-        quiet = np.flatnonzero(self.rows & self.can & (self.checks.place < 0) & (self.counts != UNKNOWN))
-        quiet = quiet[self.counts[quiet] >= self.rule.threshold]
-        for row in quiet:
+        for row in self.quiet[self.counts[self.quiet] >= max(self.rule.threshold, UNKNOWN + 1)]:
             if self.rule.fires(int(self.counts[row])):
                 yield MissedCheck(int(self.checks.step[row]), int(self.counts[row]), self.rule.threshold)
 
@@ -320,12 +335,19 @@ def _doubt(interval: Interval, count: int) -> str:
     return f"a person may have asked for it, the file does not say: elsewhere {others}"
 
 
-def _at_turn_end(rule: OwnRule | None) -> bool:
+def at_turn_end(rule: OwnRule | None) -> bool:
+    """Does a rule look at the end of turns alone."""
     return rule is not None and rule.checks is Moment.TURN_END
 
 
-def _rows_of(checks: Checks, stretch: Stretch, rule: OwnRule | None, calls: int) -> NDArray[np.bool_]:
-    """The checks of a stretch: before its calls, those at the end of a turn behind them."""
-    step = checks.step - 1 if _at_turn_end(rule) else np.minimum(checks.step, calls - 1)
-    step = np.maximum(step, 0)
-    return np.asarray((step >= stretch.start) & (step < max(stretch.stop, stretch.start + 1)))
+def rows_of(checks: Checks, stretches: Sequence[Stretch], rules: Sequence[OwnRule | None]) -> list[Ints]:
+    """The checks of each stretch: before its calls, those at the end of a turn behind them."""
+    steps = checks.step
+    places = []
+    for stretch, rule in zip(stretches, rules, strict=True):
+        behind = int(at_turn_end(rule))
+        first = np.searchsorted(steps, stretch.start + behind) if stretch.start else 0
+        is_last = stretch is stretches[-1]
+        stop = len(steps) if is_last else np.searchsorted(steps, stretch.stop + behind)
+        places.append(np.arange(first, stop))
+    return places

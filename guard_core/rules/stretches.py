@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from guard_core import models
+from guard_core import defaults, models
+from guard_core.agent_windows import has_default, taken_by_agent
 from guard_core.rules.base import Stretch
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.window_evidence import judge_session
@@ -14,33 +15,53 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
     """The stretches of a session, in order; one that is empty where it has no call. `window`: typed in by the user."""
     versions, starts = session.versions, [at for at, _ in session.versions]
     model = models.main_model(session) or session.model
-    found: list[tuple[int, str, str]] = []
+    changes: list[tuple[int, str, str]] = []
     for step, call in enumerate(session.calls):
         place = bisect_right(starts, call.at) - 1
         version = versions[place][1] if place >= 0 else ""
-        name = call.model or (found[-1][2] if found else model)
-        if not found or (version, name) != found[-1][1:]:
-            found.append((step, version, name))
-    if not found:
+        name = call.model or (changes[-1][2] if changes else model)
+        if not changes or (version, name) != changes[-1][1:]:
+            changes.append((step, version, name))
+    if not changes:
         version = versions[0][1] if versions else ""
-        return (Stretch(0, 0, version, model, _window_of(session, model, window), settings=session.settings),)
-    stops = [*(start for start, _, _ in found[1:]), len(session.calls)]
-    windows = {name: _window_of(session, name, window) for name in {name for _, _, name in found}}
+        sourced = window or _main_window(session)
+        return (Stretch(0, 0, version, model, sourced, settings=session.settings),)
+    stops = [*(start for start, _, _ in changes[1:]), len(session.calls)]
+    main, own = window or _main_window(session), ("", model, session.model)
+    largest_by = _largest_prompts(session)
+    windows = {
+        name: main if window is not None or name in own else _window_of(session, name, largest_by.get(name, 0))
+        for name in {name for _, _, name in changes}
+    }
     stretches = []
-    for (start, version, name), stop in zip(found, stops, strict=True):
+    for (start, version, name), stop in zip(changes, stops, strict=True):
         largest = max(call.prompt_tokens or 0 for call in session.calls[start:stop])
         stretches.append(Stretch(start, stop, version, name, windows[name], largest, session.settings))
     return tuple(stretches)
 
 
-def _window_of(session: Session, model: str, window: Sourced | None) -> Sourced | None:
-    """The window of a model in this session: typed, from the file, else the table's; None where nothing has it."""
-    if window is not None:
-        return window
-    if model in ("", models.main_model(session), session.model):
-        judged = judge_session(session).sourced
-        return None if judged.source is Provenance.ASSUMED else judged
+def _largest_prompts(session: Session) -> dict[str, int]:
+    """The largest prompt that each model answered, in tokens."""
+    largest: dict[str, int] = {}
+    for call in session.calls:
+        largest[call.model] = max(largest.get(call.model, 0), call.prompt_tokens or 0)
+    return largest
+
+
+def _main_window(session: Session) -> Sourced | None:
+    """The window of the model that answered most calls, None where nothing has it."""
+    return _known(session, judge_session(session).sourced)
+
+
+def _window_of(session: Session, model: str, largest: int) -> Sourced | None:
+    """The window of another model: from the file, else the table's; None where nothing has it. `largest` is its largest
+    prompt in tokens."""
     if session.window is not None and session.window.value > 0:
         return session.window
-    looked_up = models.context_window(model)
-    return None if looked_up is None or looked_up.source is Provenance.ASSUMED else looked_up
+    looked_up = models.context_window(model) or Sourced(defaults.WINDOW, Provenance.ASSUMED, models.UNKNOWN)
+    return _known(session, taken_by_agent(session.format, model, looked_up, largest))
+
+
+def _known(session: Session, window: Sourced) -> Sourced | None:
+    """The window, None where it is a mere assumption and not what the agent takes by default."""
+    return window if window.source is not Provenance.ASSUMED or has_default(session.format) else None

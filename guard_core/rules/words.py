@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from guard_core.rules.agreement import Agreement
+from guard_core.rules.agreement import Agreement, explaining, if_assumed
 from guard_core.rules.base import Moment, OwnRule
 from guard_core.rules.decisions import Decision
 from guard_core.rules.explanation import Explanation
+from guard_core.rules.inference import Interval
 from guard_core.sessions import Provenance
 from guard_core.triggers import MANUAL
 
@@ -22,22 +23,24 @@ def _rule_words(explanation: Explanation) -> str:
     if rule is None:
         return f"The rule by which {explanation.unknown} compacts is not known here."
     name = " ".join(filter(None, (rule.agent, rule.version)))
+    if rule.checks is Moment.NEVER:
+        return f"{name} does not compact by itself: {rule.reason}."
     if rule.checks is Moment.REFUSAL:
         return f"{name} compacts only when the provider refuses a request: {rule.reason}, and none is assumed."
     if rule.threshold is None:
         verb = "above" if rule.relation == ">" else "at"
         return f"{name} compacts {verb} {rule.formula}; {rule.reason}."
     verb = "compacts above" if rule.relation == ">" else "compacts at"
-    condition = _condition(rule)
+    condition = _condition(explanation, rule)
     return f"{name} {verb} {rule.threshold:,}: {rule.formula}{condition}."
 
 
-def _condition(rule: OwnRule) -> str:
-    """What the sentence rests on where the window is assumed."""
-    window = next((item for item in rule.settings if item.name == "window"), None)
-    if window is None or window.source is not Provenance.ASSUMED or window.value is None:
-        return ""
-    return f", if the window is {int(window.value):,}"
+def _condition(explanation: Explanation, rule: OwnRule) -> str:
+    """What the sentence rests on: an assumed window; and where the recording does not agree, assumed settings."""
+    if rule.assumed_window is not None:
+        return if_assumed(rule)
+    defaults = any(item.source is Provenance.ASSUMED and item.value is not None for item in rule.settings)
+    return ", if its settings are the defaults" if defaults and explanation.agrees < explanation.comparable else ""
 
 
 def _recorded_words(explanation: Explanation) -> str:
@@ -61,16 +64,43 @@ def _places(counts: list[int]) -> str:
 
 
 def _agreement(explanation: Explanation) -> str:
-    if explanation.rule is None or not explanation.auto or explanation.agrees == explanation.auto:
+    rule = explanation.rule
+    if rule is None or not explanation.auto or explanation.agrees == explanation.auto:
         return ""
-    first = next(item for item in explanation.compactions if item.verdict is not Agreement.AGREES)
-    return f"{agreement_words(explanation)}; before step {first.step + 1:,}: {first.reason}."
+    interval = _bounded(explanation, rule)
+    if not explanation.comparable and interval is not None:
+        assumed = (
+            "" if rule.assumed_window is None else "The window is not known, and the assumed one is contradicted: by"
+        )
+        return f"{assumed or 'By'} its recording the threshold is {interval.words}{explaining(interval)}."
+    disagree = explanation.agrees < explanation.comparable
+    others = (item for item in explanation.compactions if item.trigger != MANUAL)
+    wanted = (item for item in others if item.verdict is not Agreement.AGREES)
+    first = next(item for item in wanted if not disagree or item.verdict is not Agreement.NOT_MODELLED)
+    words = agreement_words(explanation)
+    return f"{words[:1].upper()}{words[1:]}; before step {first.step + 1:,}: {first.reason}."
+
+
+def _bounded(explanation: Explanation, rule: OwnRule) -> Interval | None:
+    """What the recording proves of the threshold by the count of the rule, where that has an upper bound."""
+    return next(
+        (
+            item
+            for item in explanation.inference
+            if item.counter == rule.counter and item.at_most is not None and not item.contradiction
+        ),
+        None,
+    )
 
 
 def agreement_words(explanation: Explanation) -> str:
-    """How many of the compactions that nobody asked for the rule explains."""
-    noun = "compaction agrees" if explanation.auto == 1 else "compactions agree"
-    return f"{explanation.agrees:,} of {explanation.auto:,} {noun}"
+    """How many of the automatic compactions the rule explains, and how many cannot be compared with it."""
+    compared, others = explanation.comparable, explanation.auto - explanation.comparable
+    if not compared:
+        return "no compaction can be compared"
+    noun = "compaction agrees" if compared == 1 else "compactions agree"
+    rest = f", {others:,} cannot be compared" if others else ""
+    return f"{explanation.agrees:,} of {compared:,} {noun}{rest}"
 
 
 SIGNS = {">=": ("<", "≥"), ">": ("≤", ">")}  # of a rule's relation: where it does not hold, and where it does
@@ -93,7 +123,7 @@ def threshold_words(rule: OwnRule) -> str:
     """The threshold of a rule, or why there is no number."""
     if rule.threshold is not None:
         return f"threshold {rule.threshold:,}"
-    return "no threshold" if rule.checks is Moment.REFUSAL else "threshold not known"
+    return "no threshold" if rule.checks in (Moment.REFUSAL, Moment.NEVER) else "threshold not known"
 
 
 def decision_words(decision: Decision) -> str:

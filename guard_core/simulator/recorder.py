@@ -119,7 +119,7 @@ class Recorder:
         """The agent's software replaces the history by messages and the last `keep` events."""
         inserted = tuple(Event(role=Role.USER, parts=(TextPart(text),), meta=True) for text in messages)
         before, at = fields.pop("before", self.context), len(self.events)
-        kept: View = (Span(at - keep, at),) if keep else ()
+        tail: View = (Span(at - keep, at),) if keep else ()
         self.context = self.overhead + sum(map(self._tokens, (*inserted, *self.events[at - keep :][:keep])))
         self._cached = self.overhead
         self._clock += 15
@@ -128,7 +128,7 @@ class Recorder:
                 at=at,
                 evidence=Evidence.DECLARED,
                 kind=kind,
-                base=(*(Inserted(index) for index in range(len(inserted))), *kept),
+                base=(*(Inserted(index) for index in range(len(inserted))), *tail),
                 messages=inserted,
                 trigger=fields.pop("trigger", "auto"),
                 tokens_before=before,

@@ -67,8 +67,8 @@ def run_scenario(scenario: Scenario, policy: Policy, *, summarizer: Summarizer |
 def run_simulation(simulation: Simulation, policy: Policy, *, summarizer: Summarizer | None = None) -> Trace:
     """One simulation under a policy."""
     ledger = Ledger.of(play(simulation).session)
-    made = summarizer or FixedSummaries(simulation.summary_bytes)
-    return replay(ledger, policy, window=simulation.window, summarizer=made)
+    summaries = summarizer or FixedSummaries(simulation.summary_bytes)
+    return replay(ledger, policy, window=simulation.window, summarizer=summaries)
 
 
 def count_injections(trace: Trace) -> int:

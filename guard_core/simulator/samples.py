@@ -389,7 +389,7 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "unpersisted-loop",
-            "Loop: the summary is not kept",
+            "Loop: the summary is not persisted",
             "228,967 → 8,756 → 231,400 → …: every compaction works for one call, then the whole history is back.",
             _loop,
         ),
@@ -413,7 +413,7 @@ def big_session(steps: int = 50_000, compactions: int = 250) -> Session:
     answers, calls_, results, asked = _big_texts()
     costs = {id(event): event_tokens(event) for event in (*answers, *calls_, *results, *asked)}
     events: list[Event] = []
-    made: list[ModelCall] = []
+    calls: list[ModelCall] = []
     recorded: list[RecordedCompaction] = []
     note = Event(role=Role.USER, parts=(TextPart(wording.summary(Dice(1), 6)),), meta=True)
     every = steps // (compactions + 1) + 1 if compactions else steps + 1
@@ -428,14 +428,14 @@ def big_session(steps: int = 50_000, compactions: int = 250) -> Session:
             context = after
         last = step % BIG_TURN == BIG_TURN - 1
         pair = (answers[step % 11],) if last else (calls_[step % 13], results[step % 17])
-        made.append(
+        calls.append(
             ModelCall(len(events), len(events), context, cached_tokens=overhead, output_tokens=costs[id(pair[0])])
         )
         events += pair
         context += sum(costs[id(event)] for event in pair)
     return Session(
         events=tuple(events),
-        calls=tuple(made),
+        calls=tuple(calls),
         compactions=tuple(recorded),
         format="sample",
         title=f"Big session: {steps:,} steps",

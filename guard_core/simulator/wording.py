@@ -80,10 +80,10 @@ def listing(dice: Dice, folder: str, lines: int) -> str:
 
 def source(dice: Dice, lines: int) -> str:
     """Numbered lines of a Python module."""
-    made: list[str] = ["from __future__ import annotations", "", "import logging", ""]
-    while len(made) < lines:
-        made += _function(dice)
-    return "\n".join(f"{number:>5}\t{line}" for number, line in enumerate(made[:lines], start=1))
+    written: list[str] = ["from __future__ import annotations", "", "import logging", ""]
+    while len(written) < lines:
+        written += _function(dice)
+    return "\n".join(f"{number:>5}\t{line}" for number, line in enumerate(written[:lines], start=1))
 
 
 def _function(dice: Dice) -> list[str]:
@@ -208,7 +208,7 @@ def matches(dice: Dice, word: str, lines: int) -> str:
 
 def rows_json(dice: Dice, rows: int) -> dict[str, Any]:
     """Rows of a query as a decoded JSON object."""
-    made = [
+    records = [
         {
             "id": dice.below(999_999),
             "tenant": dice.pick(PEOPLE),
@@ -218,7 +218,7 @@ def rows_json(dice: Dice, rows: int) -> dict[str, Any]:
         }
         for _ in range(rows)
     ]
-    return {"row_count": rows, "rows": made, "elapsed_ms": dice.between(3, 900)}
+    return {"row_count": rows, "rows": records, "elapsed_ms": dice.between(3, 900)}
 
 
 def remark(dice: Dice) -> str:

@@ -56,7 +56,7 @@ def line_size(role: int, size: int, excerpt: int = defaults.FALLBACK_EXCERPT) ->
 def fallback_bytes(messages: Iterable[tuple[str, Iterable[str]]], previous: str, excerpt: int) -> bytes:
     """The mechanical summary of (role, texts) messages, as bytes."""
     head = _encode(previous + SEPARATOR) if previous else b""
-    lines = (_line(role or "unknown", text, excerpt) for role, found in messages for text in found if text)
+    lines = (_line(role or "unknown", text, excerpt) for role, texts in messages for text in texts if text)
     return head + b"".join(lines)
 
 

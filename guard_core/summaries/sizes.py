@@ -74,6 +74,7 @@ class ScriptedSummaries:
     """Replies in order, the last one repeats: a size in bytes, 0 for no text, None for an error."""
 
     replies: tuple[int | None, ...]
+    error: str = "the summariser gave an error"
 
     @property
     def name(self) -> str:
@@ -82,7 +83,7 @@ class ScriptedSummaries:
     def summarise(self, request: SummaryRequest) -> Summary:
         size = self.replies[min(request.call, len(self.replies) - 1)]
         if size is None:
-            raise SummaryFailed("the summariser gave an error")
+            raise SummaryFailed(self.error)
         return Summary(size)
 
 

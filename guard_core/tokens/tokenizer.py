@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,15 +85,15 @@ def load(encoding: str, folder: Path = VOCABULARIES) -> tiktoken.Encoding:
     if encoding not in ENCODINGS:
         raise UnknownName(f"there is no encoding {encoding!r}; known are {', '.join(ENCODINGS)}")
     try:
-        import tiktoken
+        import tiktoken  # late: it takes time to load, and is optional
     except ImportError as error:
         raise TokenizerUnavailable("the package tiktoken is not installed, so tokens cannot be counted") from error
     known = _encoding(encoding, folder)
-    made = tiktoken.Encoding(
+    loaded = tiktoken.Encoding(
         encoding, pat_str=known.pattern, mergeable_ranks=_ranks(known, folder), special_tokens=known.special_tokens
     )
-    made._mergeable_ranks = {}  # counting uses the tables of the compiled part; these are as large, and for pickling
-    return made
+    loaded._mergeable_ranks = {}  # counting uses the tables of the compiled part; these are as large, and for pickling
+    return loaded
 
 
 def _encoding(name: str, folder: Path) -> _Encoding:
@@ -108,7 +109,7 @@ def _ranks(known: _Encoding, folder: Path) -> dict[bytes, int]:
     if hashlib.sha256(data).hexdigest() != known.sha256:
         raise TokenizerUnavailable(f"the vocabulary {known.file} is damaged (its checksum differs): install again")
     try:
-        rows = (line.split() for line in data.splitlines() if line)
+        rows = (line.split() for line in BytesIO(data) if line.strip())  # 200,000 lines: not all at once
         return {base64.b64decode(token): int(rank) for token, rank in rows}
     except (ValueError, binascii.Error) as error:
         raise TokenizerUnavailable(f"the vocabulary {known.file} cannot be read: install again") from error

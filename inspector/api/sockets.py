@@ -1,4 +1,4 @@
-"""Sockets: hints out. A frame from outside never ends the connection with a traceback."""
+"""Sockets: hints out, lines of streams in. A frame from outside never ends the connection with a traceback."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from inspector.accounts.scopes import project_of
+from inspector.api.auth import project_of_socket
+from inspector.api.streaming import BAD, Reply, bad, reply_to
 from inspector.jobs import hints
-from inspector.models import Import, default_project
+from inspector.models import Import, Project, Session
+from inspector.streams.messages import BadMessage, check_name, from_json
 
-LOOK_EVERY = 0.15  # seconds between two looks at the row while somebody watches
 LONGEST_WATCH = 3600.0  # seconds
 MAX_BAD_FRAMES = 20
 
@@ -38,45 +42,115 @@ class NoSuchSocket(SafeConsumer):
         await self.close(code=4404)
 
 
-class ImportConsumer(SafeConsumer):
-    """Says "changed" whenever an import changed. The page then fetches the status by HTTP."""
+class HintConsumer(SafeConsumer):
+    """Says "changed" whenever what a row shows has changed; the page then asks by HTTP. The row is looked at on every
+    hint, and without one every `look_every` seconds, for hints may be lost."""
+
+    look_every = 0.15  # seconds
+    quiet = LONGEST_WATCH  # seconds without a change after which the socket closes
 
     async def connect(self) -> None:
-        self.job_id = UUID(str(self.scope["url_route"]["kwargs"]["pk"]))
+        self.key = UUID(str(self.scope["url_route"]["kwargs"]["pk"]))
         self.nudge = asyncio.Event()
         if await self._look() is None:
             await self.close(code=4404)
             return
-        await self.channel_layer.group_add(hints.group(self.job_id), self.channel_name)
+        await self.channel_layer.group_add(hints.group(self.key), self.channel_name)
         await self.accept()
         self.watcher = asyncio.create_task(self._watch())
 
     async def disconnect(self, code: int) -> None:
         if watcher := getattr(self, "watcher", None):
             watcher.cancel()
-            await self.channel_layer.group_discard(hints.group(self.job_id), self.channel_name)
+            await self.channel_layer.group_discard(hints.group(self.key), self.channel_name)
 
     async def changed(self, event: dict[str, Any]) -> None:
         self.nudge.set()
 
     async def _watch(self) -> None:
         seen: tuple[Any, ...] | None = None
-        end = asyncio.get_running_loop().time() + LONGEST_WATCH
-        while asyncio.get_running_loop().time() < end:
-            found = await self._look()
-            if found is None:
+        clock = asyncio.get_running_loop().time
+        begun = last = clock()
+        while clock() < min(begun + LONGEST_WATCH, last + self.quiet):
+            state = await self._look()
+            if state is None:
                 break
-            if found != seen:
-                seen = found
+            if state != seen:
+                seen, last = state, clock()
                 await self.send(text_data='{"changed":true}')
-            if found[0] in (Import.State.DONE, Import.State.FAILED, Import.State.CANCELLED):
+            if self.has_ended(state):
                 break
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.nudge.wait(), LOOK_EVERY)
+                await asyncio.wait_for(self.nudge.wait(), self.look_every)
             self.nudge.clear()
         await self.close()
 
+    def has_ended(self, state: tuple[Any, ...]) -> bool:
+        """Will the row not change any more."""
+        return False
+
     @database_sync_to_async
     def _look(self) -> tuple[Any, ...] | None:
-        imports = Import.objects.of(default_project())
-        return imports.filter(pk=self.job_id).values_list("state", "phase", "done").first()
+        project = project_of(self.scope)
+        return None if project is None else self.state_in(project)  # None: not signed in, or not any more
+
+    def state_in(self, project: Project) -> tuple[Any, ...] | None:
+        """What is shown of the row; None where the project has no such row."""
+        raise NotImplementedError
+
+
+class ImportConsumer(HintConsumer):
+    """Of an import, until it has ended."""
+
+    def has_ended(self, state: tuple[Any, ...]) -> bool:
+        return state[0] in (Import.State.DONE, Import.State.FAILED, Import.State.CANCELLED)
+
+    def state_in(self, project: Project) -> tuple[Any, ...] | None:
+        imports = Import.objects.of(project)
+        return imports.filter(pk=self.key).values_list("state", "phase", "done").first()
+
+
+class SessionConsumer(HintConsumer):
+    """Of a session whose agent works: pages open this once it has grown before their eyes."""
+
+    look_every = 0.3
+    quiet = 120.0
+
+    def state_in(self, project: Project) -> tuple[Any, ...] | None:
+        sessions = Session.objects.of(project).filter(deleted=None)
+        return sessions.filter(pk=self.key).values_list("calls", "events", "revision").first()
+
+
+class StreamConsumer(SafeConsumer):
+    """Takes the messages of a stream (`streams.messages`), one per frame, and answers each with what HTTP answers, and
+    its `status`. A frame is taken when the one before is answered, so a sender that is too fast has to wait.
+    """
+
+    async def connect(self) -> None:
+        self.name = str(self.scope["url_route"]["kwargs"]["name"])
+        if await self._project() is None:
+            await self.close(code=4403)
+        else:
+            await self.accept()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        project = await self._project()
+        if project is None:  # the key was revoked
+            await self.close(code=4403)
+            return
+        reply = await self._reply(project, text_data.encode("utf-8", "replace") if text_data is not None else b"")
+        await self.send(text_data=msgspec.json.encode({"status": reply.status, **reply.body}).decode())
+        self.bad_frames += reply.status == BAD
+        if self.bad_frames >= MAX_BAD_FRAMES:
+            await self.close(code=1008)
+
+    @database_sync_to_async
+    def _project(self) -> Project | None:
+        return project_of_socket(self.scope)
+
+    @database_sync_to_async
+    def _reply(self, project: Project, frame: bytes) -> Reply:
+        try:
+            return reply_to(project, check_name(self.name), from_json(frame))
+        except BadMessage as error:
+            return bad(error)

@@ -21,7 +21,7 @@ from django.db import Error, connection, transaction
 from guard_core import __version__
 from inspector.data_folder.owner import Refused
 from inspector.models import Recording
-from inspector.models.recordings import stored_at
+from inspector.models.recordings import STREAM, stored_at
 
 Digests = tuple[str, str]  # of a recording, and of its write-ahead log or empty
 CONTENTS, SQLITE, DUMP = "backup.json", "inspector.sqlite3", "inspector.dump"  # in the archive; the first comes last
@@ -36,7 +36,7 @@ class BackupFailed(Refused):
 def backup(target: Path) -> dict[str, Any]:
     """Write the backup; what is in it. It appears under its name only when it is complete. Raises BackupFailed."""
     if target.exists():
-        raise BackupFailed(f"{target} is there already; choose another name.")
+        raise BackupFailed(f"{target} already exists; choose another name.")
     unfinished = target.with_name(target.name + ".part")
     try:
         for attempt in range(ATTEMPTS):
@@ -98,8 +98,8 @@ def _add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
 def _snapshot(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
     """The database as one file, and the recordings that it names."""
     if connection.vendor == "postgresql":
-        with _postgres(folder) as found:
-            yield found
+        with _postgres(folder) as snapshot:
+            yield snapshot
     else:
         yield _sqlite(folder)
 
@@ -116,7 +116,8 @@ def _sqlite(folder: Path) -> tuple[Path, list[Digests]]:
                 "The copy of the database is damaged; is the database itself? See PRAGMA integrity_check."
             )
         table = Recording._meta.db_table
-        rows = copy.execute(f"SELECT DISTINCT sha256, wal_sha256 FROM {table} ORDER BY 1, 2").fetchall()
+        with_files = f"SELECT DISTINCT sha256, wal_sha256 FROM {table} WHERE sha256 NOT LIKE '{STREAM}%' ORDER BY 1, 2"
+        rows = copy.execute(with_files).fetchall()
     finally:
         source.close()
         copy.close()
@@ -135,7 +136,8 @@ def _postgres(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute("SELECT pg_export_snapshot()")
             snapshot = cursor.fetchone()[0]
-        digests = Recording.unscoped.order_by("sha256", "wal_sha256").values_list("sha256", "wal_sha256")
+        with_files = Recording.unscoped.exclude(sha256__startswith=STREAM)
+        digests = with_files.order_by("sha256", "wal_sha256").values_list("sha256", "wal_sha256")
         recordings = list(digests.distinct())
         command = [program, "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={path}"]
         done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)

@@ -50,8 +50,8 @@ def _models() -> list[type[models.Model]]:
 
 def _refuse_if_used() -> None:
     rows = ((model, model._base_manager.using(TARGET)) for model in _models())
-    found = ((model, stored.exclude(slug=DEFAULT_SLUG) if model is Project else stored) for model, stored in rows)
-    used = [model._meta.verbose_name_plural for model, stored in found if stored.exists()]
+    checked = ((model, stored.exclude(slug=DEFAULT_SLUG) if model is Project else stored) for model, stored in rows)
+    used = [model._meta.verbose_name_plural for model, stored in checked if stored.exists()]
     if used:
         raise MoveFailed(f"The target holds {used[0]} already; nothing was copied. Name an empty database.")
     Project.objects.using(TARGET).delete()  # the one that the migrations made; ours comes in its place

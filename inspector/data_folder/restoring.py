@@ -28,7 +28,7 @@ from inspector.data_folder.backup import CONTENTS, DUMP, SQLITE, load_dump
 from inspector.data_folder.durable import copy_sqlite, reading, sync_folder
 from inspector.data_folder.owner import Refused
 from inspector.data_folder.versions import refuse_newer
-from inspector.models.recordings import WAL, stored_at
+from inspector.models.recordings import STREAM, WAL, stored_at
 
 STAGING = ".restoring-"  # how the folder begins in which a backup is unpacked
 VERIFIED = ".restored-"  # the same, once it only has to be put in place
@@ -282,5 +282,7 @@ def _named_recordings(database: sqlite3.Connection) -> dict[str, str]:
     """Place and name of the recordings that an SQLite database names."""
     columns = {row[1] for row in database.execute("PRAGMA table_info(inspector_recording)")}
     wal = "wal_sha256" if "wal_sha256" in columns else "''"
-    rows = database.execute(f"SELECT sha256, {wal}, name FROM inspector_recording ORDER BY created")
+    rows = database.execute(
+        f"SELECT sha256, {wal}, name FROM inspector_recording WHERE sha256 NOT LIKE '{STREAM}%' ORDER BY created"
+    )
     return {stored_at(sha256, log): name for sha256, log, name in rows}

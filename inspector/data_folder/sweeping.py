@@ -12,6 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Exists, OuterRef
 
+from inspector.accounts import ending
 from inspector.data_folder.durable import CHECKS
 from inspector.data_folder.restoring import STAGING
 from inspector.data_folder.uncertain import NOTE, settle
@@ -19,6 +20,8 @@ from inspector.ingest.importing import UNDER_WAY
 from inspector.ingest.uploads import drop_unused
 from inspector.models import Import, Recording, Session
 from inspector.replays import stored
+from inspector.sharing.publishing import drop_ended
+from inspector.storage import retention
 
 DAY = 86_400.0  # seconds; no upload takes longer
 
@@ -36,6 +39,9 @@ def sweep_alone() -> None:
 def sweep_daily() -> None:
     """Sweep a data folder in use."""
     _sweep_incoming(DAY)
+    drop_ended()
+    ending.drop_ended()
+    retention.apply_all()
     _drop_unneeded()
     stored.sweep()
 

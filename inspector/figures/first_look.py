@@ -32,14 +32,14 @@ class Picture:
     drawn: Sparkline
 
 
-def look_of(found: FirstLook, window: int, *, whole: bool = False) -> Look:
+def look_of(first: FirstLook, window: int, *, whole: bool = False) -> Look:
     """A first look in few points. `window`: tokens."""
-    tokens = np.array(found.prompt_tokens, dtype=np.int64)
+    tokens = np.array(first.prompt_tokens, dtype=np.int64)
     fired = np.zeros(len(tokens), dtype=np.int64)
-    fired[list(found.compactions)] = 1
+    fired[list(first.compactions)] = 1
     over = (tokens > window).astype(np.int64)
     shown = trend(tokens, fired, over, threshold=0, window=window, points=POINTS)
-    return Look(shown, len(tokens), int(tokens.max(initial=0)), len(found.compactions), whole)
+    return Look(shown, len(tokens), int(tokens.max(initial=0)), len(first.compactions), whole)
 
 
 def picture(stored: str) -> Picture | None:

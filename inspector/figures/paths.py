@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inspector.figures.decimate import thinned
+from guard_core.decimation import thinned
 from inspector.figures.timeline import Floats, Ints
 
 PAD = 6  # units left free above the highest value
@@ -41,6 +41,14 @@ class Box:
             return ""
         line = "L".join(self._points(known, values))
         return f"M{self.x(known[0] - 0.5)} {self.height}L{line}L{self.x(known[-1] + 0.5)} {self.height}Z"
+
+    def band(self, low: Ints, high: Ints, values: Floats) -> str:
+        """The area between two edges of a dense line; "" where no value is known."""
+        above = [int(step) for step in high if not np.isnan(values[step])]
+        below = [int(step) for step in low if not np.isnan(values[step])]
+        if not above:
+            return ""
+        return f"M{'L'.join(self._points(above, values) + self._points(below, values)[::-1])}Z"
 
     def level(self, value: float) -> str:
         """A horizontal line; "" where it would lie outside."""

@@ -98,12 +98,12 @@ def words(shown: Trend, steps: int, peak: int, compactions: Sequence[int]) -> st
     if not shown.tokens:
         return "No model call."
     share = f", {100 * peak / shown.window:.0f} % of the window of {shown.window:,}" if shown.window else ""
-    made = "no compaction"
+    compacted = "no compaction"
     if compactions:
         places = ", ".join(f"{step_number(step):,}" for step in compactions[:6])
-        made = f"compacted at step {places}{' and more' if len(compactions) > 6 else ''}"
+        compacted = f"compacted at step {places}{' and more' if len(compactions) > 6 else ''}"
     over = "; it overflows" if shown.overflows else ""
-    return f"Prompt tokens over {steps:,} steps: peak {peak:,}{share}; {made}{over}."
+    return f"Prompt tokens over {steps:,} steps: peak {peak:,}{share}; {compacted}{over}."
 
 
 def _x(index: int, count: int, width: int) -> float:

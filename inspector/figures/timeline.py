@@ -60,6 +60,7 @@ class Timeline:
 
     `policy` is the name of the one whose threshold it is, as people read it: the agent's own, unless a policy's
     arithmetic is shown as well (`shows_policy`), which then has estimates and factors. `own` is the agent's.
+    `numbers` are those that pages give the compactions of the recording, from 1; 0 where it has no page of its own.
     `window` is the one that policy and replay are given, `recorded_window` the recording's own, 0 where that is
     contradicted; both in tokens. `requests` are the recorded requests in prompt tokens, modelled where not counted.
     """
@@ -76,6 +77,7 @@ class Timeline:
     factor: Floats
     factor_cap: float | None
     compactions: Ints = field(default_factory=lambda: NO_STEPS)
+    numbers: Ints = field(default_factory=lambda: NO_STEPS)
     overflows: Ints = field(default_factory=lambda: NO_STEPS)
     near_misses: Ints = field(default_factory=lambda: NO_STEPS)
     replayed: Replayed | None = None
@@ -145,6 +147,8 @@ def timeline(
     if replayed is not None:
         tracks.append(Track("replayed", ledger.steps["at"], np.maximum(replayed.columns["watermark"], 0)))
     nothing = np.full(len(observed), np.nan)
+    compactions = recorded_compaction_steps(ledger)
+    numbers = {item.step: number for number, item in enumerate(recording.facts.counts.compactions, 1)}
     whole = Timeline(
         recorded=recorded,
         requests=requests,
@@ -157,7 +161,8 @@ def timeline(
         factor_raw=_factors(observed, "correction_raw"),
         factor=_factors(observed, "correction"),
         factor_cap=_number(observed.settings.get("cap")),
-        compactions=recorded_compaction_steps(ledger),
+        compactions=compactions,
+        numbers=np.array([numbers.get(step, 0) for step in compactions.tolist()], dtype=np.int64),
         overflows=recording.over,
         near_misses=peaks(requests, NEAR_MISS_SHARE * recording.windows, recording.windows),
         replayed=None if replayed is None else replayed_columns(recording.facts, replayed, observed, name),
@@ -229,8 +234,8 @@ def recorded_compaction_steps(ledger: Ledger) -> Ints:
     epoch = ledger.steps["epoch"]
     if not len(epoch):
         return NO_STEPS
-    made = np.cumsum([0, *(not base.is_edit for base in ledger.bases)])[epoch + 1]
-    return np.flatnonzero(np.diff(made, prepend=0) > 0)
+    count = np.cumsum([0, *(not base.is_edit for base in ledger.bases)])[epoch + 1]
+    return np.flatnonzero(np.diff(count, prepend=0) > 0)
 
 
 def peaks(values: Floats, low: NDArray[Any] | float, high: NDArray[Any] | float) -> Ints:
@@ -244,8 +249,8 @@ def peaks(values: Floats, low: NDArray[Any] | float, high: NDArray[Any] | float)
 
 def stripped_events(ledger: Ledger) -> Ints:
     """Per step, how many events of the log the recorded request no longer held as they were."""
-    kept = [sum(len(span) for span in kept_events(base.view)) for base in ledger.bases]
-    stripped = np.array([0, *(base.at - count for base, count in zip(ledger.bases, kept, strict=True))], dtype=np.int64)
+    sent = [sum(len(span) for span in kept_events(base.view)) for base in ledger.bases]
+    stripped = np.array([0, *(base.at - count for base, count in zip(ledger.bases, sent, strict=True))], dtype=np.int64)
     return stripped[ledger.steps["epoch"] + 1]
 
 

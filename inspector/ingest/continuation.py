@@ -22,15 +22,17 @@ from django.db.models import F, Q, QuerySet
 
 from guard_core.attribution import Attribution
 from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.facts.searchable import text_of
 from guard_core.ledger import Ledger
 from guard_core.rules import Explanation
 from guard_core.sessions import ModelCall, Sourced
 from guard_core.sessions import Session as CoreSession
+from inspector.ingest.growth import Added
 from inspector.ingest.uploads import drop_unused
 from inspector.models import Import, Recording, Session
-from inspector.storage import convert, explanations, search
+from inspector.models.recordings import STREAM
+from inspector.storage import appending, convert, explanations, search
 from inspector.storage.assessment import assess
-from inspector.storage.contents import text_of
 
 CHUNK = 1 << 20  # bytes
 SMALLEST = 200  # bytes; shorter beginnings are too common to mean anything
@@ -56,8 +58,13 @@ class Continuation:
 
     def may_extend(self, ordinal: int, format_name: str, source_id: str) -> bool:
         """Is a session stored that one of this place and name could extend."""
-        found = self._behind(format_name, source_id)
-        return found.exists() or any(True for _ in self._candidates(ordinal, format_name, source_id))
+        longer = self._behind(format_name, source_id)
+        return longer.exists() or any(True for _ in self._candidates(ordinal, format_name, source_id))
+
+    def only_candidate(self, ordinal: int, format_name: str, source_id: str) -> Session | None:
+        """The stored session that one of this place and name could extend, where there is exactly one."""
+        candidates = list(self._candidates(ordinal, format_name, source_id))
+        return candidates[0] if len(candidates) == 1 and candidates[0].deleted is None else None
 
     def store(
         self,
@@ -73,7 +80,7 @@ class Continuation:
         """Extend the stored session that this one continues, or store a new one."""
         self._set_aside()
         more: dict[str, Any] = {"window": window, "counts": counts}
-        old, kept = self._old_of(ordinal, value)
+        old, same = self._old_of(ordinal, value)
         if old is None and (longer := self._longer(value)):
             self.known.append(longer)
             self.leaves_texts |= convert.is_in_a_row(value)
@@ -84,17 +91,30 @@ class Continuation:
             return row
         self._sources.add(old.recording_id)
         self.known.append(old)
-        if kept < len(value.events):
+        if same < len(value.events):
             self.extended.append(old)
-        self.leaves_texts |= convert.is_in_a_row(value) or kept < old.events
-        if kept < old.events:
-            search.forget(old, kept)
-        row = convert.extend_session(old, self.recording, ordinal, value, ledger, attribution, kept=kept, **more)
+        self.leaves_texts |= convert.is_in_a_row(value) or same < old.events
+        if same < old.events:
+            search.forget(old, same)
+        row = convert.extend_session(old, self.recording, ordinal, value, ledger, attribution, same=same, **more)
         if row.window_override:
             assess(row)
         else:
             explanations.store(row, value, explanation)
         return row
+
+    def append(self, ordinal: int, added: Added, value: CoreSession) -> Session | None:
+        """Append to the stored session what a recording adds to it: `value` is the whole; None where the stored one
+        has changed since they were compared."""
+        self._set_aside()
+        old = self._sessions.select_for_update(of=("self",)).filter(pk=added.row.pk).first()
+        if old is None or old.revision != added.row.revision:
+            return None
+        self._sources.add(old.recording_id)
+        self.known.append(old)
+        if added.events:
+            self.extended.append(old)
+        return appending.extend(old, self.recording, ordinal, value, added.events, added.calls)
 
     def close(self, count: int) -> None:
         """Remove sessions that are no longer in the file. Bytes that this file begins with go after the commit,
@@ -124,18 +144,18 @@ class Continuation:
         several."""
         best: tuple[Session | None, int] = None, -1
         for old in self._candidates(ordinal, value.format, value.source_id, first=convert.first_key(value)):
-            kept = convert.common_events(old, value.events)
-            if kept > best[1] and self._goes_on(value, old, kept):
-                best = old, kept
+            same = convert.common_events(old, value.events)
+            if same > best[1] and self._goes_on(value, old, same):
+                best = old, same
         return best if best[0] is not None else (None, 0)
 
-    def _goes_on(self, value: CoreSession, old: Session, kept: int) -> bool:
+    def _goes_on(self, value: CoreSession, old: Session, same: int) -> bool:
         """A file that begins with the old bytes is the better reading of them; under another name it must hold all."""
         if self.grown is None or old.recording_id != self.grown.pk:
-            return kept > 0 and old.events <= len(value.events) and _holds(value, old, kept)
+            return same > 0 and old.events <= len(value.events) and _holds(value, old, same)
         if value.source_id and old.source_id == value.source_id[:200]:
             return True
-        return kept == old.events if value.source_id and old.source_id else kept > 0
+        return same == old.events if value.source_id and old.source_id else same > 0
 
     def _behind(self, format_name: str, name: str) -> QuerySet[Session]:
         """Sessions of newer files that hold this one's."""
@@ -145,8 +165,8 @@ class Continuation:
     def _longer(self, value: CoreSession) -> Session | None:
         """Where this file is read again: the stored session that continues this one in a newer file."""
         for longer in self._behind(value.format, value.source_id).order_by("pk"):
-            kept = convert.common_events(longer, value.events)
-            if kept == len(value.events) or (kept and value.source_id):
+            same = convert.common_events(longer, value.events)
+            if same == len(value.events) or (same and value.source_id):
                 return longer
         return None
 
@@ -161,6 +181,7 @@ class Continuation:
     def _candidates(self, ordinal: int, format_name: str, name: str, *, first: bytes = b"") -> Iterator[Session]:
         """Sessions that may be the same one, the likeliest first; locked, where the `first` text of it is known."""
         alike = self._sessions.filter(format=format_name[:40], ordinal__gte=0)
+        alike = alike.exclude(recording__sha256__startswith=STREAM)  # those grow by their stream alone
         alike = alike.select_for_update(of=("self",)) if first else alike
         if self.grown is not None:
             left = alike.filter(recording=self.grown, ordinal__gte=self._aside)  # those that no session continued
@@ -175,7 +196,7 @@ class Continuation:
         yield from ordered[:COMPARED]
 
 
-def _holds(value: CoreSession, old: Session, kept: int) -> bool:
+def _holds(value: CoreSession, old: Session, same: int) -> bool:
     """Does a session hold all of a stored one, whose first `kept` events it has. A simulation is made whole: it is
     another one whenever it comes; and so are messages without a name under another window."""
     head = convert.load_head(old)
@@ -187,11 +208,11 @@ def _holds(value: CoreSession, old: Session, kept: int) -> bool:
     last = counted[-1] if counted else -1
     if any(map(_are_unlike, head.calls[: last + 1], value.calls)):
         return False
-    if kept == old.events:
+    if same == old.events:
         return True
     settled = max(head.calls[last].at + 1 if counted else 1, old.events - UNFINISHED)
     is_one = bool(value.source_id) and head.started_at is not None  # a name alone may be one that people give
-    return is_one and kept >= settled and _has_gone_on(value, old, kept)
+    return is_one and same >= settled and _has_gone_on(value, old, same)
 
 
 def _are_unlike(one: ModelCall, other: ModelCall) -> bool:
@@ -247,12 +268,12 @@ def find_grown(recording: Recording) -> Recording | None:
 def _digests(recording: Recording, sizes: list[int]) -> list[str]:
     """The SHA-256 of the file's beginnings of these sizes, in one pass."""
     digest = hashlib.sha256()
-    found: list[str] = []
+    digests: list[str] = []
     done = 0
     with recording.path.open("rb") as file:
         for size in sizes:
             while done < size and (chunk := file.read(min(CHUNK, size - done))):
                 digest.update(chunk)
                 done += len(chunk)
-            found.append(digest.copy().hexdigest())
-    return found
+            digests.append(digest.copy().hexdigest())
+    return digests

@@ -7,8 +7,9 @@ while it is read; where it turns out otherwise in the end, it is stored again fr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from guard_core.window_evidence import WindowJudgement, judge_session
 from inspector.ingest.continuation import Continuation
+from inspector.ingest.growth import Added, StoredBeginning
 from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
 from inspector.ingest.reading.process import read_in_process
 from inspector.ingest.reading.reader import Options, read_here
@@ -36,7 +38,7 @@ from inspector.models import Recording, Session
 from inspector.models.windows import stated_window
 from inspector.storage import convert, explanations, search
 from inspector.storage.counts import ToolCount, session_counts
-from inspector.storage.texts import Writer
+from inspector.storage.texts import StoredTexts, Writer
 
 OWN_PROCESS_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
 PACKED = (GZIP_MAGIC, ZIP_MAGIC)
@@ -53,7 +55,7 @@ class Watcher(Protocol):
     def read(self, events: int) -> None:
         """The file is read: so many events are to be stored, some of which may be."""
 
-    def look(self, found: FirstLook) -> None:
+    def look(self, first: FirstLook) -> None:
         """What can be shown of the first session before its events are stored."""
 
     def stored(self, count: int) -> None:
@@ -73,6 +75,32 @@ class CountedSession(NamedTuple):
     counts: dict[str, Any]
     explanation: Explanation
 
+    @property
+    def calls(self) -> tuple[int, int]:
+        """How many model calls it has, and of how many the prompt tokens are recorded."""
+        return self.ledger.step_count, int((self.ledger.steps["prompt_tokens"] > 0).sum())
+
+
+class LongerSession(NamedTuple):
+    """A stored session with more at its end. `whole` counts all of it, should the stored one have changed."""
+
+    added: Added
+    whole: Callable[[], CountedSession]
+
+    @property
+    def session(self) -> CoreSession:
+        return self.added.session
+
+    @property
+    def window(self) -> Sourced:
+        return convert.own_window(self.added.row)
+
+    @property
+    def calls(self) -> tuple[int, int]:
+        """As of a CountedSession."""
+        calls = self.session.calls
+        return len(calls), sum(call.prompt_tokens is not None and call.prompt_tokens > 0 for call in calls)
+
 
 def count_file(
     continuation: Continuation,
@@ -81,7 +109,7 @@ def count_file(
     *,
     own_process_from: int = OWN_PROCESS_FROM,
     meanwhile: Callable[[], object],
-) -> tuple[Done, list[CountedSession]]:
+) -> tuple[Done, list[CountedSession | LongerSession]]:
     """Read a recording and store the texts of its sessions. Returns facts of the file, and the sessions counted.
 
     The events of sessions that continue stored ones are stored under the rows of those, later.
@@ -112,15 +140,24 @@ class _Tally:
         self.tools.add(event)
 
 
+def _tally_of(texts: Session | StoredTexts) -> _Tally:
+    """Count events whose texts are stored."""
+    tally = _Tally()
+    for event in convert.stored_events(texts):
+        tally.add(event)
+    return tally
+
+
 class _Intake:
     """Takes the messages of a reader."""
 
     def __init__(self, continuation: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
-        self.counted: list[CountedSession] = []
+        self.counted: list[CountedSession | LongerSession] = []
         self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
         self._done: Done | None = None
         self._continuation, self._watch, self._pool = continuation, watch, pool
         self._tally = _Tally()
+        self._beginning: StoredBeginning | None = None
         self._writer = None if continuation.grown else self._new_writer(continuation.recording)
 
     def take(self, message: Message) -> None:
@@ -128,11 +165,12 @@ class _Intake:
             case Progress():
                 self._watch.reading(message.done, message.total)
             case Batch() if self._writer is not None:
-                self._writer.add(message)
+                covered = self._beginning is not None and self._beginning.covers(message)
+                (self._writer.skip if covered else self._writer.add)(message)
             case Read():
                 self._watch.read(message.events)
             case Look():
-                self._watch.look(message.found)
+                self._watch.look(message.first)
             case Cut() if self._writer is not None:
                 self._cut(self._writer, message.count)
             case Begin():
@@ -155,7 +193,9 @@ class _Intake:
 
     def _next_writer(self, begun: Begin) -> Writer:
         """A session that continues a stored one has its events numbered when it takes their place."""
-        waits = self._continuation.may_extend(len(self.counted), begun.format, begun.source_id)
+        place = len(self.counted), begun.format, begun.source_id
+        waits = self._continuation.may_extend(*place)
+        self._beginning = StoredBeginning.of(self._continuation.only_candidate(*place)) if waits else None
         return self._new_writer(None if waits else self._continuation.recording)
 
     def _new_writer(self, recording: Recording | None) -> Writer:
@@ -172,9 +212,7 @@ class _Intake:
             return
         _take_back(writer.row, count, self._watch)
         writer.cut(count)
-        self._tally = _Tally()
-        for event in convert.stored_events(writer.row):
-            self._tally.add(event)
+        self._tally = _tally_of(writer.row)
 
     def _close(self) -> None:
         """Count the session that has ended."""
@@ -182,18 +220,20 @@ class _Intake:
             return
         ended, self._ended = self._ended, None
         writer, self._writer = self._writer, None
+        beginning, self._beginning = self._beginning, None
         texts: Any = writer.texts()
         session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
-        ledger = Ledger.counted(session, self._tally.counter)
-        attribution = attribute(ledger)
-        judged = judge_session(session)
-        words = request_words(session, ledger, self._watched(convert.stored_events(texts)))
-        recording = self._continuation.recording
-        settings = explanations.settings_of(session, recording.project_id)
-        facts = Facts(session, ledger, attribution, _in_use(session, judged, recording), words, settings)
-        counts = session_counts(facts, self._tally.tools.counts)
-        stored = attribution if ledger.event_count else None
-        self.counted.append(CountedSession(session, ledger, stored, judged.sourced, counts, facts.explanation))
+        if beginning is not None and (added := beginning.added(session)) is not None:
+            self.counted.append(LongerSession(added, lambda: self._counted(session, _tally_of(texts))))
+            return
+        tally = _tally_of(texts) if beginning is not None and beginning.skipped else self._tally
+        self.counted.append(self._counted(session, tally))
+
+    def _counted(self, session: CoreSession, tally: _Tally) -> CountedSession:
+        texts: Any = session.events
+        ledger, recording = Ledger.counted(session, tally.counter), self._continuation.recording
+        events = partial(self._watched, convert.stored_events(texts))
+        return counted(session, ledger, recording, events, tally.tools.counts)
 
     def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
         """Events on their way to a look that takes time; the import may be cancelled meanwhile."""
@@ -201,6 +241,25 @@ class _Intake:
             if number % FETCHED == 0:
                 self._watch.stored(0)
             yield event
+
+
+def counted(
+    session: CoreSession,
+    ledger: Ledger,
+    recording: Recording,
+    events: Callable[[], Iterable[Event]],
+    tools: dict[str, int],
+) -> CountedSession:
+    """What is computed of a session whose events were counted. `events` are read once more, `tools` are those of
+    ToolCount."""
+    attribution = attribute(ledger)
+    judged = judge_session(session)
+    words = request_words(session, ledger, events)
+    settings = explanations.settings_of(session, recording.project_id)
+    facts = Facts(session, ledger, attribution, _in_use(session, judged, recording), words, settings)
+    counts = session_counts(facts, tools)
+    stored = attribution if ledger.event_count else None
+    return CountedSession(session, ledger, stored, judged.sourced, counts, facts.explanation)
 
 
 def _in_use(session: CoreSession, judged: WindowJudgement, recording: Recording) -> WindowJudgement:

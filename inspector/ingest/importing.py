@@ -23,7 +23,7 @@ from guard_core.sessions import Sourced
 from inspector.data_folder.uncertain import uncertain
 from inspector.figures.first_look import look_of
 from inspector.ingest.continuation import Continuation
-from inspector.ingest.counting import OWN_PROCESS_FROM, CountedSession, count_file
+from inspector.ingest.counting import OWN_PROCESS_FROM, CountedSession, LongerSession, count_file
 from inspector.ingest.reading.messages import Done
 from inspector.ingest.reading.reader import BATCH, Options
 from inspector.ingest.uploads import Received, drop_unused, keep
@@ -41,7 +41,7 @@ UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
 
 
-READING = 2  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+READING = 3  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
 
 
 class Pace(NamedTuple):
@@ -243,15 +243,15 @@ class Watch:
         self._reading, self.total = None, events
         self.phase("counted")
 
-    def look(self, found: recordings.FirstLook, *, whole: bool = True) -> None:
+    def look(self, first: recordings.FirstLook, *, whole: bool = True) -> None:
         """Something to look at while a large file is stored, the first that comes. `whole`: its session is read."""
-        if self.looked or self.job.total < self.pace.look_first_from or not any(found.prompt_tokens):
+        if self.looked or self.job.total < self.pace.look_first_from or not any(first.prompt_tokens):
             return
         self.looked = True
-        of_model = window_of(CoreSession(events=(), calls=(), model=found.model))
-        stated = stated_window(self.job.project_id, found.model[:200], "", of_model.source.value)
-        window = self.job.window or found.window or stated or of_model.value
-        self.note(first_look=msgspec.json.encode(look_of(found, window, whole=whole)).decode())
+        of_model = window_of(CoreSession(events=(), calls=(), model=first.model))
+        stated = stated_window(self.job.project_id, first.model[:200], "", of_model.source.value)
+        window = self.job.window or first.window or stated or of_model.value
+        self.note(first_look=msgspec.json.encode(look_of(first, window, whole=whole)).decode())
 
     def stored(self, count: int) -> None:
         """So many more events are stored. While the file is read, progress is measured by the bytes read instead."""
@@ -323,10 +323,9 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     report = _report(done, counted, watch)
     with transaction.atomic():
         rows = []
-        for ordinal, (session, ledger, attribution, window, counts, explanation) in enumerate(counted):
-            more: dict[str, Any] = {"window": window, "counts": counts, "explanation": explanation}
-            value = _titled(session, recording) if len(counted) > 1 else session
-            rows.append(continuation.store(ordinal, value, ledger, attribution, **more))
+        for ordinal, item in enumerate(counted):
+            value = _titled(item.session, recording) if len(counted) > 1 else item.session
+            rows.append(_store(continuation, ordinal, item, value))
         continuation.close(len(rows))
         Recording.objects.row(recording).update(format=done.format)
         stored = {"sessions": rows, "known": continuation.known, "extended": continuation.extended}
@@ -334,6 +333,17 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         watch.close(msgspec.structs.replace(report, **whole))
     watch.closed = True
     watch.left |= continuation.leaves_texts
+
+
+def _store(
+    continuation: Continuation, ordinal: int, item: CountedSession | LongerSession, value: CoreSession
+) -> Session:
+    if isinstance(item, LongerSession):
+        if (row := continuation.append(ordinal, item.added, value)) is not None:
+            return row
+        item = item.whole()
+    more: dict[str, Any] = {"window": item.window, "counts": item.counts, "explanation": item.explanation}
+    return continuation.store(ordinal, value, item.ledger, item.attribution, **more)
 
 
 def _titled(session: CoreSession, recording: Recording) -> CoreSession:
@@ -348,30 +358,30 @@ def _look_first(recording: Recording, watch: Watch) -> None:
     if recording.size < watch.pace.look_first_from:
         return
     try:
-        found = recordings.first_look(recording.path)
+        first = recordings.first_look(recording.path)
     except RecordingError:
         return
-    if found is not None:
-        watch.look(found, whole=False)
+    if first is not None:
+        watch.look(first, whole=False)
 
 
-def _report(found: Done, counted: list[CountedSession], watch: Watch) -> Report:
-    notes = found.notes
-    facts = msgspec.structs.asdict(found.facts)
+def _report(done: Done, counted: list[CountedSession | LongerSession], watch: Watch) -> Report:
+    notes = done.notes
+    facts = msgspec.structs.asdict(done.facts)
     facts.pop("format")
     return Report(
-        format=found.format,
-        label=recordings.LABELS.get(found.format, found.format),
+        format=done.format,
+        label=recordings.LABELS.get(done.format, done.format),
         facts=facts,
         lines=notes.lines,
         folded=notes.folded,
         skipped=dict(sorted(notes.skipped.items())),
         problem_count=notes.problem_count,
         problems=tuple(notes.problems),
-        steps=sum(each.ledger.step_count for each in counted),
-        reported=sum(int((each.ledger.steps["prompt_tokens"] > 0).sum()) for each in counted),
+        steps=sum(each.calls[0] for each in counted),
+        reported=sum(each.calls[1] for each in counted),
         window=counted[0].window if counted else None,
-        left_out=found.left_out,
+        left_out=done.left_out,
         seconds=round(time.monotonic() - watch.started, 3),
         reading=READING,
     )

@@ -16,11 +16,12 @@ from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.db import IntegrityError, transaction
+from django.db.models import Sum
 
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.data_folder.durable import sync_folder
 from inspector.data_folder.uncertain import hold, is_named, uncertain
-from inspector.models import Import, Project, Recording
+from inspector.models import Import, Project, Recording, Stream
 from inspector.models.recordings import stored_at
 
 MAX_NAME_CHARS = 120
@@ -133,6 +134,7 @@ def keep(project: Project, received: Received) -> Recording:
         known = _known(project, received.sha256, wal)
         if known is not None:
             break
+        _check_quota(project, received.size)
         try:
             with transaction.atomic():
                 known = Recording.objects.of(project).create(
@@ -145,6 +147,24 @@ def keep(project: Project, received: Received) -> Recording:
         raise RecordingError("the same file is being stored and deleted at the moment; try again")
     _put(received, known)
     return known
+
+
+def _check_quota(project: Project, size: int) -> None:
+    """Raises LimitExceeded where a new recording would not fit into the project's quota."""
+    limit = project.quota_bytes
+    if limit is None:
+        return
+    used = used_bytes(project)
+    if used + size > limit:
+        raise LimitExceeded(
+            f"the project {project.name} holds {used:,} bytes of recordings, and {size:,} more are beyond its quota of "
+            f"{limit:,}; delete sessions, or ask an owner for more"
+        )
+
+
+def used_bytes(project: Project) -> int:
+    """What the recordings of a project take, in bytes."""
+    return int(Recording.objects.of(project).aggregate(sum=Sum("size"))["sum"] or 0)
 
 
 def _known(project: Project, sha256: str, wal: str) -> Recording | None:
@@ -219,6 +239,8 @@ def drop_unused(recording_id: UUID) -> bool:
         if recording is None or recording.path.name != place:
             return False
         if recording.sessions.exists() or recording.newer.filter(sessions__isnull=False).exists():
+            return False
+        if Stream.unscoped.filter(recording=recording, applied=0).exists():  # acknowledged, and not in a session yet
             return False
         if recording.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists():
             return False

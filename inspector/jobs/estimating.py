@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -18,26 +18,37 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F, QuerySet
 
 from guard_core.comparison import COUNTERS, given_errors, request_counts
+from guard_core.decimation import thinned
 from guard_core.errors import GuardError
 from guard_core.events import part_text
 from guard_core.forecast import forecast
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import Errors, errors, interpolate
-from inspector.figures.decimate import thinned
 from inspector.jobs import queue
 from inspector.jobs.slices import SlicedJob
 from inspector.models import Estimate, Event, Payload, Session, TextCount
 from inspector.project import memory
+from inspector.replays import avoiding
 from inspector.replays.analysis import observe
 from inspector.storage import convert
-from inspector.storage.estimates import COLUMNS, Points, Result, counts_of, packed_counts, packed_result
+from inspector.storage.estimates import (
+    COLUMNS,
+    LONG_EVENTS,
+    Points,
+    Result,
+    counts_of,
+    packed_counts,
+    packed_result,
+    to_count,
+)
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.3  # seconds between two checks for a waiting job, while a session is measured
-LONG_EVENTS = 20_000  # of a session for which the tokenizers make room
+SEARCHED_CALLS = 2_000  # of a session whose settings are searched unasked: some seconds
+NOT_COUNTED = -1  # tokens of a text that the second tokenizer has not seen yet
 STEP_EVENTS = 500  # counted and stored in one short transaction
 FETCHED = 50  # messages in memory at once; one may be megabytes
 READ_EVENTS = 20_000  # counts put together in one query
@@ -45,6 +56,7 @@ PRIORITY = -60  # below the text index
 MOST_POINTS = 2_000  # of the scatter figure
 OUR_MISTAKE = "An internal error; see the server log."
 ENCODINGS = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
+SECOND = "cl100k"  # counted in a pass of its own over a long session
 NAMES = {"chars/4": "chars4", "bytes/4": "bytes4", "o200k_base": "o200k", "cl100k_base": "cl100k"}
 
 
@@ -71,12 +83,13 @@ def _work_on(session: Session, look_every: float) -> None:
     """The next step for one session. One that cannot be read must not keep all others waiting."""
     state = _state(session)
     mine = Estimate.objects.in_session(session).filter(revision=session.revision)
-    if state.counted >= session.events > LONG_EVENTS:
-        memory.release()  # of the tokenizers, 70 MB: measuring a long session takes as much
+    if state.counted >= to_count(session) and session.events > LONG_EVENTS:
+        memory.release()  # of the tokenizers: measuring a long session takes as much
     try:
         if state.tokenizer is not None:
             mine.update(result=packed_result(_measured(session, state, _Look(look_every))))
-        elif state.counted < session.events:
+            _search_settings(session)
+        elif state.counted < to_count(session):
             mine.update(counted=count_some(session, state.counted))
         elif (columns := _joined(session)) is not None:
             mine.update(tokenizer=packed_counts(columns))
@@ -102,25 +115,58 @@ def _state(session: Session) -> Estimate:
 
 
 def count_some(session: Session, start: int) -> int:
-    """Count the texts of the next events that are not counted in their project yet; the event to go on from."""
-    stop = min(session.events, start + STEP_EVENTS)
-    log_ = Event.objects.in_session(session).filter(seq__gte=start, seq__lt=stop)
+    """Count the texts of the next events that are not counted in their project yet; the place to go on from, of
+    `to_count`."""
+    number, first = divmod(start, max(1, session.events))
+    stop = min(session.events, first + STEP_EVENTS)
+    log_ = Event.objects.in_session(session).filter(seq__gte=first, seq__lt=stop)
     keys = list(dict.fromkeys(bytes(key) for key in log_.values_list("payload_id", flat=True)))
     counts = TextCount.objects.of(session.project_id)
-    known = counts.filter(sha256__in=keys).values_list("sha256", flat=True)
-    missing = sorted(set(keys) - {bytes(key) for key in known})
-    rows = [row for first in range(0, len(missing), FETCHED) for row in _counted(missing[first : first + FETCHED])]
+    known = list(counts.filter(sha256__in=keys).values_list("sha256", SECOND))
+    missing = sorted(set(keys) - {bytes(key) for key, _ in known})
+    halves = sorted(bytes(key) for key, tokens in known if tokens == NOT_COUNTED)
+    columns, later = list(NAMES.values()), {}
+    if session.events > LONG_EVENTS and not number:
+        columns, halves, later = [name for name in columns if name != SECOND], [], {SECOND: NOT_COUNTED}
+    elif session.events > LONG_EVENTS:
+        columns, missing = [SECOND], []  # what was swept away since the first pass is missed when all are joined
+    _TOKENIZERS.use(*columns)
+    rows = [TextCount(sha256=key, **sums, **later) for key, sums in _counted(missing, columns)]
+    seconds = dict(_counted(halves, [SECOND]))
     with transaction.atomic():
         counts.bulk_create(rows, ignore_conflicts=True)
-    return stop
+        for key, sums in seconds.items():
+            counts.filter(sha256=key).update(**sums)
+    return number * session.events + stop
 
 
-def _counted(keys: list[bytes]) -> Iterator[TextCount]:
-    bodies = list(Payload.objects.filter(sha256__in=keys).values_list("sha256", "body"))
-    for key, body in bodies:
-        texts = [part_text(part) for part in convert.load_content(body).parts]
-        sums = {column: sum(COUNTERS[name](texts)) for name, column in NAMES.items()}
-        yield TextCount(sha256=bytes(key), **sums)
+def _counted(keys: list[bytes], columns: Sequence[str]) -> Iterator[tuple[bytes, dict[str, int]]]:
+    """What these columns count of each text."""
+    for first in range(0, len(keys), FETCHED):
+        bodies = list(Payload.objects.filter(sha256__in=keys[first : first + FETCHED]).values_list("sha256", "body"))
+        for key, body in bodies:
+            texts = [part_text(part) for part in convert.load_content(body).parts]
+            yield (
+                bytes(key),
+                {column: sum(COUNTERS[name](texts)) for name, column in NAMES.items() if column in columns},
+            )
+
+
+class _Tokenizers:
+    """The tokenizers that this process has loaded, 54 MB and 22 MB."""
+
+    def __init__(self) -> None:
+        self._loaded: set[str] = set()
+
+    def use(self, *columns: str) -> None:
+        """Make room for those of these columns, where others are loaded."""
+        if not self._loaded <= set(columns):
+            memory.release()
+            self._loaded.clear()
+        self._loaded |= ENCODINGS.keys() & set(columns)
+
+
+_TOKENIZERS = _Tokenizers()
 
 
 def _joined(session: Session) -> dict[str, Ints] | None:
@@ -137,7 +183,21 @@ def _joined(session: Session) -> dict[str, Ints] | None:
             cursor.execute(statement, [session.project_id, owner, start, start + READ_EVENTS])
             parts.append(np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, len(COLUMNS)))
     rows = np.concatenate(parts)
-    return dict(zip(COLUMNS, rows.T, strict=True)) if len(rows) == session.events else None
+    whole = len(rows) == session.events and not (rows == NOT_COUNTED).any()
+    return dict(zip(COLUMNS, rows.T, strict=True)) if whole else None
+
+
+def _search_settings(session: Session) -> None:
+    """What would have avoided its findings, with the error just measured, before a person asks; of a long session only
+    when one does."""
+    if session.calls > SEARCHED_CALLS:
+        return
+    try:
+        avoiding.search_whole(session, lambda done: None)
+    except DatabaseError:
+        raise
+    except Exception:  # the counts are stored, and its page searches again when a person asks
+        log.exception("no settings were searched for session %s", session.pk)
 
 
 # ---- measuring
@@ -149,7 +209,7 @@ def _measured(session: Session, state: Estimate, look: _Look) -> Result:
     if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
         return Result()
     columns, parts = counts_of(state.tokenizer or b""), _under_way.of(session)
-    ahead = parts("forecast", lambda: forecast(ledger, look))
+    forecasts = parts("forecast", lambda: forecast(ledger, look))
     between = parts("interpolation", lambda: interpolate(ledger, each=look))
     weighed: dict[str, Errors] = {}
     for column, name in ENCODINGS.items():
@@ -159,10 +219,12 @@ def _measured(session: Session, state: Estimate, look: _Look) -> Result:
     estimators = {}
     for name, column in NAMES.items():
         look()
+        if session.events > LONG_EVENTS:
+            _TOKENIZERS.use(column)
         estimators[name] = given_errors(ledger, request_counts(head, ledger, COUNTERS[name], columns[column]))
     observed = observe(session)
     return Result(
-        forecast=ahead,
+        forecast=forecasts,
         interpolated=between.overall,
         between=between.between,
         weighed=weighed,
@@ -194,8 +256,8 @@ class Parts:
         """The part of this name, computed where it is not done yet."""
         if name not in self._done:
             self._done[name] = work()
-        found: T = self._done[name]
-        return found
+        result: T = self._done[name]
+        return result
 
 
 _under_way = Parts()

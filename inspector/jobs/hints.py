@@ -1,4 +1,4 @@
-"""Hints: "import X changed", and nothing else. They may be lost; whoever gets one reads the database."""
+"""Hints: "import or session X changed", and nothing else. They may be lost; whoever gets one reads the database."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from django.conf import settings
 log = logging.getLogger(__name__)
 
 
-def group(job_id: UUID | str) -> str:
-    """The name of the channel group whose members hear of an import."""
-    return f"import.{UUID(str(job_id)).hex}"
+def group(key: UUID | str) -> str:
+    """The name of the channel group whose members hear of an import or a session."""
+    return f"changes.{UUID(str(key)).hex}"
 
 
-def send(job_id: UUID | str) -> None:
+def send(key: UUID | str) -> None:
     """Tell watchers on this and other machines. Without Redis the layer does not leave this process, so watchers
-    look at the row themselves a few times a second (api.sockets.ImportConsumer)."""
+    look at the row themselves a few times a second (api.sockets.HintConsumer)."""
     if not settings.REDIS_URL:
         return
     try:
         if (layer := get_channel_layer()) is not None:
-            async_to_sync(layer.group_send)(group(job_id), {"type": "changed"})
+            async_to_sync(layer.group_send)(group(key), {"type": "changed"})
     except Exception:
         log.warning("a hint was not sent; watchers will notice the change when they next poll", exc_info=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspector.ingest import live, spans
 from inspector.ingest.importing import IMPORTS, run_import
 from inspector.jobs import recounting
 from inspector.jobs.assessing import ASSESSMENTS
@@ -13,15 +14,21 @@ from inspector.jobs.leased import LeasedJob
 from inspector.jobs.queue import does
 from inspector.jobs.slices import SlicedJob
 from inspector.pages.gallery.runs import GALLERY_RUNS, run_gallery
+from inspector.pages.sweep.runs import SWEEP_SLICES, run_slice
+from inspector.sharing.making import REPORTS, make_report
 from inspector.storage import deleting
 
-LEASED: tuple[LeasedJob[Any], ...] = (IMPORTS, GALLERY_RUNS)
+LEASED: tuple[LeasedJob[Any], ...] = (IMPORTS, GALLERY_RUNS, SWEEP_SLICES, REPORTS)
 SLICED: tuple[SlicedJob, ...] = (ASSESSMENTS, TEXT_INDEX, TOKEN_COUNTS)
 
 for job in SLICED:
     does(job.kind)(job.run)
 does(GALLERY_RUNS.kind)(run_gallery)
+does(SWEEP_SLICES.kind)(run_slice)
+does(REPORTS.kind)(make_report)
 does(recounting.KIND)(recounting.run)
+does(live.KIND)(live.run)
+does(spans.KIND)(spans.run)
 
 
 @does(IMPORTS.kind)

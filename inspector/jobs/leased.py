@@ -7,6 +7,7 @@ Whatever the worker writes later names the lease, so one that was only slow cann
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
@@ -18,14 +19,14 @@ from django.db.models.functions import Now
 
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import silent
-from inspector.models import GalleryRun, Import
+from inspector.models import GalleryRun, Import, Share, SweepSlice
 
 MAX_ATTEMPTS = 3
 
-Row = TypeVar("Row", Import, GalleryRun)
+Row = TypeVar("Row", Import, GalleryRun, SweepSlice, Share)
 
 
-class LeasedJob(Generic[Row]):
+class LeasedJob(ABC, Generic[Row]):
     """One kind of job whose rows have `state`, `lease`, `heartbeat`, `attempts`, `created`."""
 
     kind: ClassVar[str]  # in the queue
@@ -33,15 +34,16 @@ class LeasedJob(Generic[Row]):
     silence: ClassVar[timedelta]  # after which a worker is taken to be dead
     fresh: ClassVar[Mapping[str, Any]]  # columns of a row that no worker has begun
     begun: ClassVar[Mapping[str, Any]]  # columns of a row that a worker has just taken
+    priority: ClassVar[int] = 0  # in the queue
     priority_again: ClassVar[int] = 0  # of a job that was begun before
 
+    @abstractmethod
     def give_up(self, row: Row, mine: QuerySet[Row]) -> bool:
         """End a job whose workers have died MAX_ATTEMPTS times; False where another process was first."""
-        raise NotImplementedError
 
     def enqueue(self, row: Row) -> None:
         """Put a new row's job into the queue: in the transaction that creates the row."""
-        queue.enqueue(self.kind, str(row.pk))
+        queue.enqueue(self.kind, str(row.pk), priority=self.priority)
 
     def take(self, key: str) -> str:
         """The lease of the job with this key, from now on; empty where it does not wait any more."""
@@ -91,5 +93,5 @@ class LeasedJob(Generic[Row]):
         named = {queue.about(entry) for entry in queue.entries(self.kind).filter(status="READY")}
         stranded = [key for key in keys if key not in named]
         for key in stranded:
-            queue.enqueue(self.kind, key)
+            queue.enqueue(self.kind, key, priority=self.priority)
         return len(stranded)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
+from inspector.ingest import live, spans
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import silent
 from inspector.jobs.kinds import LEASED, SLICED
@@ -25,9 +26,12 @@ def recover() -> int:
 
 
 def resume_slices() -> None:
-    """Queue verdicts, texts and counts again where slices are left and no worker has them; end dead entries."""
+    """Queue verdicts, texts, counts and lines of streams again where they are left and no worker has them; end dead
+    entries."""
     for job in SLICED:
         job.resume()
+    live.resume()
+    spans.resume()
     deleting.ensure_purged()
     _close_dead_entries()
 

@@ -1,29 +1,47 @@
-"""What is stored: recordings (bytes), imports (jobs), sessions (numbers) and, apart from them, their texts."""
+"""What is stored: recordings (bytes), imports (jobs), sessions (numbers), their texts apart from them, and accounts."""
 
+from inspector.models.accounts import Account, ApiKey, AuditRecord, Invitation, Membership, Role, Spent
 from inspector.models.estimates import Estimate, TextCount
 from inspector.models.gallery import GalleryRun
 from inspector.models.projects import Project, default_project
 from inspector.models.recordings import Import, Recording
 from inspector.models.rules import RuleExplanation, RuleSetting
 from inspector.models.sessions import Event, Payload, Session, SessionChunk, SessionData, SummaryText
+from inspector.models.shares import Share, ShareRecord
+from inspector.models.streams import SpanBatch, Stream, StreamBatch
+from inspector.models.sweeps import Sweep, SweepSlice
 from inspector.models.tags import Tag
 from inspector.models.windows import ModelWindow
 
 __all__ = [
+    "Account",
+    "ApiKey",
+    "AuditRecord",
     "Estimate",
     "Event",
     "GalleryRun",
     "Import",
+    "Invitation",
+    "Membership",
     "ModelWindow",
     "Payload",
     "Project",
     "Recording",
+    "Role",
     "RuleExplanation",
     "RuleSetting",
     "Session",
     "SessionChunk",
     "SessionData",
+    "Share",
+    "ShareRecord",
+    "SpanBatch",
+    "Spent",
+    "Stream",
+    "StreamBatch",
     "SummaryText",
+    "Sweep",
+    "SweepSlice",
     "Tag",
     "TextCount",
     "default_project",

@@ -33,6 +33,10 @@ class Project(models.Model):
     slug = models.SlugField(max_length=60, unique=True)  # in addresses and commands
     name = models.CharField(max_length=200)
     created = models.DateTimeField(auto_now_add=True)
+    # How long and how much is kept; None: without limit. What is beyond is deleted; what is beyond the quota, refused.
+    keep_days = models.IntegerField(null=True)
+    keep_bytes = models.BigIntegerField(null=True)  # of recordings
+    quota_bytes = models.BigIntegerField(null=True)  # of recordings
 
     def __str__(self) -> str:
         return self.name

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from inspector.models.projects import Owned
 
+STREAM = "stream-"  # what the name of a recording begins with that has no bytes but the lines of a stream
 WAL = "-wal"  # how the write-ahead log of a database is named after it
 
 
@@ -19,6 +20,7 @@ class Recording(Owned):
     """One uploaded file. The bytes lie in the data folder under their SHA-256 and can be downloaded identical. Projects
     that were given the same file have a row each and share the bytes.
 
+    That of a stream (`sha256` begins with STREAM) has no file: its lines are in the database.
     A SQLite database may bring its write-ahead log (`-wal`), which holds its newest rows: then it is both files.
     """
 

@@ -1,4 +1,4 @@
-"""The entry of every request: body limit first, then Django for HTTP and channels for sockets."""
+"""The entry of every request: what a proxy says, the body limit, then Django for HTTP and channels for sockets."""
 
 import os
 
@@ -11,15 +11,27 @@ django_application = get_asgi_application()
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 
+from inspector.accounts.scopes import may_send  # noqa: E402
 from inspector.project.body_limit import BodyLimit  # noqa: E402
 from inspector.project.lifespan import Lifespan  # noqa: E402
+from inspector.project.proxies import Proxies  # noqa: E402
 from inspector.project.routing import sockets  # noqa: E402
 
 application = Lifespan(
-    ProtocolTypeRouter(
-        {
-            "http": BodyLimit(django_application, upload=settings.MAX_UPLOAD_BYTES, other=settings.MAX_BODY_BYTES),
-            "websocket": sockets,
-        }
+    Proxies(
+        ProtocolTypeRouter(
+            {
+                "http": BodyLimit(
+                    django_application,
+                    upload=settings.MAX_UPLOAD_BYTES,
+                    batch=settings.MAX_BATCH_BYTES,
+                    other=settings.MAX_BODY_BYTES,
+                    may_send=may_send,
+                ),
+                "websocket": sockets,
+            }
+        ),
+        settings.PROXIES,
+        settings.SSO_HEADER,
     )
 )

@@ -15,9 +15,11 @@ from inspector.project.trouble import trouble_of
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Allowed = Callable[[Message], Awaitable[bool]]  # of a scope
 App = Callable[[Any, Any, Any], Awaitable[None]]  # of scope, receive and send; each library has other types for them
 
 UPLOAD_PATHS = ("/recordings/",)
+BATCH_PATHS = ("/api/v1/", "/v1/traces")
 ENVELOPE_BYTES = 64 * 1024  # what multipart adds around a file
 
 
@@ -28,14 +30,15 @@ class BodyTooLarge(Exception):
 class BodyLimit:
     """Answers 413 before the body is read when it is declared too large, and stops reading when it grows too large."""
 
-    def __init__(self, app: App, *, upload: int, other: int) -> None:
-        self.app, self.upload, self.other = app, upload, other
+    def __init__(self, app: App, *, upload: int, other: int, batch: int = 0, may_send: Allowed | None = None) -> None:
+        """Limits in bytes. `may_send`: whether a request may have a larger one than `other`; without it each may."""
+        self.app, self.upload, self.other, self.may_send = app, upload, other, may_send
+        self.batch = batch or other
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        is_upload = scope["method"] == "POST" and scope["path"] in UPLOAD_PATHS
-        limit = self.upload + ENVELOPE_BYTES if is_upload else self.other
+        limit, setting = await self._limit(scope)
         if not _length_allowed(scope, limit):
-            await _refuse(send, limit, is_upload)
+            await _refuse(send, limit, setting)
             return
         started = False
 
@@ -48,13 +51,23 @@ class BodyLimit:
             await self.app(scope, _counted(receive, limit), watched_send)
         except BodyTooLarge:
             if not started:
-                await _refuse(send, limit, is_upload)
+                await _refuse(send, limit, setting)
         except OSError as error:  # Django spools the body to disk before any of its own code can answer
             trouble = trouble_of(error)
             if started or trouble is None:
                 raise
             await _drained(receive, limit)
             await _answer(send, trouble.status, f"{trouble.words}\n")
+
+    async def _limit(self, scope: Message) -> tuple[int, str]:
+        """In bytes, and the setting that it is."""
+        path = scope["path"]
+        is_upload, is_batch = path in UPLOAD_PATHS, path.startswith(BATCH_PATHS)
+        if scope["method"] != "POST" or not (is_upload or is_batch):
+            return self.other, "MAX_BODY_BYTES"
+        if self.may_send is not None and not await self.may_send(scope):
+            return self.other, "MAX_BODY_BYTES"
+        return (self.upload + ENVELOPE_BYTES, "MAX_UPLOAD_BYTES") if is_upload else (self.batch, "MAX_BATCH_BYTES")
 
 
 def _length_allowed(scope: Message, limit: int) -> bool:
@@ -86,8 +99,7 @@ async def _drained(receive: Receive, limit: int) -> None:
             pass
 
 
-async def _refuse(send: Send, limit: int, is_upload: bool) -> None:
-    setting = "MAX_UPLOAD_BYTES" if is_upload else "MAX_BODY_BYTES"
+async def _refuse(send: Send, limit: int, setting: str) -> None:
     await _answer(
         send, 413, f"The request is larger than the limit of {limit:,} bytes (setting {setting}). Nothing was stored.\n"
     )

@@ -6,20 +6,42 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import Error, Tags, register
+from django.urls import get_resolver
 
+from inspector.accounts.access import without_rule
 from inspector.project import environment
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+def is_for_this_machine() -> bool:
+    """Can only this machine reach the server."""
+    return settings.BIND in LOOPBACK or settings.BIND.startswith("127.")
+
+
 @register(Tags.security, deploy=False)
 def loopback_only(app_configs: Any, **kwargs: Any) -> list[Error]:
     """Without login only this machine may reach the server."""
-    if settings.BIND in LOOPBACK or settings.BIND.startswith("127.") or environment.flag("LOGIN_PROXY"):
+    if is_for_this_machine() or settings.TEAM:
+        return []
+    if environment.flag("LOGIN_PROXY"):
         return []
     return [
         Error(
             f"BIND={settings.BIND} would expose every session to the network, as there is no login.",
             id="inspector.E001",
         )
+    ]
+
+
+@register(Tags.security, deploy=False)
+def every_address_has_a_rule(app_configs: Any, **kwargs: Any) -> list[Error]:
+    """Nobody may use an address whose rule was forgotten."""
+    patterns = get_resolver(settings.TEAM_URLS).url_patterns
+    return [
+        Error(
+            f"The address {path!r} has no access rule: add its name to RULES in accounts/access.py.",
+            id="inspector.E002",
+        )
+        for path in without_rule(patterns)
     ]

@@ -1,4 +1,7 @@
-"""The command line: `compaction-inspector [serve]`, `compaction-inspector worker`."""
+"""The command line: `compaction-inspector [serve]`, and what `--help` lists beside it.
+
+Only what runs the server loads Django.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-COMMANDS = ("serve", "worker")
+COMMANDS = ("serve", "worker", "doctor", "watch", "statusline", "hooks", "keep", "capture")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,11 +20,74 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] not in (*COMMANDS, "-h", "--help", "--version"):
         given.insert(0, "serve")
     options = _parser().parse_args(given)
+    if options.command in _CLIENTS:
+        return _CLIENTS[options.command](options)
     os.umask(0o077)  # what is stored is for its owner alone
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
     if options.data_dir:
         os.environ["DATA_DIR"] = options.data_dir
     return _run(options)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from inspector.watching.command import watch  # a client: neither Django nor a database is loaded
+
+    key = os.environ.get("INSPECTOR_KEY", "")  # of team mode: as an option other accounts of the machine would see it
+    try:
+        return watch(options.paths, options.server, options.every, hours=options.hours, once=options.once, key=key)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _statusline(options: argparse.Namespace) -> int:
+    from inspector.beside.statusline import MOST_BYTES, status_line  # light: an agent waits for this line
+
+    print(status_line(sys.stdin.buffer.read(MOST_BYTES)))
+    return 0
+
+
+def _hooks(options: argparse.Namespace) -> int:
+    import json
+
+    from inspector.beside.keeping import settings, this_command
+
+    print(json.dumps(settings(this_command()), indent=2))
+    return 0
+
+
+def _keep(options: argparse.Namespace) -> int:
+    """Exit code 1 at most: 2 would stop the agent's compaction."""
+    from datetime import UTC, datetime
+
+    from inspector.beside.keeping import MOST_BYTES, folder_of_copies, keep
+
+    try:
+        print(keep(sys.stdin.buffer.read(MOST_BYTES), folder_of_copies(), datetime.now(UTC)))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"No copy was kept: {error.strerror}: {error.filename}", file=sys.stderr)
+    else:
+        return 0
+    return 1
+
+
+def _capture(options: argparse.Namespace) -> int:
+    from inspector.capturing.command import capture, folder_of_captures
+
+    command = options.command_line[1:] if options.command_line[:1] == ["--"] else options.command_line
+    if not command:
+        print("Name an agent (claude, codex, gemini, opencode, aider) or a command after --.", file=sys.stderr)
+        return 2
+    folder = folder_of_captures() if options.folder is None else options.folder
+    try:
+        return capture(command, folder, options.server, opens=options.open)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+_CLIENTS = {"capture": _capture, "watch": _watch, "statusline": _statusline, "hooks": _hooks, "keep": _keep}
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -34,9 +101,13 @@ def _run(options: argparse.Namespace) -> int:
 
     try:
         if options.command == "worker":
-            from inspector.project import worker
+            from inspector.project import worker  # only where it is asked for
 
             return worker.main()
+        if options.command == "doctor":
+            from inspector.project.doctor import doctor  # only where it is asked for
+
+            return doctor()
         port = environment.whole("PORT", 8000, 0, 65535) if options.port is None else options.port
         return serve(options.bind or environment.text("BIND", "127.0.0.1"), port)
     except (Refused, ImproperlyConfigured) as error:
@@ -55,16 +126,55 @@ def _parser() -> argparse.ArgumentParser:
     serving = commands.add_parser("serve", help="the web application (the default)")
     serving.add_argument("--port", type=_port, help="where to listen (default: PORT, else 8000)")
     serving.add_argument("--bind", help="address to listen on (default: 127.0.0.1)")
-    working = commands.add_parser("worker", help="one more worker, for a team's PostgreSQL (DATABASE_URL)")
-    for command in (serving, working):
-        command.add_argument("--data-dir", help="where everything stored lives (default: DATA_DIR, else a user folder)")
+    working = commands.add_parser("worker", help="another worker, for team mode with PostgreSQL (DATABASE_URL)")
+    examining = commands.add_parser("doctor", help="say what keeps this installation from its work, or will")
+    watching = commands.add_parser("watch", help="send sessions to a running server while their agents write them")
+    watching.add_argument(
+        "paths", nargs="*", help="files and folders (default: where known agents keep their sessions)"
+    )
+    watching.add_argument(
+        "--server", default=_server(), help="address of the server (default: INSPECTOR_URL, else %(default)s)"
+    )
+    watching.add_argument(
+        "--every", type=_seconds, default=1.0, help="seconds between two looks (default: %(default)s)"
+    )
+    watching.add_argument(
+        "--hours", type=_seconds, default=1.0, help="send what changed in the last hours, too (default: 1)"
+    )
+    watching.add_argument("--once", action="store_true", help="send what has changed, then end")
+    commands.add_parser("statusline", help="one line for Claude Code's status line, from the JSON it gives on input")
+    commands.add_parser("hooks", help="print what Claude Code's settings.json needs for status line and hook")
+    commands.add_parser("keep", help="copy the transcript of a hook's event, before it is compacted (COPIES_DIR)")
+    capturing = commands.add_parser("capture", help="run an agent and record what it really sends to its model")
+    capturing.add_argument("--folder", type=Path, help="of the recordings (default: CAPTURES_DIR, else a user folder)")
+    capturing.add_argument(
+        "--server", default=_server(), help="shows the recording as it grows (default: INSPECTOR_URL, else %(default)s)"
+    )
+    capturing.add_argument("--open", action="store_true", help="open the session in a browser")
+    capturing.add_argument("command_line", nargs=argparse.REMAINDER, metavar="claude|codex|gemini|opencode|aider|-- …")
+    for command in (serving, working, examining):
+        command.add_argument("--data-dir", help="folder for all stored data (default: DATA_DIR, else a user folder)")
     return parser
+
+
+def _server() -> str:
+    return os.environ.get("INSPECTOR_URL", "").strip() or "http://127.0.0.1:8000"
 
 
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; use a number from 0 to 65535")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return value
 
 
 def _version() -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import re
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -33,9 +35,41 @@ def whole(name: str, default: int, low: int, high: int) -> int:
     return int(value)
 
 
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    """One of a few words. Raises ImproperlyConfigured for anything else."""
+    value = text(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(filter(None, allowed))}.")
+    return value
+
+
 def names(name: str, default: list[str]) -> list[str]:
     """A list, commas between its items; `default` where it is empty."""
     return [item.strip() for item in text(name).split(",") if item.strip()] or default
+
+
+def networks(name: str, default: list[str]) -> list[str]:
+    """A list of addresses and networks such as 10.0.0.0/8. Raises ImproperlyConfigured for anything else."""
+    found = names(name, default)
+    for item in found:
+        try:
+            ipaddress.ip_network(item, strict=False)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name}: {item!r} is neither an address nor a network such as 10.0.0.0/8."
+            ) from None
+    return found
+
+
+def origins(name: str) -> list[str]:
+    """A list of origins as browsers name them, `https://host:port`. Raises ImproperlyConfigured for anything else."""
+    values = names(name, [])
+    for value in values:
+        if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", value):
+            raise ImproperlyConfigured(
+                f"{name} names {value!r}; an origin is written https://host or https://host:port."
+            )
+    return values
 
 
 def folder(name: str, default: Path) -> Path:

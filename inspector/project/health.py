@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.utils import Error
 
+from inspector.data_folder.versions import is_outdated
 from inspector.project.trouble import LOCKED, trouble_of
 
 WORKER_SILENT_SECONDS = 30  # a beat is due every 2 seconds, and may wait for a lock of the database (LOCK_SECONDS)
@@ -20,6 +21,7 @@ WRITER_MILLISECONDS = 1_500  # for another writer of SQLite, whose transactions 
 LOCKED_SECONDS = 5.0  # from the first check to the last that all found a lock; an import may hold it for a moment
 _LOCKED = f"{LOCKED.title}."
 _began = time.monotonic()
+_current: list[bool] = []  # filled once the database was found to be of this version
 _locked: list[float] = []  # moments of checks in a row that found the database locked
 
 
@@ -34,7 +36,7 @@ def problems(began: float = _began) -> Iterator[dict[str, str]]:
 
     `began`: the moment at which this process did, by the clock of `time.monotonic`.
     """
-    if full := _disk():
+    if full := disk():
         yield {"about": "disk", "reason": full}
     if locked := _database():
         yield {"about": "database", "reason": locked}
@@ -42,7 +44,29 @@ def problems(began: float = _began) -> Iterator[dict[str, str]]:
         yield {"about": "worker", "reason": silent}
 
 
-def _disk() -> str:
+def unready() -> Iterator[dict[str, str]]:
+    """What keeps this process from answering requests, as `problems`."""
+    trouble = _database_now()
+    if trouble and trouble != _LOCKED:
+        yield {"about": "database", "reason": trouble}
+    elif not trouble and _is_outdated():
+        yield {"about": "database", "reason": "The database is of another version and waits for its upgrade."}
+
+
+def _is_outdated() -> bool:
+    """Asked until it is not: no other version takes over a database in use."""
+    if not _current:
+        _current.extend([True] * (not is_outdated()))
+    return not _current
+
+
+def forget_version() -> None:
+    """Look at the version of the database again."""
+    _current.clear()
+
+
+def disk() -> str:
+    """What is wrong with the disk of the data folder, in a sentence; "" for nothing."""
     free = shutil.disk_usage(settings.DATA_DIR).free
     if free >= settings.MIN_FREE_BYTES:
         return ""

@@ -1,10 +1,17 @@
-"""Log lines that hostile text cannot break: one event, one line, control characters escaped, at most 2 kB."""
+"""Log lines that hostile text cannot break: one event, one line, control characters escaped, at most 2 kB.
+
+The address of a share or an invitation is masked: whoever has it can read the report, or join.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+from datetime import UTC, datetime
 
 MAX_LINE_CHARS = 2_000
+_TOKEN = re.compile(r"/(r|join)/[\w-]{16,}")
 HEAD_CHARS = 300  # of a longer line its beginning and its end stay: the end of a traceback names the error
 
 
@@ -15,9 +22,32 @@ class OneLineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
+        line = _masked(super().format(record))
         if not line.isprintable():
             line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
-        return (
-            line if len(line) <= MAX_LINE_CHARS else line[:HEAD_CHARS] + " … " + line[HEAD_CHARS + 3 - MAX_LINE_CHARS :]
-        )
+        return _cut(line)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object for each record: time (UTC), level, logger, message, and the error where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        values = {"time": moment, "level": record.levelname, "logger": record.name}
+        values["message"] = _cut(_masked(record.getMessage()))
+        if isinstance(status := getattr(record, "status_code", None), int):
+            values["status"] = str(status)
+        if record.exc_info:
+            values["error"] = _cut(_masked(self.formatException(record.exc_info)))
+        return json.dumps(values)  # escapes control characters, and everything that is no ASCII
+
+
+def _masked(text: str) -> str:
+    return _TOKEN.sub(r"/\1/…", text)
+
+
+def _cut(text: str) -> str:
+    """The beginning and the end of a text that is longer than MAX_LINE_CHARS."""
+    if len(text) <= MAX_LINE_CHARS:
+        return text
+    return text[:HEAD_CHARS] + " … " + text[HEAD_CHARS + 3 - MAX_LINE_CHARS :]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,16 @@ def keep_little() -> None:
     if (choose := getattr(_libc(), "mallopt", None)) is not None:
         for option, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _PIECE), (_TRIM_THRESHOLD, _PIECE)):
             choose(option, value)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Modules are imported in the block: without looks for garbage among what stays for good, a tenth of a start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def note_start() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -17,6 +18,7 @@ from inspector.models import default_project
 from inspector.pages.errors.views import troubled
 from inspector.pages.recounting.views import page_recounting
 from inspector.pages.replay.views import loaded_anew, progress_page
+from inspector.project.metrics import REQUESTS
 from inspector.project.trouble import trouble_of
 from inspector.replays.analysis import ReplayUnderWay
 from inspector.storage.convert import Outdated
@@ -39,7 +41,8 @@ class RequestHeaders:
     def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
         if self.is_async:
             return self._later(request)
-        return dressed(request, loaded_anew(request, self.get_response(request)))
+        begin = perf_counter()
+        return counted(request, begin, dressed(request, loaded_anew(request, self.get_response(request))))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """What a view cannot answer by itself; None for a mistake of ours."""
@@ -53,7 +56,15 @@ class RequestHeaders:
         return None
 
     async def _later(self, request: HttpRequest) -> HttpResponse:
-        return dressed(request, loaded_anew(request, await self.get_response(request)))
+        begin = perf_counter()
+        return counted(request, begin, dressed(request, loaded_anew(request, await self.get_response(request))))
+
+
+def counted(request: HttpRequest, begin: float, response: HttpResponse) -> HttpResponse:
+    """The response, which is counted for the metrics."""
+    view = request.resolver_match.view_name if request.resolver_match else ""
+    REQUESTS.count(view, response.status_code, perf_counter() - begin)
+    return response
 
 
 @sync_and_async_middleware

@@ -16,6 +16,7 @@ from typing import Any
 
 from inspector.data_folder.owner import FolderLocks, Holder, Refused, in_use, refuse_served, serving
 from inspector.project import memory
+from inspector.project.structs import describe_all
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +25,8 @@ WORKER_GRACE_SECONDS = 2.5  # after the requests: it was asked when they were; i
 RESTART_AFTER = 0.3  # seconds at most between the death of a worker and the next one
 REFUSED = 2  # exit code where the command line asks for what is not allowed
 NO_LOGIN = (
-    "There is no login, so only this machine may reach the server: bind to 127.0.0.1, "
-    "or set LOGIN_PROXY=1 when a proxy in front of it asks for a login."
+    "There is no login, so only this machine may reach the server: bind to 127.0.0.1, set TEAM=1 for accounts, "
+    "or LOGIN_PROXY=1 when a proxy in front of it asks for a login."
 )
 
 
@@ -48,7 +49,7 @@ def serve(bind: str, port: int) -> int:
 
 def _refuse_second() -> None:
     """Where the port is taken by a server on the same data folder, say so."""
-    from django.conf import settings
+    from django.conf import settings  # with Django: set up by `prepare`
 
     if serving(Path(settings.DATA_DIR)):
         raise Refused(in_use(Path(settings.DATA_DIR))) from None
@@ -56,13 +57,13 @@ def _refuse_second() -> None:
 
 def check_bind(bind: str) -> None:
     """Refuse an address that others can reach, unless something in front asks for a login."""
-    from inspector.project import environment
+    from inspector.project import environment  # reads the environment that the command line may change
 
     try:
         loopback = bind == "localhost" or ipaddress.ip_address(bind).is_loopback
     except ValueError:
         raise Refused(f"{bind!r} is not an address of this machine; use 127.0.0.1.") from None
-    if not loopback and not environment.flag("LOGIN_PROXY"):
+    if not (loopback or environment.flag("TEAM") or environment.flag("LOGIN_PROXY")):
         raise Refused(NO_LOGIN)
 
 
@@ -82,7 +83,7 @@ def listen(bind: str, port: int) -> socket.socket:
 
 def prepare(address: str) -> FolderLocks:
     """Settings, tables, static files; the locks of the data folder. Quick when nothing changed. Raises Refused."""
-    import django
+    import django  # with its settings, which the command line may change
 
     django.setup()
     from django.conf import settings
@@ -98,7 +99,7 @@ def prepare(address: str) -> FolderLocks:
 
 def collect_static() -> None:
     """Give static files their hashed names and compressed copies, once per state of the sources."""
-    from django.conf import settings
+    from django.conf import settings  # with Django: set up by `prepare`
     from django.core.management import call_command
 
     stamp = Path(settings.STATIC_ROOT).with_name("static.stamp")
@@ -111,13 +112,13 @@ def collect_static() -> None:
 
 def static_state() -> str:
     """A digest of all static files: path, size and time of change."""
-    from django.contrib.staticfiles.finders import get_finders
+    from django.contrib.staticfiles.finders import get_finders  # with Django: set up by `prepare`
 
     digest = hashlib.sha256()
     for finder in get_finders():
         for path, storage in finder.list([]):
-            found = os.stat(storage.path(path))
-            digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+            state = os.stat(storage.path(path))
+            digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -177,7 +178,7 @@ class WorkerProcess:
 
 
 def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
-    from django.conf import settings
+    from django.conf import settings  # with Django: set up by `prepare`
     from django.db import connections, transaction
     from django_tasks.signals import task_enqueued
 
@@ -185,7 +186,8 @@ def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
     worker = WorkerProcess(locks)
     worker.start()
     task_enqueued.connect(lambda **_: transaction.on_commit(worker.wake), weak=False)
-    server = _server(worker, f"Compaction Inspector: {address}   (data in {settings.DATA_DIR}; Ctrl-C stops it)")
+    greeting = f"Compaction Inspector: {address}   (data in {settings.DATA_DIR}; Ctrl-C stops it)"
+    server = _server(worker, "\n".join(filter(None, (greeting, _setup(address)))))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # what uvicorn puts back, and raises again, when it has ended
     try:
@@ -195,8 +197,30 @@ def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
     return 0 if server.started else 1
 
 
+def _setup(address: str) -> str:
+    """What team mode says while there is no account: where to make the first one."""
+    from django.conf import settings  # with Django: set up by `prepare`
+
+    if not settings.TEAM:
+        return ""
+    from inspector.accounts.invitations import setup_address  # needs the models
+
+    link = setup_address(settings.PUBLIC_URL or address)
+    return f"There is no account yet. Make the first one within a day: {link}" if link else ""
+
+
+def _application() -> Any:
+    from django.urls import get_resolver
+
+    from inspector.project.asgi import application  # with Django, and after the static files are there
+
+    _ = get_resolver().url_patterns  # loads every page, so that their structs are there
+    describe_all()
+    return application
+
+
 def _server(worker: WorkerProcess, greeting: str) -> Any:
-    import uvicorn
+    import uvicorn  # late: only the server needs it
     from django.conf import settings
 
     class Server(uvicorn.Server):
@@ -215,7 +239,7 @@ def _server(worker: WorkerProcess, greeting: str) -> Any:
             access_log=False,
             log_config=None,
             server_header=False,
-            proxy_headers=bool(settings.PUBLIC_URL),
+            proxy_headers=False,  # proxies.py believes them from PROXIES alone
             timeout_graceful_shutdown=GRACE_SECONDS,
             ws_max_size=settings.MAX_SOCKET_FRAME_BYTES,
             ws_ping_interval=20,

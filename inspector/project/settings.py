@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -55,10 +54,42 @@ PUBLIC_URL = env.text("PUBLIC_URL")  # https://inspector.example: behind a proxy
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
 if "*" in ALLOWED_HOSTS:
     raise ImproperlyConfigured("ALLOWED_HOSTS=* would accept any host name; list the names people use.")
+EMBED_ORIGINS = env.origins("EMBED_ORIGINS")  # whose pages may show a published report in a frame
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
+# Whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses and networks.
+PROXIES = env.networks("PROXIES", ["127.0.0.1", "::1"] if PUBLIC_URL else [])
+
+# Team mode: accounts, projects with roles, keys. Without it there is one project and no login, for this machine alone.
+TEAM = env.flag("TEAM")
+SSO_HEADER = env.text("SSO_HEADER")  # X-Forwarded-User, say: the name that a proxy in PROXIES has signed in
+SSO_ROLE = env.choice("SSO_ROLE", "", ("", "viewer", "editor"))  # of new names in the first project; "": none
+AUTH_USER_MODEL = "inspector.Account"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+MIN_PASSWORD_CHARS = 12
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ["name"]},
+    },
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": MIN_PASSWORD_CHARS},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+if SSO_HEADER:
+    AUTHENTICATION_BACKENDS.append("inspector.accounts.proxy.ProxyBackend")
+# Requests that change something, within ten seconds, in team mode: of one account, and of one key.
+RATE_CHANGES = env.whole("RATE_CHANGES", 100, 1, 1_000_000)
+RATE_INGEST = env.whole("RATE_INGEST", 200, 1, 1_000_000)  # 20 streams, each sending twice a second
 
 # Sizes in bytes. The body limit is kept before Django sees a byte (inspector/project/body_limit.py).
 MAX_UPLOAD_BYTES = env.whole("MAX_UPLOAD_BYTES", 256 * 2**20, 1024, 64 * 2**30)
+MAX_BATCH_BYTES = 32 * 2**20  # lines of a running agent, one of which may be as long as a line of a recording
 MAX_BODY_BYTES = 2_621_440  # every other request; Django's own default for DATA_UPLOAD_MAX_MEMORY_SIZE
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_UPLOAD_BYTES + 2**20  # pasted text is a form field; the wrapper is the limit
 FILE_UPLOAD_TEMP_DIR = str(INCOMING_DIR)
@@ -69,6 +100,9 @@ MAX_SOCKET_FRAME_BYTES = 262_144
 MIN_FREE_BYTES = env.whole("MIN_FREE_BYTES", 100 * 2**20, 0, 2**50)  # below it /healthz says that the disk is full
 
 INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
     "django.contrib.staticfiles",
     "channels",
     "csp",
@@ -77,18 +111,30 @@ INSTALLED_APPS = [
     "django_tasks_db",
     "inspector",
 ]
-MIDDLEWARE = [
-    "inspector.project.middleware.RequestHeaders",
-    "django.middleware.security.SecurityMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",
-    "csp.middleware.CSPMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
-    "inspector.project.middleware.current_project",
-]
-ROOT_URLCONF = "inspector.project.urls"
+
+
+def middleware(team: bool) -> list[str]:
+    """What a request passes. Without team mode there are no accounts, and one project."""
+    return [
+        "inspector.project.middleware.RequestHeaders",
+        "django.middleware.security.SecurityMiddleware",
+        "servestatic.middleware.ServeStaticMiddleware",
+        "csp.middleware.CSPMiddleware",
+        *(["django.contrib.sessions.middleware.SessionMiddleware"] if team else []),
+        "django.middleware.common.CommonMiddleware",
+        *(["django.contrib.auth.middleware.AuthenticationMiddleware"] if team else []),
+        *(["inspector.accounts.proxy.ProxySignIn"] if team else []),
+        *(["inspector.accounts.gate.Gate"] if team else []),
+        "django.middleware.csrf.CsrfViewMiddleware",
+        "django.middleware.clickjacking.XFrameOptionsMiddleware",
+        "django_htmx.middleware.HtmxMiddleware",
+        *([] if team else ["inspector.project.middleware.current_project"]),
+    ]
+
+
+MIDDLEWARE = middleware(TEAM)
+LOCAL_URLS, TEAM_URLS = "inspector.project.urls", "inspector.project.team_urls"
+ROOT_URLCONF = TEAM_URLS if TEAM else LOCAL_URLS
 ASGI_APPLICATION = "inspector.project.asgi.application"
 TEMPLATES = [
     {
@@ -103,6 +149,7 @@ TEMPLATES = [
 # How long a request waits for SQLite's one writer. Less than the 20 seconds that a page waits for an answer.
 ANSWER_WAIT_SECONDS = 3.0  # that the answer to an upload waits for a small file; then the progress page takes over
 LOCK_SECONDS = env.whole("LOCK_SECONDS", 15, 1, 600)
+PAGE_MILLISECONDS = env.whole("PAGE_MILLISECONDS", 300, 1, 60_000)  # of computing that a replay takes from all pages
 
 
 def database(url: str) -> dict[str, Any]:
@@ -176,6 +223,8 @@ STORAGES = {
 SERVESTATIC_USE_FINDERS = not HASHED_STATIC
 SERVESTATIC_AUTOREFRESH = False
 SERVESTATIC_MAX_AGE = 60
+# gzip alone: Brotli's best level costs the first start 7 s of computing, for a sixth fewer bytes.
+SERVESTATIC_USE_BROTLI = False
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -195,20 +244,31 @@ CONTENT_SECURITY_POLICY = {
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-CSRF_COOKIE_NAME = f"inspector_{re.sub(r'[^0-9]', '', str(PORT))}_csrf"  # cookies are shared by all ports of a host
-CSRF_COOKIE_SAMESITE = "Lax"
+SECURE = PUBLIC_URL.startswith("https://")
+# Cookies are shared by all ports of a host; under TLS browsers keep those named __Host- to this very host.
+COOKIES = "__Host-inspector" if SECURE else f"inspector_{PORT}"
+CSRF_COOKIE_NAME, SESSION_COOKIE_NAME = f"{COOKIES}_csrf", f"{COOKIES}_session"
+CSRF_COOKIE_SAMESITE = SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "inspector.pages.errors.views.csrf_failure"
-if PUBLIC_URL.startswith("https://"):
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    CSRF_COOKIE_SECURE = True
+if SECURE:
+    CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = True
     SECURE_HSTS_SECONDS = 31_536_000
     SECURE_SSL_REDIRECT = True
+    # HSTS is asked for this host alone: what else runs below its name is not for this program to say.
+    SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # asked from within, without the proxy and its TLS
+METRICS_TOKEN = env.text("METRICS_TOKEN")
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "inspector.project.logs.OneLineFormatter"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"()": "inspector.project.logs.OneLineFormatter"},
+        "json": {"()": "inspector.project.logs.JsonFormatter"},
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": env.choice("LOG_FORMAT", "line", ("line", "json"))}
+    },
     "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "WARNING")},
 }

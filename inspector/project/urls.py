@@ -10,10 +10,17 @@ urlpatterns = [
     path("", include(f"{PAGES}.upload.urls")),
     path("imports/", include(f"{PAGES}.imports.urls")),
     path("s/<uuid:session_id>/", include(f"{PAGES}.session.urls")),
+    path("", include(f"{PAGES}.running.urls")),
     path("triggers/", include(f"{PAGES}.triggers.urls")),
+    path("sweeps/", include(f"{PAGES}.sweep.urls")),
+    path("shares/", include(f"{PAGES}.share.urls")),
+    path("r/", include(f"{PAGES}.report.urls")),
+    path("", include(f"{PAGES}.help.urls")),
+    path("compare/", include(f"{PAGES}.compare.urls")),
     path("gallery/", include(f"{PAGES}.gallery.urls")),
     path("policies/", include(f"{PAGES}.policies.urls")),
-    path("healthz", include(f"{PAGES}.health.urls")),
+    path("", include("inspector.api.urls")),
+    path("", include(f"{PAGES}.health.urls")),
 ]
 
 handler400 = f"{PAGES}.errors.views.bad_request"

@@ -22,6 +22,7 @@ from typing import Any
 from inspector.data_folder.owner import beside
 from inspector.project import memory
 from inspector.project.lifeline import end_with_parent
+from inspector.project.structs import describe_all
 
 log = logging.getLogger(__name__)
 
@@ -64,18 +65,20 @@ class Bell:
 def main(piped: bool = False) -> int:
     """Work until asked to stop; 0. Raises Refused."""
     bell = Bell(piped)  # first of all: the server may be killed while this process still starts
-    import django
-    from django.conf import settings
-
     memory.keep_little()
-    django.setup()
+    with memory.loading():
+        import django  # Django is set up when the worker starts
+        from django.conf import settings
+
+        django.setup()
+        _load_ahead()
+        describe_all()
     if not piped:  # else the server that started it gave it its own
         beside(Path(settings.DATA_DIR))
     os.environ["TMPDIR"] = str(settings.INCOMING_DIR)  # which is swept, if this process and its readers are killed
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN if piped else _stop)  # Ctrl-C goes to the server, which ends its worker
     gc.set_threshold(GARBAGE_EVERY, 20, 50)
-    _load_ahead()
     memory.note_start()
     with suppress(Stop):
         try:
@@ -88,7 +91,7 @@ def main(piped: bool = False) -> int:
 def _begin_anew() -> None:
     """The same process with the same standard input and locks, but without what it has in memory. A byte that was read
     from the pipe is no loss: a process that begins looks for jobs first."""
-    from django.db import connections
+    from django.db import connections  # Django is set up when the worker starts
 
     connections.close_all()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very command
@@ -110,7 +113,7 @@ def _load_ahead() -> None:
 
 
 def _work(bell: Bell) -> None:
-    from django.db import Error, connections
+    from django.db import Error, connections  # Django is set up when the worker starts
 
     with Heartbeat(wake=bell.ring) as heart:
         while True:
@@ -127,7 +130,7 @@ def _work(bell: Bell) -> None:
 
 def run_ready_tasks(heart: Heartbeat) -> None:
     """Run every job that waits, one after the other."""
-    from django.utils.crypto import get_random_string
+    from django.utils.crypto import get_random_string  # Django is set up when the worker starts
     from django_tasks_db.management.commands.db_worker import Worker
 
     from inspector.jobs.recovery import hand_back
@@ -187,7 +190,7 @@ class Heartbeat:
         return self._quiet >= IDLE_AFTER
 
     def _run(self) -> None:
-        from django.db import connection
+        from django.db import connection  # Django is set up when the worker starts
 
         from inspector.project import health
 
@@ -200,7 +203,7 @@ class Heartbeat:
         connection.close()
 
     def beat(self, *, resume: bool = False, sweep: bool = False) -> None:
-        from django.db import Error, connection
+        from django.db import Error, connection  # Django is set up when the worker starts
 
         from inspector.data_folder import sweeping
         from inspector.jobs import recovery

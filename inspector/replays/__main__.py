@@ -23,6 +23,7 @@ import msgspec  # noqa: E402
 
 from guard_core.errors import GuardError  # noqa: E402
 from inspector.replays.messages import (  # noqa: E402
+    AVOID,
     REPLAY,
     Ask,
     Failed,
@@ -37,7 +38,8 @@ from inspector.replays.messages import (  # noqa: E402
 
 SAY_EVERY = 0.2  # seconds between two words about progress
 NICENESS = 5  # other pages go first
-OUR_MISTAKE = "An internal error stopped the replay; see the server log."
+MOST_MEMORY = 2_000_000_000  # bytes; two such processes run at a time, and the smallest machines meant have 8 GB
+OUR_MISTAKE = "An internal error stopped the computation; see the server log."
 
 
 def main() -> int:
@@ -62,29 +64,35 @@ def _listen(source: IO[bytes], asked: SimpleQueue[Message | None]) -> None:
 
 def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
     """Do the task, and compute everything that pages will ask of it."""
-    import django
+    import django  # Django is set up when a task comes
 
     django.setup()
+    from guard_core.memory import limit
     from inspector.models import Session
     from inspector.project import memory
-    from inspector.replays import analysis, comparing
+    from inspector.replays import analysis, avoiding, comparing
     from inspector.storage.byte_cache import keep_for_good
 
     keep_for_good()
     memory.keep_little()
+    limit(MOST_MEMORY)
     try:
         row = Session.unscoped.select_related("recording").get(pk=task.session, deleted=None)
-        if task.work != REPLAY:
+        if task.work == AVOID:
+            avoiding.search_whole(row, _Progress(out, row.calls * avoiding.USUAL_REPLAYS))
+        elif task.work != REPLAY:
             comparing.compare_whole(row, task.choice, task.work, _Progress(out, comparing.all_steps(row, task.work)))
-        found = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
-        for name, value in vars(type(found)).items():
-            if isinstance(value, cached_property):
-                getattr(found, name)
+        result = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
+        for owner in (result, result.facts):
+            for name, value in vars(type(owner)).items():
+                if isinstance(value, cached_property):
+                    getattr(owner, name)
+        result.narrow()
         memory.trim()
     except (GuardError, Session.DoesNotExist) as error:
         return Failed(str(error))
     except MemoryError:
-        return Failed("There is not enough memory for this replay.")
+        return Failed("There is not enough memory for this computation.")
     except Exception:
         traceback.print_exc()
         return Failed(OUR_MISTAKE)
@@ -105,7 +113,7 @@ class _Progress:
 
 def _page(ask: Ask) -> Page:
     """The page as the web process would answer it, middleware and all."""
-    from django.core.handlers.wsgi import WSGIRequest
+    from django.core.handlers.wsgi import WSGIRequest  # Django is set up when a task comes
 
     environ: dict[str, Any] = {**ask.meta, "wsgi.input": BytesIO()}
     response = _handler().get_response(WSGIRequest(environ))
@@ -118,7 +126,7 @@ def _page(ask: Ask) -> Page:
 @cache
 def _handler() -> Any:
     """Django's handler, with its middleware loaded."""
-    from django.core.handlers.wsgi import WSGIHandler
+    from django.core.handlers.wsgi import WSGIHandler  # Django is set up when a task comes
 
     return WSGIHandler()
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
+from guard_core.columns import Columns, bytes_of, narrowed
 from guard_core.findings import (
     Facts,
     Finding,
     Verdict,
+    conclusions,
     recorded_findings,
     recorded_verdict,
     replayed_findings,
@@ -49,9 +53,45 @@ from inspector.storage.estimates import load_result
 CACHE_BYTES = 20_000_000  # of analyses in a process; one of 50,000 steps holds about 34 MB, and stays while it is used
 # Measured at 3,000 and 10,000 steps with what its findings hold, without the columns that are kept elsewhere:
 BYTES_A_STEP = 290  # of an analysis besides its traces: the series of the chart, tokens and growth of both sides
+FACTS_BYTES_A_STEP = 60  # of what is computed once of a recording, without its columns
 BYTES_A_RECORD = 1_950  # of one replayed compaction with its passes and views
 SMALLEST = 20_000  # bytes that any analysis takes
-PAGE_SECONDS = 0.3  # of computing that a replay may take from the process of all pages
+
+
+@dataclass(frozen=True)
+class StoredFacts(Facts):
+    """The facts of a stored session with what follows from them alone, once for all settings."""
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is to be said of the recording."""
+        return recorded_findings(self)
+
+    @cached_property
+    def conclusions(self) -> tuple[Finding, ...]:
+        """The same; where nothing was ever sent, what is to be said of its simulation."""
+        return self.findings if self.ledger.usage_ratio is None else conclusions(self)[0]
+
+    @cached_property
+    def own_checks(self) -> OwnChecks:
+        """The checks of the recording by the rule of its agent."""
+        return OwnChecks(self.session, self.ledger, self.explanation)
+
+    @cached_property
+    def own(self) -> Own | None:
+        """What that rule compares; None where it is ContextGuard's, which has a trace."""
+        return None if self.is_contextguards else own_series(self.own_checks)
+
+    @cached_property
+    def prices(self) -> Prices:
+        """What the calls of this session cost."""
+        return Prices.of(self.session, self.ledger, self.answers)
+
+    @cached_property
+    def payback(self) -> tuple[Payback, ...]:
+        """The price of every recorded compaction that a call followed."""
+        sent = SentRequests.recorded(self)
+        return paybacks(sent, bill_of(sent, self.prices))
 
 
 @dataclass(frozen=True)
@@ -66,16 +106,16 @@ class Analysis:
     observed: Trace
     replayed: Trace
     data: Timeline
-    facts: Facts
+    facts: StoredFacts
     key: tuple[str, int]  # of the session: id, revision
 
     @property
     def head(self) -> CoreSession:
         return self.facts.session
 
-    @cached_property
+    @property
     def recorded_findings(self) -> tuple[Finding, ...]:
-        return recorded_findings(self.facts)
+        return self.facts.findings
 
     @cached_property
     def replayed_findings(self) -> tuple[Finding, ...]:
@@ -99,34 +139,32 @@ class Analysis:
     @property
     def forecast(self) -> Forecast:
         """How well this session's recorded calls are predicted from the past; empty until a job has measured it."""
-        found = load_result(Session(pk=UUID(self.key[0]), revision=self.key[1]))
-        return found.forecast if found else {}
+        measured = load_result(Session(pk=UUID(self.key[0]), revision=self.key[1]))
+        return measured.forecast if measured else {}
 
     @property
     def diverges(self) -> bool:
         return self.data.replayed is not None and self.data.replayed.divergence is not None
 
-    @cached_property
+    @property
     def own_checks(self) -> OwnChecks:
         """The checks of the recording by the rule of its agent."""
-        return OwnChecks(self.head, self.ledger, self.facts.explanation)
+        return self.facts.own_checks
 
-    @cached_property
+    @property
     def prices(self) -> Prices:
         """What the calls of this session cost."""
-        return Prices.of(self.head, self.ledger)
+        return self.facts.prices
 
-    @cached_property
+    @property
     def recorded_payback(self) -> tuple[Payback, ...]:
         """The price of every recorded compaction that a call followed."""
-        return self._payback(SentRequests.recorded(self.facts))
+        return self.facts.payback
 
     @cached_property
     def replayed_payback(self) -> tuple[Payback, ...]:
         """The price of every compaction that the replay makes."""
-        return self._payback(SentRequests.replayed(self.facts, self.replayed))
-
-    def _payback(self, sent: SentRequests) -> tuple[Payback, ...]:
+        sent = SentRequests.replayed(self.facts, self.replayed)
         return paybacks(sent, bill_of(sent, self.prices))
 
     @property
@@ -137,6 +175,16 @@ class Analysis:
     def trace(self, side: str) -> Trace:
         """The trace of one side: "recorded" or "replayed"."""
         return self.replayed if side == "replayed" else self.observed
+
+    def narrow(self) -> Analysis:
+        """The same, its columns as narrow as before they were read."""
+        ledger, traces = self.ledger, [self.observed, self.replayed]
+        if "whole_log" in vars(self.facts):
+            traces.append(self.facts.whole_log)
+        for columns in (ledger.events, ledger.parts, ledger.steps, *(trace.columns for trace in traces)):
+            if isinstance(columns, Columns):
+                columns.narrow()
+        return self
 
 
 class ReplayUnderWay(Exception):
@@ -161,7 +209,7 @@ def analyse(row: Session, choice: Choice) -> Analysis:
     if (under_way := REPLAYS.find(key)) is not None:
         raise ReplayUnderWay(under_way)
     try:
-        return _cache.get(key, lambda: _analyse(row, choice, budget()))
+        return _cache.get(key, lambda: _analyse(row, choice, budget())).narrow()
     except TooLong:
         raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), choice), row.calls)) from None
 
@@ -178,17 +226,20 @@ def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object])
     convert.ensure_current(row)
     place = stored.place_of(row, choice)
     if (known := stored.load(place, stored.Result)) is not None:
-        found = _analyse(row, choice, each, known.trace)
-        vars(found).update(recorded_findings=known.recorded, replayed_findings=known.replayed)
-        return found
-    found = _analyse(row, choice, each)
-    stored.store(place, stored.result_of(found.replayed, found.recorded_findings, found.replayed_findings))
-    return found
+        analysis = _analyse(row, choice, each, known.trace)
+        vars(analysis.facts).update(findings=known.recorded)
+        vars(analysis).update(replayed_findings=known.replayed)
+        return analysis
+    analysis = _analyse(row, choice, each)
+    if stored.is_storable(analysis.replayed):
+        stored.store(place, stored.result_of(analysis.replayed, analysis.recorded_findings, analysis.replayed_findings))
+    return analysis
 
 
 def forget() -> None:
     """Drop the analyses that this process holds."""
     _cache.clear()
+    _facts.clear()
 
 
 def observe(row: Session) -> Trace:
@@ -204,13 +255,13 @@ def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
 
 
 def budget() -> Callable[[int], None]:
-    """Raises TooLong PAGE_SECONDS of this thread's computing after its first call: neither loading the columns nor
+    """Raises TooLong PAGE_MILLISECONDS of this thread's computing after its first call: neither loading the columns nor
     waiting for other threads counts."""
-    end = 0.0
+    end, allowed = 0.0, settings.PAGE_MILLISECONDS / 1000
 
     def check(done: int) -> None:
         nonlocal end
-        end = end or time.thread_time() + PAGE_SECONDS
+        end = end or time.thread_time() + allowed
         if time.thread_time() > end:
             raise TooLong
 
@@ -219,13 +270,16 @@ def budget() -> Callable[[int], None]:
 
 def _size(analysis: Analysis) -> int:
     """Bytes of the columns and compactions, which are nearly all of it; the ledger is kept elsewhere."""
-    columns = [*analysis.observed.columns.values(), *analysis.replayed.columns.values()]
+    columns = bytes_of(analysis.observed.columns) + bytes_of(analysis.replayed.columns)
     series = BYTES_A_STEP * analysis.ledger.step_count
     records = BYTES_A_RECORD * len(analysis.replayed.compactions)
-    return sum(column.nbytes for column in columns) + series + records + SMALLEST
+    return columns + series + records + SMALLEST
 
 
 _cache: ByteCache[Analysis] = ByteCache(CACHE_BYTES, _size)
+_facts: ByteCache[StoredFacts] = ByteCache(
+    CACHE_BYTES, lambda facts: FACTS_BYTES_A_STEP * facts.ledger.step_count + SMALLEST
+)
 
 
 def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replayed: Trace | None = None) -> Analysis:
@@ -243,29 +297,29 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replay
             ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
         )
     shows_policy = choice.changed or facts.is_contextguards
-    data = timeline(facts.recording, observed, replayed, own=_own(facts), shows_policy=shows_policy)
+    data = timeline(facts.recording, observed, replayed, own=facts.own, shows_policy=shows_policy)
+    observed, replayed = (replace(trace, columns=narrowed(trace.columns)) for trace in (observed, replayed))
     key = (str(row.pk), row.revision)
     return Analysis(choice, window, ledger, facts.attribution, policy, observed, replayed, data, facts, key)
 
 
-def facts_of(row: Session) -> Facts:
-    """The stored recording, with everything that is said of it."""
+def facts_of(row: Session) -> StoredFacts:
+    """The stored recording, with everything that is said of it: the same whatever is replayed beside it."""
+    window = window_of(row, Choice())
+    key = (*_key(row, Choice())[:-1], window)
+    return _facts.get(key, lambda: _load_facts(row, window))
+
+
+def _load_facts(row: Session, window: Sourced) -> StoredFacts:
     ledger, head = convert.load_ledger(row), convert.load_head(row)
-    return Facts(
+    return StoredFacts(
         head,
         ledger,
         convert.load_attribution(row) or attribute(ledger),
-        judge_session(head, window_of(row, Choice())),
+        judge_session(head, window),
         convert.request_words_of(row),
         explained=explanations.load(row),
     )
-
-
-def _own(facts: Facts) -> Own | None:
-    """What the rule of the recording's agent compares; None where that is ContextGuard, which has a trace."""
-    if facts.is_contextguards:
-        return None
-    return own_series(OwnChecks(facts.session, facts.ledger, facts.explanation))
 
 
 def summarizer_of(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer | None:

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from guard_core.errors import GuardError, UnknownName
-from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, Setting, policy_kind
-from guard_core.policies.settings import CHOICE, COUNT, SIZE, SWITCH, Value
+from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting, policy_kind
+from guard_core.policies.settings import CHOICE, COUNT, LARGEST_COUNT, NUMBER, SHARE, SIZE, SWITCH, Value
 from guard_core.sessions import Session as CoreSession
 from guard_core.window import parse_window
 
@@ -29,6 +29,9 @@ LABELS = {"policy": "Policy", "profile": "Profile", "window": "Window, tokens", 
 NAMES = (*LABELS, *dict.fromkeys(setting.key for kind in POLICIES.values() for setting in kind.settings))
 PROFILES = {name for kind in POLICIES.values() for name in kind.profile_names}
 LONGEST = 60  # characters of a value that are read
+# Of sliders: the widest in tokens where the window is not known, the largest share of the window in per cent, the least
+# that a number without bounds reaches, and how many places a slider has at least.
+WIDEST, MOST_SHARE, SMALLEST_RANGE, FINE = 200_000, 100, 10, 200
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -153,7 +156,11 @@ def plain(value: Value) -> str:
 
 def sentence(error: GuardError) -> str:
     """An error of the engine as a page says it: with a capital letter and a full stop."""
-    text = str(error)
+    return sentence_of(str(error))
+
+
+def sentence_of(text: str) -> str:
+    """Words as a sentence: with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
@@ -167,6 +174,7 @@ def form(
     kind, values = choice.kind, choice.pairs()
     profile = choice.profile or kind.default_profile
     unused = ignored(kind, choice.profile)
+    window = _number(values.get("window") or in_use.get("window", "")) or WIDEST
 
     def field(name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
         error = errors.get(name, "")
@@ -184,11 +192,13 @@ def form(
 
     def of_setting(setting: Setting) -> dict[str, Any]:
         options = ("yes", "no") if setting.kind == SWITCH else setting.choices if setting.kind == CHOICE else ()
-        more = {}
+        more: dict[str, Any] = {}
         if options:  # nothing chosen is the default, also that of another profile
             shown = values.get(setting.key, "")
             default = _option("", f"default: {plain(setting.default_in(profile))}", shown)
             more = {"choices": [default, *(_option(item, item, shown) for item in options)]}
+        elif setting.key not in unused:
+            more = {"slider": slider(setting, values.get(setting.key) or in_use.get(setting.key, ""), window)}
         return field(setting.key, setting.label, _help(setting), "text" if setting.kind == SIZE else "decimal", **more)
 
     def of_settings(main: bool) -> Iterator[dict[str, Any]]:
@@ -196,11 +206,14 @@ def form(
         shown = (item for item in kind.settings if item.main == main and not _never_used(kind, item))
         return (of_setting(item) for item in shown if main or item.key not in unused)
 
-    policies = [_option(item.name, item.title, kind.name) for item in POLICIES.values()]
+    policies = [
+        {"label": group, "choices": [_option(item.name, item.title, kind.name) for item in kinds]}
+        for group, kinds in GROUPS.items()
+    ]
     profiles = [_option(item.name, item.name, profile) for item in kind.profiles]
     sizes = [_option(value, label, choice.summary) for value, label in SUMMARIES.items()]
     fields = [
-        field("policy", LABELS["policy"], kind.help, choices=policies),
+        field("policy", LABELS["policy"], kind.help, groups=policies),
         *([field("profile", LABELS["profile"], _profile_help(kind, profile), choices=profiles)] if profiles else []),
         field("window", LABELS["window"], mode="text"),
         *of_settings(main=True),
@@ -219,6 +232,32 @@ def form(
         "changed": choice.changed or bool(errors),
         "error": errors.get("", ""),
     }
+
+
+def slider(setting: Setting, value: str, window: float) -> dict[str, Any] | None:
+    """The range of a slider beside the field of a setting, at `value` (as typed, or in use); None for a setting that is
+    no number. Limits in tokens reach up to the window in tokens, other numbers without an upper bound to four times
+    the value."""
+    if setting.kind == SIZE:  # as a share of the window
+        return {"least": 0, "most": MOST_SHARE, "step": 1, "value": _number(value) if "%" in value else 0, "unit": "%"}
+    if setting.kind not in (COUNT, NUMBER, SHARE):
+        return None
+    number = _number(value)
+    if setting.kind == SHARE:
+        return {"least": f"{setting.least:g}", "most": 1, "step": "any", "value": f"{number:g}", "unit": ""}
+    beyond = window if setting.unit == "tokens" else max(4 * number, SMALLEST_RANGE)
+    most = setting.most if setting.most is not None and setting.most <= beyond else max(beyond, number)
+    step = ("any" if setting.kind == NUMBER else 1) if most <= FINE else int(most) // FINE
+    return {"least": f"{setting.least:g}", "most": f"{most:.0f}", "step": step, "value": f"{number:.12g}", "unit": ""}
+
+
+def _number(text: str) -> float:
+    """The number of a value as it is shown, 0 where it is none."""
+    try:
+        number = float(text.replace(",", "").removesuffix("%"))
+    except ValueError:
+        return 0.0
+    return number if 0 <= number <= LARGEST_COUNT else 0.0
 
 
 def _never_used(kind: PolicyKind, setting: Setting) -> bool:

@@ -111,14 +111,14 @@ def _stored_or_made(row: Session, choice: Choice, work: str, each: Callable[[int
         summarizer=summarizer_of(Choice(), facts.ledger, simulated),
         each=each,
     )
-    made = Comparison(
+    comparison = Comparison(
         tuple(_row(facts, item) for item in rows),
         window,
         text_floor(facts, int(NEAR_MISS_SHARE * window)),
         assumptions(Prices.of(facts.session, facts.ledger)),
     )
-    stored.store(place, made)
-    return made
+    stored.store(place, comparison)
+    return comparison
 
 
 def _rules(row: Session, facts: Facts, each: Callable[[int], object]) -> tuple[StatedRule, ...]:

@@ -14,7 +14,8 @@ class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """One thing said."""
 
 
-REPLAY, POLICIES, PROFILES = "replay", "policies", "profiles"  # what is computed; the latter two compare all policies
+# What is computed: one replay, a comparison of all policies (in all profiles), or what would have avoided findings.
+REPLAY, POLICIES, PROFILES, AVOID = "replay", "policies", "profiles", "avoid"
 
 
 class Task(msgspec.Struct, frozen=True):

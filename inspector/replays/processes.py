@@ -30,7 +30,7 @@ HELD = 2  # processes alive at a time, of 100 to 250 MB; the one that was not as
 IDLE_SECONDS = 40.0  # without a request for a page; then a process ends
 ABANDONED_SECONDS = 20.0  # without a look; then a replay that waits or ended is forgotten
 LOOK_EVERY = 1.0  # seconds between two looks for what to end
-ENDED_EARLY = "The system ended this replay; most likely there was not enough memory."
+ENDED_EARLY = "The system ended this computation; most likely there was not enough memory."
 CANCELLED = "The replay was cancelled."
 
 
@@ -136,11 +136,11 @@ class LongReplays:
     def cancel(self, replay_id: str) -> LongReplay | None:
         """End a replay for all who wait for it, unless its pages are ready; None where there is no such replay."""
         with self._lock:
-            found = next((entry for entry in self._entries.values() if entry.id == replay_id), None)
-            if found is not None and found.state is not State.READY:
-                found.end(CANCELLED)
+            replay = next((entry for entry in self._entries.values() if entry.id == replay_id), None)
+            if replay is not None and replay.state is not State.READY:
+                replay.end(CANCELLED)
             self._advance()
-            return found
+            return replay
 
     def forget(self, entry: LongReplay) -> None:
         """Drop an entry, so that the next request replays again."""

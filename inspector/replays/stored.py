@@ -35,6 +35,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 FOLDER = "replays"  # in the data folder; in it one folder a session
 MOST_BYTES = 200_000_000  # of all files; 40,000 compactions take about 2 MB
+MOST_SEGMENTS = 500_000  # of the views of a replay, which are written as a whole: about 25 MB before compression
 DIGEST_BYTES = hashlib.sha256().digest_size
 ZSTD_LEVEL = 3
 _SUFFIX, _UNFINISHED = ".replay", ".part"
@@ -82,6 +83,14 @@ def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Findi
     return Result(*about, columns, trace.declared, trace.heads, trace.compactions, trace.notes, recorded, replayed)
 
 
+def is_storable(trace: Trace, most: int = MOST_SEGMENTS) -> bool:
+    """Have the views of a replay no more than `most` segments together. Those of a policy that changes its list at
+    every step share what they have in common in memory, and not in a file."""
+    segments = sum(len(head.view) for head in trace.heads)
+    segments += sum(len(view) for item in trace.compactions for view in (item.before, item.after, item.carried))
+    return segments <= most
+
+
 def place_of(row: Session, choice: Choice, what: Sequence[str] = ()) -> Path:
     """The file of the result of a session under a choice, whether it is there or not. `what` is computed beside or in
     place of a replay."""
@@ -106,11 +115,11 @@ def load(place: Path, kind: type[T]) -> T | None:
         log.warning("the stored replay %s is damaged; it is replayed again", place.name)
         return None
     try:
-        found = decode(zstandard.decompress(body), kind, "replay")
+        result = decode(zstandard.decompress(body), kind, "replay")
     except (GuardError, zstandard.ZstdError):
         log.warning("the stored replay %s has another form; it is replayed again", place.name)
         return None
-    return found
+    return result
 
 
 def store(place: Path, result: msgspec.Struct) -> None:
@@ -146,9 +155,9 @@ def sweep() -> None:
 
 def _limit(most: int) -> None:
     """Remove the files unused for longest, until the others have at most this many bytes."""
-    found = [(path.stat().st_mtime, path.stat().st_size, path) for path in _folder().glob("*/*")]
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
+    files = [(path.stat().st_mtime, path.stat().st_size, path) for path in _folder().glob("*/*")]
+    total = sum(size for _, size, _ in files)
+    for _, size, path in sorted(files):
         if total <= most:
             return
         path.unlink(missing_ok=True)

@@ -17,7 +17,8 @@ from django.db.models.functions import Greatest
 from guard_core.errors import GuardError
 from guard_core.events import Event
 from guard_core.sessions import ModelCall
-from inspector.models import Session, SessionData
+from guard_core.sessions import Session as CoreSession
+from inspector.models import Recording, Session, SessionData
 from inspector.storage import chunks, convert
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
@@ -41,6 +42,26 @@ def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = (
         insert_events(row, store_texts(events).keys, row.events)
         SessionData.objects.in_session(row).update(ledger=compressed(state))
         _count(row, events, calls)
+
+
+def extend(
+    row: Session,
+    recording: Recording,
+    ordinal: int,
+    value: CoreSession,
+    events: Sequence[Event],
+    calls: Sequence[ModelCall],
+) -> Session:
+    """The same session as a longer recording has it: `value`, which ends with these events and calls. Its window
+    is looked up again when it is assessed. Raises as `append`."""
+    with transaction.atomic():
+        known = SessionData.objects.in_session(row).only("in_chunks", "head").get()
+        columns = convert.longer_columns(row, recording, ordinal, value, convert.own_window(row), known)
+        append(row, events, calls)
+        SessionData.objects.in_session(row).update(head=compressed(chunks.short_head(value)))
+        Session.objects.row(row).update(**columns)
+    row.refresh_from_db()
+    return row
 
 
 def _check_order(row: Session, more: int, calls: Sequence[ModelCall]) -> None:

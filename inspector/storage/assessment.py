@@ -76,7 +76,7 @@ def assess(row: Session) -> None:
     judged = judge_session(head, convert.window_in_use(row))
     words = convert.request_words_of(row) if row.assessed_by == ENGINE else None
     if words is None:  # looked up by an older version, which may have found fewer quotations
-        words = request_words(head, ledger, convert.stored_events(row))
+        words = request_words(head, ledger, lambda: convert.stored_events(row))
         columns |= convert.request_columns(words)
         convert.store_summaries(row, head)
     settings = explanations.settings_of(head, row.project_id)

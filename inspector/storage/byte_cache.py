@@ -43,14 +43,14 @@ class ByteCache(Generic[V]):
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         """The value of a key, computed where it is neither cached nor in use."""
-        found = self._find(key)
-        if found is not None:
-            return found.value
+        entry = self._find(key)
+        if entry is not None:
+            return entry.value
         if (value := self._alive.get(key)) is None:
             with self._gate:
-                found = self._find(key)  # it may have been computed while this thread waited
-                if found is not None:
-                    return found.value
+                entry = self._find(key)  # it may have been computed while this thread waited
+                if entry is not None:
+                    return entry.value
                 value = make()
         self._keep(key, value)
         return value
@@ -75,11 +75,11 @@ class ByteCache(Generic[V]):
 
     def _find(self, key: Hashable) -> _Entry[V] | None:
         with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                found.used = time.monotonic()
+            entry = self._entries.get(key)
+            if entry is not None:
+                entry.used = time.monotonic()
                 self._entries.move_to_end(key)
-            return found
+            return entry
 
     def _keep(self, key: Hashable, value: V) -> None:
         entry = _Entry(value, self.size(value))

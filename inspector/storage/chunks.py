@@ -17,6 +17,7 @@ import numpy as np
 from django.db.models import Q
 
 from guard_core import chunks
+from guard_core.errors import GuardError
 from guard_core.events import Event
 from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
@@ -24,6 +25,7 @@ from guard_core.sessions import GuardState, ModelCall, RecordedCompaction
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Session, SessionChunk
 from inspector.storage.compression import compressed, decompressed
+from inspector.storage.stored_calls import StoredCalls
 from inspector.storage.texts import Marks, marks_of
 
 ROWS = chunks.ROWS["events"]
@@ -37,6 +39,7 @@ SEQUENCES: dict[str, tuple[Any, int]] = {
     "compactions": (tuple[RecordedCompaction, ...], 64),
 }
 AT_ONCE = 150  # chunks of a statement; SQLite before 3.32 takes 999 values in one
+FEW_CHUNKS = 2  # of calls, whose values stay in memory: a megabyte and a half
 HEAD = "head "  # before the name of a sequence: the kind of its chunks
 
 
@@ -74,7 +77,7 @@ def store(row: Session, value: CoreSession, ledger: Ledger, marks: Marks, same_t
     columns = growing.chunks(skip)
     for kind in COLUMNS:
         writer.add(kind, (chunk.body for chunk in columns if chunk.kind == kind), skip[kind])
-    return Stored(growing.state, encode(_without_sequences(value)), writer.close())
+    return Stored(growing.state, short_head(value), writer.close())
 
 
 def append(row: Session, state: bytes, events: Sequence[Event], calls: Sequence[ModelCall]) -> bytes:
@@ -102,6 +105,28 @@ def append(row: Session, state: bytes, events: Sequence[Event], calls: Sequence[
     return growing.state
 
 
+def short_head(value: CoreSession) -> bytes:
+    """What is stored of a session's head besides its chunks."""
+    return encode(msgspec.structs.replace(value, events=(), **dict.fromkeys(SEQUENCES, ())))
+
+
+def repeated_calls(row: Session, state: bytes, value: CoreSession) -> int | None:
+    """How many model calls are stored of a session, where `value` begins with them and has the same recorded
+    compactions, states and side calls; None where it has not. `state` is that of the stored ledger."""
+    count = chunks.read_state(state).calls
+    if len(value.calls) < count:
+        return None
+    stored = SessionChunk.objects.in_session(row).filter(kind__startswith=HEAD).order_by("kind", "number")
+    digests: dict[str, list[bytes]] = {}
+    for kind, digest in stored.values_list("kind", "digest"):
+        digests.setdefault(kind, []).append(bytes(digest))
+    for name, (_, size) in SEQUENCES.items():
+        values = value.calls[:count] if name == "calls" else getattr(value, name)
+        if [hashlib.sha256(body).digest() for body in _pieces(values, size)] != digests.get(HEAD + name, []):
+            return None
+    return count
+
+
 def load_ledger(session_id: UUID | str, state: bytes) -> Ledger:
     """The ledger of a session in chunks. Raises GuardError, and OtherVersion where another version stored it."""
     chunks.read_state(state)  # before any chunk is read: those of another version may have another form
@@ -110,11 +135,14 @@ def load_ledger(session_id: UUID | str, state: bytes) -> Ledger:
 
 def load_head(session_id: UUID | str, head: bytes) -> CoreSession:
     """The session without its events."""
-    bodies = _bodies(session_id, tuple(HEAD + name for name in SEQUENCES))
+    bodies = _compressed(session_id, tuple(HEAD + name for name in SEQUENCES))
     values: dict[str, Any] = {
-        name: tuple(value for body in bodies[HEAD + name] for value in decode(body, kind, name))
+        name: tuple(value for body in bodies[HEAD + name] for value in decode(decompressed(body), kind, name))
         for name, (kind, _) in SEQUENCES.items()
+        if name != "calls" or len(bodies[HEAD + name]) <= FEW_CHUNKS
     }
+    if "calls" not in values:
+        values["calls"] = StoredCalls(bodies[HEAD + "calls"], SEQUENCES["calls"][1])
     return msgspec.structs.replace(decode(head, CoreSession, "session"), **values)
 
 
@@ -123,17 +151,26 @@ def load_marks(session_id: UUID | str) -> Marks:
     return _joined(*(decode(body, Marks, "places of events") for body in _bodies(session_id, (MARKS,))[MARKS]))
 
 
+def load_some_marks(session_id: UUID | str, number: int) -> Marks:
+    """Place and time of the events from ROWS times this number on, as many as a chunk has. Raises GuardError."""
+    stored = SessionChunk.objects.in_session(session_id).filter(kind=MARKS, number=number)
+    if (body := stored.values_list("body", flat=True).first()) is None:
+        raise GuardError(f"the chunk {number} of places of events is missing: import the session again")
+    return decode(decompressed(body), Marks, "places of events")
+
+
 def digests(session_id: UUID | str) -> list[bytes]:
     """The digests of all chunks of a session, in order: what they hold."""
-    found = SessionChunk.objects.in_session(session_id).order_by("kind", "number")
-    return [bytes(digest) for digest in found.values_list("digest", flat=True)]
+    stored = SessionChunk.objects.in_session(session_id).order_by("kind", "number")
+    return [bytes(digest) for digest in stored.values_list("digest", flat=True)]
 
 
 class _Writer:
     """Writes the chunks of one session that are not stored already."""
 
     def __init__(self, row: Session, places: Mapping[str, int] | None = None) -> None:
-        """`places`: the one chunk of each kind that is looked at, where not all are."""
+        """`places`: the one chunk of each kind that is looked at, where the session grows; none is removed then."""
+        self._grows = places is not None
         self._row, self._counts = row, dict[str, int]()
         self._changed: list[SessionChunk] = []
         known = SessionChunk.objects.in_session(row).filter(_at(places)).values_list("kind", "number", "digest")
@@ -161,7 +198,7 @@ class _Writer:
             unique_fields=["session", "kind", "number"],
             update_fields=["digest", "body"],
         )
-        if not any(number >= self._counts.get(kind, 0) for kind, number in self._known):
+        if self._grows or not any(number >= self._counts.get(kind, 0) for kind, number in self._known):
             return bool(self._changed)
         behind = Q(*(Q(kind=kind, number__gte=count) for kind, count in self._counts.items()), _connector=Q.OR)
         SessionChunk.objects.in_session(self._row).filter(behind).delete()
@@ -177,8 +214,8 @@ def _at(places: Mapping[str, int] | None) -> Q:
 
 
 def _last_bodies(row: Session, places: Mapping[str, int]) -> dict[str, bytes]:
-    found = SessionChunk.objects.in_session(row).filter(_at(places)).values_list("kind", "body")
-    return {kind: decompressed(body) for kind, body in found}
+    bodies = SessionChunk.objects.in_session(row).filter(_at(places)).values_list("kind", "body")
+    return {kind: decompressed(body) for kind, body in bodies}
 
 
 def _joined(*some: Marks) -> Marks:
@@ -187,10 +224,15 @@ def _joined(*some: Marks) -> Marks:
 
 
 def _bodies(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, list[bytes]]:
-    found = SessionChunk.objects.in_session(session_id).filter(kind__in=kinds).order_by("kind", "number")
+    bodies = _compressed(session_id, kinds)
+    return {kind: [decompressed(body) for body in some] for kind, some in bodies.items()}
+
+
+def _compressed(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, list[bytes]]:
+    stored = SessionChunk.objects.in_session(session_id).filter(kind__in=kinds).order_by("kind", "number")
     bodies: dict[str, list[bytes]] = {kind: [] for kind in kinds}
-    for kind, body in found.values_list("kind", "body"):
-        bodies[kind].append(decompressed(body))
+    for kind, body in stored.values_list("kind", "body"):
+        bodies[kind].append(bytes(body))
     return bodies
 
 
@@ -200,10 +242,6 @@ def _models(value: CoreSession, ledger: Ledger) -> Iterator[str]:
     return (
         value.calls[step].model for number, step in zip(numbers.tolist(), first.tolist(), strict=True) if number >= 0
     )
-
-
-def _without_sequences(value: CoreSession) -> CoreSession:
-    return msgspec.structs.replace(value, events=(), **dict.fromkeys(SEQUENCES, ()))
 
 
 def _pieces(values: Sequence[Any], size: int) -> Iterator[bytes]:

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 from django.db import transaction
 from django.db.models import F
+from numpy.typing import NDArray
 
 from guard_core.attribution import Attribution, attribute
 from guard_core.chunks import read_state
+from guard_core.columns import bytes_of, narrowed
 from guard_core.costs import EventCounter
 from guard_core.counts import counted_compactions
 from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
+from guard_core.facts.searchable import text_of
 from guard_core.findings.presence import RequestWords
 from guard_core.grown import extended, is_due
-from guard_core.ledger import Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode, encode
 from guard_core.sessions import Provenance, Sourced
@@ -35,14 +39,16 @@ from inspector.models.windows import stated_window
 from inspector.storage import chunks
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.compression import compressed, decompressed
-from inspector.storage.contents import Content, key_of, packed, text_of
+from inspector.storage.contents import Content, key_of, packed
 from inspector.storage.query_words import words_of
+from inspector.storage.stored_calls import StoredCalls
 from inspector.storage.texts import Marks, StoredTexts, insert_events, store_texts
 
 CACHE_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
+READ_BYTES = 160  # of one event in the columns and prefix sums, of 8 bytes each, that pages read of a ledger
 
 
 def store_session(
@@ -93,32 +99,40 @@ def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
     *,
     window: Sourced,
     counts: dict[str, Any],
-    kept: int,
+    same: int,
 ) -> Session:
-    """The same session, longer: its first `kept` events stay, its tags, a person's own name for it and own window too.
+    """The same session, longer: its first `same` events stay, its tags, a person's own name for it and own window too.
     Where nothing of it is new, what was computed of it stays, too.
 
     A row that has the events of `value` already is left behind, with those of imports that did not end well.
     """
     with transaction.atomic():
         texts = _stored(value)
-        columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window, recording), **counts}
-        columns["started_at"] = _moment(value.started_at)
-        if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
-            columns["window_override"] = row.window_override or row.window
         known = SessionData.objects.in_session(row).get()
-        if row.title == _title(_short_head(known), row.recording):
-            columns["title"] = _title(value, recording)
-        data, changed = _data_of(row, value, ledger, attribution, texts, kept if is_current(known) else None)
-        if not kept == row.events == len(texts) or changed or not _is_stored(known, data):
+        columns = {**longer_columns(row, recording, ordinal, value, window, known), **counts}
+        data, changed = _data_of(row, value, ledger, attribution, texts, same if is_current(known) else None)
+        if not same == row.events == len(texts) or changed or not _is_stored(known, data):
             columns["revision"] = F("revision") + 1
-            Event.objects.in_session(row).filter(seq__gte=kept).delete()
+            Event.objects.in_session(row).filter(seq__gte=same).delete()
             SessionData.objects.in_session(row).update(**data)
             store_summaries(row, value)
-            insert_events(row, list(islice(_keys(texts), kept, None)), kept)
+            insert_events(row, list(islice(_keys(texts), same, None)), same)
         Session.objects.row(row).update(**columns)
     row.refresh_from_db()
     return row
+
+
+def longer_columns(
+    row: Session, recording: Recording, ordinal: int, value: CoreSession, window: Sourced, known: SessionData
+) -> dict[str, Any]:
+    """The columns of the row of a session that a recording continues, but for its counts."""
+    columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window, recording)}
+    columns["started_at"] = _moment(value.started_at)
+    if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
+        columns["window_override"] = row.window_override or row.window
+    if row.title == _title(_short_head(known), row.recording):
+        columns["title"] = _title(value, recording)
+    return columns
 
 
 def _is_stored(known: SessionData, data: dict[str, Any]) -> bool:
@@ -167,7 +181,7 @@ def window_in_use(row: Session) -> Sourced:
         return Sourced(row.window_override, Provenance.USER, "set for this session")
     if row.model_window:
         return Sourced(row.model_window, Provenance.USER, f"set for {row.model}")
-    return Sourced(row.window, Provenance(row.window_source), row.window_note)
+    return own_window(row)
 
 
 def _data_of(
@@ -188,6 +202,32 @@ def _data_of(
         "lines": None,
     }
     return columns, stored.changed
+
+
+def load_short_head(row: Session) -> CoreSession:
+    """The session without its events and all that there is one of per call or compaction."""
+    return _short_head(_data(str(row.pk), "head"))
+
+
+def own_window(row: Session) -> Sourced:
+    """The context window that was looked up for a session, or that its recording has."""
+    return Sourced(row.window, Provenance(row.window_source), row.window_note)
+
+
+def has_current_columns(row: Session) -> bool:
+    """Are the columns of a session in chunks of this version."""
+    return is_current(SessionData.objects.in_session(row).only("in_chunks", "ledger").get())
+
+
+def ledger_state(row: Session) -> bytes:
+    """What is stored of a ledger in chunks besides these."""
+    return decompressed(_data(str(row.pk), "ledger").ledger)
+
+
+def stored_keys(row: Session, start: int, stop: int) -> list[bytes]:
+    """The keys of the texts of the events `start` to `stop` (exclusive)."""
+    rows = Event.objects.in_session(row).filter(seq__gte=start, seq__lt=stop).order_by("seq")
+    return list(map(bytes, rows.values_list("payload_id", flat=True)))
 
 
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
@@ -255,10 +295,11 @@ def ensure_current(row: Session) -> None:
 def recount(row: Session) -> None:
     """Make the columns of a session again from its texts, and store them."""
     counter = EventCounter()
-    _, timestamps, _ = _kept_of(row, _loaded_marks)
+    marks = _marks_of(str(row.pk))
+    timestamps = np.frombuffer(marks.timestamps, dtype="<f8")
     for event, seconds in zip(stored_events(row), timestamps.tolist(), strict=True):
         counter.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
-    head, marks = load_head(row), _marks_of(str(row.pk))
+    head = load_head(row)
     ledger = Ledger.counted(head, counter)
     texts = StoredTexts(ledger.event_count, [], marks, row)
     with transaction.atomic():
@@ -312,7 +353,7 @@ def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
         bodies = _bodies_of(value)
     for body in bodies:
         content = load_content(body)
-        yield CoreEvent(content.role, content.parts, author=content.author, meta=content.meta)
+        yield CoreEvent(content.role, content.parts, author=content.author, meta=content.meta, joined=content.joined)
 
 
 def _bodies_of(row: Session) -> Iterator[bytes | memoryview]:
@@ -384,12 +425,14 @@ def _size(value: Any) -> int:
     """About the bytes that a loaded value holds."""
     match value:
         case Ledger():
-            return 2 * sum(column.nbytes for column in (*value.events.values(), *value.steps.values()))  # prefix sums
+            held = sum(map(bytes_of, (value.events, value.parts, value.steps)))
+            return held + READ_BYTES * value.event_count
         case Attribution():
             return 2 * (value.tokens.nbytes + value.source.nbytes + value.residual.nbytes + value.baseline.nbytes)
         case CoreSession():
-            return CALL_BYTES * len(value.calls)
-        case (lines, timestamps, source_ids):
+            calls = value.calls
+            return calls.nbytes if isinstance(calls, StoredCalls) else CALL_BYTES * len(calls)
+        case _Places(lines=lines, timestamps=timestamps, source_ids=source_ids):
             return int(lines.nbytes + timestamps.nbytes + ID_BYTES * len(source_ids))
     return 0
 
@@ -401,7 +444,8 @@ def _ledger(session_id: str) -> Ledger:
     known = _data(session_id, "ledger")
     plain = decompressed(known.ledger)
     try:
-        return chunks.load_ledger(session_id, plain) if known.in_chunks else Ledger.from_bytes(plain)
+        ledger = chunks.load_ledger(session_id, plain) if known.in_chunks else Ledger.from_bytes(plain)
+        return replace(ledger, steps=narrowed(ledger.steps))
     except OtherVersion:
         raise Outdated(session_id) from None
 
@@ -419,9 +463,26 @@ def _head(session_id: str) -> CoreSession:
     return chunks.load_head(session_id, decompressed(known.head)) if known.in_chunks else _short_head(known)
 
 
-def _loaded_marks(session_id: str) -> tuple[Any, Any, tuple[str, ...]]:
-    marks = _marks_of(session_id)
-    return np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8"), marks.source_ids
+class _Places(NamedTuple):
+    """Where the events from number `first` on are in their file, when they happened, and their ids."""
+
+    first: int
+    lines: Ints  # -1: none
+    timestamps: NDArray[np.float64]  # nan: none
+    source_ids: tuple[str, ...]
+
+
+def _places_of(row: Session, seq: int) -> _Places:
+    """Those of an event and its neighbours: of a chunk, since the ids of a long session take many megabytes."""
+    session_id, number = str(row.pk), seq // chunks.ROWS
+    return cast(_Places, _cache.get((_places, session_id, row.revision, number), lambda: _places(session_id, number)))
+
+
+def _places(session_id: str, number: int) -> _Places:
+    whole = not _data(session_id, "lines").in_chunks  # an earlier version stored the session
+    marks = _marks_of(session_id) if whole else chunks.load_some_marks(session_id, number)
+    lines, timestamps = np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8")
+    return _Places(0 if whole else number * chunks.ROWS, lines, timestamps, marks.source_ids)
 
 
 def _marks_of(session_id: str) -> Marks:
@@ -437,23 +498,24 @@ def _data(session_id: str, name: str) -> SessionData:
 
 
 def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
-    lines, timestamps, source_ids = _kept_of(row, _loaded_marks)
     for seq, body in rows.values_list("seq", "payload__body"):
-        content = load_content(body)
+        places, content = _places_of(row, seq), load_content(body)
+        at = seq - places.first
         yield CoreEvent(
             role=content.role,
             parts=content.parts,
             author=content.author,
             meta=content.meta,
-            source_id=source_ids[seq],
-            line=None if lines[seq] < 0 else int(lines[seq]),
-            timestamp=None if np.isnan(timestamps[seq]) else float(timestamps[seq]),
+            joined=content.joined,
+            source_id=places.source_ids[at],
+            line=None if places.lines[at] < 0 else int(places.lines[at]),
+            timestamp=None if np.isnan(places.timestamps[at]) else float(places.timestamps[at]),
         )
 
 
 def _stored(value: CoreSession) -> StoredTexts:
-    found: Any = value.events
-    return found if isinstance(found, StoredTexts) else store_texts(found)
+    events: Any = value.events
+    return events if isinstance(events, StoredTexts) else store_texts(events)
 
 
 def _moment(seconds: float | None) -> datetime | None:

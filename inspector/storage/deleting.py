@@ -40,8 +40,8 @@ def delete(project: Project, sessions: QuerySet[Session]) -> str:
 
 def restore(project: Project, key: str) -> int:
     """Bring back what one deletion took off the project's list; how many sessions."""
-    found = deleted_together(project, key)
-    return found.update(deleted=None) if found is not None else 0
+    sessions = deleted_together(project, key)
+    return sessions.update(deleted=None) if sessions is not None else 0
 
 
 def deleted_together(project: Project, key: str) -> QuerySet[Session] | None:
@@ -126,5 +126,5 @@ def drop_texts() -> None:
         nobodys = f"SELECT sha256 FROM {texts} EXCEPT SELECT payload_id FROM {events}"
         cursor.execute(f"DELETE FROM {texts} WHERE sha256 IN ({nobodys})")
         named = f"SELECT s.project_id, e.payload_id FROM {events} e JOIN {sessions} s ON s.id = e.session_id"
-        gone = f"SELECT project_id, sha256 FROM {counts} EXCEPT {named}"
-        cursor.execute(f"DELETE FROM {counts} WHERE (project_id, sha256) IN ({gone})")
+        unused = f"SELECT project_id, sha256 FROM {counts} EXCEPT {named}"
+        cursor.execute(f"DELETE FROM {counts} WHERE (project_id, sha256) IN ({unused})")

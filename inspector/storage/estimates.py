@@ -18,6 +18,7 @@ from inspector.storage.compression import LEVEL
 
 CACHE_BYTES = 40_000_000  # of counts in a process
 COLUMNS = ("o200k", "cl100k", "chars4", "bytes4")
+LONG_EVENTS = 20_000  # of a session for which the tokenizers make room: it is counted with one of them at a time
 
 
 class Points(msgspec.Struct, frozen=True):
@@ -48,7 +49,12 @@ class Result(msgspec.Struct, frozen=True):
 def progress(session: Session) -> int:
     """Events whose texts are counted; all of them once the counts can be shown."""
     state = Estimate.objects.in_session(session).filter(revision=session.revision).values_list("counted", flat=True)
-    return state.first() or 0
+    return (state.first() or 0) * session.events // max(1, to_count(session))
+
+
+def to_count(session: Session) -> int:
+    """The events to count, those of a long session twice: once for each tokenizer."""
+    return session.events * (2 if session.events > LONG_EVENTS else 1)
 
 
 def load_counts(session: Session) -> dict[str, Ints] | None:
@@ -65,8 +71,8 @@ def load_result(session: Session) -> Result | None:
 
 def _stored(session: Session, name: str) -> Any:
     """A way to read a column of the session's estimate; None where it is not there yet."""
-    found = Estimate.objects.in_session(session).filter(revision=session.revision, **{f"{name}__isnull": False})
-    return (lambda: found.values_list(name, flat=True).get()) if found.exists() else None
+    stored = Estimate.objects.in_session(session).filter(revision=session.revision, **{f"{name}__isnull": False})
+    return (lambda: stored.values_list(name, flat=True).get()) if stored.exists() else None
 
 
 _cache: ByteCache[dict[str, Ints]] = ByteCache(

@@ -37,7 +37,7 @@ def is_readable(agent: Agent, name: str, value: str) -> bool:
     """Is a stored setting one of the rule: it may have been typed for an earlier version of this program."""
     try:
         agent.check_typed({name: value})
-        agent.rule(Stretch(0, 0, "", "", None), {name: value})
+        agent.ruled(Stretch(0, 0, "", "", None), {name: value})
     except GuardError:
         return False
     return True
@@ -61,7 +61,11 @@ def load(row: Session) -> Explanation:
     settings = settings_of(head, row.project_id)
     basis = _basis(row, settings)
     key = (str(row.pk), row.revision, basis)
-    return _cache.get(key, lambda: _stored(row, basis) or _explained(row, head, settings))
+    window = window_of(convert.window_in_use(row))
+    return _cache.get(
+        key,
+        lambda: _stored(row, basis) or explain(head, convert.load_ledger(row), window=window, typed=settings),
+    )
 
 
 def basis_of(row: Session) -> str:
@@ -82,10 +86,6 @@ def _stored(row: Session, basis: str) -> Explanation | None:
         return None if body is None else decode(decompressed(body), Explanation, "explanation")
     except GuardError:
         return None  # of a form that this version does not know
-
-
-def _explained(row: Session, head: CoreSession, settings: Mapping[str, str]) -> Explanation:
-    return explain(head, convert.load_ledger(row), window=window_of(convert.window_in_use(row)), typed=settings)
 
 
 def _basis(row: Session, settings: Mapping[str, str]) -> str:

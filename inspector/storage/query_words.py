@@ -50,9 +50,9 @@ def parse(text: str) -> Query:
     """Words in any order; "words in quotes" as they stand, whole; nothing else has a meaning of its own."""
     clean = text.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY]
     terms = []
-    for found in _TERM.finditer(clean):
-        quoted = found[1] is not None
-        tokens = tuple(_TOKEN.findall(fold(found[1] if quoted else found[2])))[:MAX_TOKENS]
+    for term in _TERM.finditer(clean):
+        quoted = term[1] is not None
+        tokens = tuple(_TOKEN.findall(fold(term[1] if quoted else term[2])))[:MAX_TOKENS]
         if tokens:
             terms.append(Term(tokens, not quoted and len(tokens[-1]) >= PREFIX_CHARS))
     return Query(" ".join(clean.split()), tuple(dict.fromkeys(terms))[:MAX_TERMS])
@@ -79,10 +79,10 @@ def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:
     stop = min(len(text), (first.end() if first else 0) + 2 * around)
     shown = _same_length(text[start:stop])
     pieces, done = [], 0
-    for found in pattern.finditer(shown):
-        pieces += [Piece(text[start + done : start + found.start()], False)]
-        pieces += [Piece(text[start + found.start() : start + found.end()], True)]
-        done = found.end()
+    for match in pattern.finditer(shown):
+        pieces += [Piece(text[start + done : start + match.start()], False)]
+        pieces += [Piece(text[start + match.start() : start + match.end()], True)]
+        done = match.end()
     pieces.append(Piece(text[start + done : stop], False))
     whole = [Piece(re.sub(r"\s+", " ", piece.text), piece.hit) for piece in pieces if piece.text]
     return [*([Piece("… ", False)] if start else []), *whole, *([Piece(" …", False)] if stop < len(text) else [])]

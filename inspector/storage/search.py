@@ -13,9 +13,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from guard_core.facts.searchable import text_of
 from inspector.models import Event, Payload, Project, Session, SummaryText
 from inspector.storage import convert
-from inspector.storage.contents import Content, text_of
+from inspector.storage.contents import Content
 from inspector.storage.query_words import Query
 from inspector.storage.text_index import Entry, Place, text_index
 
@@ -104,12 +105,12 @@ def everywhere(project: Project, query: Query, before: int | None, sessions: int
     places = [*index.sessions(project, query, before, sessions), *_summarised(project, query, before, sessions)]
     places = sorted(places, key=lambda place: -place[1])[:sessions]
     rows = Session.objects.of(project).select_related("recording").in_bulk([key for key, _ in places])
-    found = []
+    hits = []
     for key, newest in places:
         if session := rows.get(key):
             some, inserted = index.in_session(query, session, 0, each + 1), summary_hits(query, session, each)
-            found.append(Found(session, tuple(some[:each]), len(some) > each, newest, tuple(inserted)))
-    return found
+            hits.append(Found(session, tuple(some[:each]), len(some) > each, newest, tuple(inserted)))
+    return hits
 
 
 def summary_hits(query: Query, session: Session, limit: int) -> list[SummaryPlace]:

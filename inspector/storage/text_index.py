@@ -99,14 +99,14 @@ class SqliteIndex:
 
     def sessions(self, project: Project, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
         """One look for each session: the newest hit, then the newest below the events of its session."""
-        found: dict[UUID, int] = {}
+        sessions: dict[UUID, int] = {}
         below = 2**62 if before is None else before
-        while len(found) < limit and (hit := self._newest(project, query, below)):
+        while len(sessions) < limit and (hit := self._newest(project, query, below)):
             key, row, listed = hit
             below = self._below(key, row)
             if listed:
-                found.setdefault(key, below)
-        return list(found.items())
+                sessions.setdefault(key, below)
+        return list(sessions.items())
 
     def _newest(self, project: Project, query: Query, below: int) -> tuple[UUID, int, bool] | None:
         rows = _rows(

@@ -94,12 +94,18 @@ class Writer:
 
     def add(self, batch: Batch) -> None:
         """Take a batch; it is stored when the next one comes."""
-        self._lines += batch.lines
-        self._moments += batch.timestamps
-        self._source_ids += batch.source_ids
+        self._note_places(batch)
         self._waiting.append(self._pool.submit(self._prepared, batch))
         while len(self._waiting) > AHEAD:
             self._store(self._waiting.popleft().result())
+
+    def skip(self, batch: Batch) -> None:
+        """Take a batch whose texts are stored already, of a session whose events another row has."""
+        self.settle()
+        self._note_places(batch)
+        self._keys += batch.keys
+        self._count += len(batch.keys)
+        self._stored(len(batch.keys))
 
     @property
     def is_new(self) -> bool:
@@ -122,6 +128,11 @@ class Writer:
         self.settle()
         marks = Marks(bytes(self._lines), bytes(self._moments), tuple(self._source_ids))
         return StoredTexts(self._count, self._keys, marks, self.row)
+
+    def _note_places(self, batch: Batch) -> None:
+        self._lines += batch.lines
+        self._moments += batch.timestamps
+        self._source_ids += batch.source_ids
 
     def _prepared(self, batch: Batch) -> _Batch:
         for text, seconds in zip(batch.texts, np.frombuffer(batch.timestamps, dtype="<f8").tolist(), strict=True):

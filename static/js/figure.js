@@ -52,7 +52,8 @@ function fitted(figure, width) {
     const titles = (layout.annotations ?? []).filter((item) => item.name !== "edge");
     const legend = { ...layout.legend, y: -0.14, yanchor: "top" };
     const margin = { ...layout.margin, r: 12, t: 28, b: 150, l: 44 };
-    return { ...figure, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin } };
+    const xaxis = { ...layout.xaxis, nticks: 5, tickangle: 0 };
+    return { ...figure, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin, xaxis } };
   }
   if (width < NARROW) {
     return { ...figure, layout: { ...layout, annotations: [], margin: { ...layout.margin, r: 12 } } };
@@ -118,7 +119,9 @@ class Island {
     return this.figure.layout.xaxis?.type !== "log";
   }
 
+  // Where the points are links of their own (data-links), the address lies beside each.
   choose(x, beside) {
+    if ("links" in this.element.dataset) return location.assign(beside);
     const step = this.overSteps ? x : beside;
     const event = new CustomEvent("figure:step", { bubbles: true, cancelable: true, detail: { step } });
     if (!this.element.dispatchEvent(event) || !this.element.dataset.stepUrl) return;
@@ -163,7 +166,7 @@ class Island {
   // Arrow keys move over the points and read them out; Enter opens the step.
   key(event) {
     const names = ["recorded prompt tokens", "heuristic estimate"];
-    const trace = names.map((name) => this.plot.data?.findIndex((item) => item.name === name)).find((index) => index >= 0);
+    const trace = names.map((name) => this.plot.data?.findIndex((item) => item.name.startsWith(name))).find((index) => index >= 0);
     const points = this.plot.calcdata?.[trace];
     if (!points?.length) return;
     const last = points.length - 1;

@@ -12,11 +12,21 @@ function isTyping(target) {
 
 function owners(key) {
   return [...document.querySelectorAll("[data-key]")].filter(
-    (element) => element.dataset.key.split(" ").includes(key) && !element.closest("[hidden]"),
+    (element) => element.dataset.key.split(" ").includes(key) && !element.closest("[hidden], details:not([open]) > :not(summary)"),
   );
 }
 
+// n and N: the next and the previous match of a search.
+function toHit(back) {
+  const hits = [...document.querySelectorAll("[data-hit]")];
+  if (!hits.length) return false;
+  const at = hits.indexOf(document.activeElement);
+  hits[(back ? (at > 0 ? at : hits.length) - 1 : at + 1) % hits.length].focus();
+  return true;
+}
+
 function press(key) {
+  if (key === "n" || key === "N") return toHit(key === "N");
   const element = owners(key)[0];
   if (!element) return false;
   if (element.matches("input, select, textarea")) {
@@ -39,7 +49,7 @@ document.addEventListener("keydown", (event) => {
     event.target.blur();
     return;
   }
-  if (isTyping(event.target) || dialog.open || isOff() || scrolls(event)) return;
+  if (isTyping(event.target) || document.querySelector("dialog[open]") || isOff() || scrolls(event)) return;
   if (event.key === "?") dialog.showModal();
   else if (!press(event.key)) return;
   event.preventDefault();

@@ -3,7 +3,8 @@
     python -m tests.benchmarks.measure_large [--steps 50000] [--megabytes 200] [--file PATH]
 
 Starts a server of its own with an empty data folder, makes the file, sends it over a socket as the upload form does,
-and prints one line per figure. Nothing fails on time here; the figures are for people.
+looks at the pages of its session while its tokens are counted, and prints one line per figure. Nothing fails on time
+here; the figures are for people.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ VISIT_EVERY = 0.5  # seconds between two visits to other pages, as by somebody w
 ASK_EVERY = 0.2  # seconds between two looks whether it is complete; a page asks once a second
 BLOCK = 1 << 20
 PATIENCE = 600.0  # seconds
+LOOKED_AT = ("", "steps?at=20000", "context?at=20000", "?buffer=30000", "rule", "policies")  # pages of the session
+GIVEN_BACK = 60.0  # seconds after the last look, when memory must be given back
 
 
 class Sampler:
@@ -41,6 +44,7 @@ class Sampler:
         self.server, self.folders = server, folders
         self.resident: list[float] = []  # megabytes
         self.proportional: list[float] = []  # megabytes
+        self.fullest = ""  # what each process held when all together held most
         self.disk: list[int] = []
         self.delays: dict[str, list[float]] = {"/": [], "/healthz": []}
         self.over = threading.Event()
@@ -61,7 +65,10 @@ class Sampler:
         while not self.over.wait(SAMPLE_EVERY):
             self.resident.append(resident(self.server.process.pid))
             if (number := number + 1) % 10 == 0:
-                self.proportional.append(proportional(self.server.process.pid))
+                held = proportional_by_process(self.server.process.pid)
+                self.proportional.append(sum(megabytes for _, megabytes in held))
+                if self.proportional[-1] == max(self.proportional):
+                    self.fullest = ", ".join(f"{name} {megabytes:.0f}" for name, megabytes in held)
                 self.disk.append(sum(size_of(folder) for folder in self.folders))
 
     def _visit(self) -> None:
@@ -84,12 +91,19 @@ def resident(root: int) -> float:
 
 def proportional(root: int) -> float:
     """Their proportional megabytes: what they share is counted once. Walks all their pages."""
-    kilobytes = 0
+    return sum(megabytes for _, megabytes in proportional_by_process(root))
+
+
+def proportional_by_process(root: int) -> list[tuple[str, float]]:
+    """The module that each process runs, and its proportional megabytes."""
+    held = []
     for pid in family(root):
         with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
             text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            kilobytes += int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
-    return kilobytes / 1024
+            kilobytes = int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
+            held.append((words[words.index("-m") + 1] if "-m" in words else words[0], kilobytes / 1024))
+    return held
 
 
 def at_rest(server: Running) -> None:
@@ -210,8 +224,9 @@ def measure(server: Running, path: Path) -> str:
     print(f"complete                 {ready - last:8.2f} s after the last byte")
     print(
         f"memory, all processes    +{max(seen.resident) - before:7.0f} MB resident (from {before:.0f}), "
-        f"+{max(seen.proportional) - shared:.0f} MB proportional"
+        f"+{max(seen.proportional) - shared:.0f} MB proportional (from {shared:.0f})"
     )
+    print(f"processes at that moment {seen.fullest}")
     print(f"load of the machine      {os.getloadavg()[0]:8.1f} (1 minute, {os.cpu_count()} cores)")
     print(f"memory afterwards        +{after - before:7.0f} MB resident")
     print(
@@ -223,7 +238,29 @@ def measure(server: Running, path: Path) -> str:
         print(
             f"GET {name:<21}{p50:8.0f} ms p50, {p95:.0f} ms p95, {max(delays) * 1000:.0f} ms at most, of {len(delays)}"
         )
+    look_at(server, page, shared)
     return page
+
+
+def is_whole(server: Running, path: str) -> bool:
+    """Is the answer the page itself, and not how far its replay is."""
+    answer = server.get(path)
+    assert answer.status == 200, (path, answer.status)
+    return 'id="replay"' not in answer.text
+
+
+def look_at(server: Running, page: str, idle: float) -> None:
+    """Open the pages of the session, each until it is whole, and print what the processes hold above `idle`."""
+    for name in LOOKED_AT:
+        with Sampler(server, []) as seen:
+            started = time.monotonic()
+            wait_for(lambda path=page + name: is_whole(server, path), ASK_EVERY)
+            taken = time.monotonic() - started
+        held = f"+{max(seen.proportional, default=idle) - idle:.0f} MB ({seen.fullest})"
+        print(f"look at {name or 'overview':<17}{taken:8.1f} s, {held}")
+    with Sampler(server, []) as seen:
+        time.sleep(GIVEN_BACK)
+    print(f"{GIVEN_BACK:.0f} seconds later        +{seen.proportional[-1] - idle:.0f} MB ({seen.fullest} at most)")
 
 
 def ended(server: Running, job: dict[str, Any]) -> str:

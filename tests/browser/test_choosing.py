@@ -10,12 +10,12 @@ from tests.browser.looks import check_looks
 from tests.builders import model, session, user
 from tests.services.server import running, until
 
-COUNT = 250
+COUNT = 125
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A server, and the address of a file's report with 250 sessions: every fifth is about deployments."""
+    """A server, and the address of a file's report with 125 sessions: every fifth is about deployments."""
     with running(tmp_path_factory.mktemp("many")) as started:
         values = [
             session(
@@ -27,7 +27,7 @@ def many(tmp_path_factory):
         ]
         answer = started.upload("many.jsonl", b"".join(native.write_all(values)))
         place = answer.headers["location"]
-        until(lambda: "250 sessions in this file" in started.get(place).text)
+        until(lambda: f"{COUNT} sessions in this file" in started.get(place).text)
         yield started, place
 
 
@@ -50,11 +50,11 @@ def test_sessions_are_found_sorted_unticked_and_the_rest_is_kept(open_page, many
     page.get_by_role("button", name="Messages").click()
     assert rows.first.locator("td").nth(3).inner_text() == "14"
     page.get_by_label("Find sessions of this file").fill("deploy")
-    assert rows.count() == 50
+    assert rows.count() == 25
     page.get_by_role("button", name="Untick all").click()
     page.get_by_label("Find sessions of this file").fill("")
-    page.get_by_role("button", name="Keep 200 of 250").click()
-    page.get_by_text("50 sessions deleted").wait_for()
+    page.get_by_role("button", name="Keep 100 of 125").click()
+    page.get_by_text("25 sessions deleted").wait_for()
     shot(page, "choose-kept")
     page.get_by_role("button", name="Undo").click()
-    page.get_by_text("250 sessions").first.wait_for()
+    page.get_by_text("125 sessions").first.wait_for()

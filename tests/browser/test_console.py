@@ -1,33 +1,9 @@
-"""The browser has nothing to complain about, on any page of a session and whatever is done there."""
+"""The browser has nothing to complain about, whatever is done on a page. That it opens without a word, every test of a
+page asserts in its end (`open_page`)."""
 
 import re
 
-import pytest
-
 from tests.browser.conftest import drawn, wait
-
-PAGES = [
-    "",
-    "?window=100000&side=replayed",
-    "?cap=many",
-    "?table=1",
-    "steps?at=49",
-    "steps?at=40&side=replayed&window=100000",
-    "steps?at=9999",
-    "c/1/",
-    "c/1/?side=replayed",
-    "estimator",
-    "search?q=pods",
-]
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_of_a_session_opens_without_a_word_in_the_console(page, sessions, path):
-    page.goto(sessions("timing-gap") + path)
-    if page.locator("[data-figure]").count():
-        drawn(page)
-    page.wait_for_load_state("networkidle")
-    assert page.seen.console == []
 
 
 def test_changing_settings_back_and_forth_leaves_nothing_in_the_console(page, sessions):

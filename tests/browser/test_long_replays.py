@@ -12,18 +12,19 @@ from tests.browser.conftest import followed
 from tests.browser.looks import complaints
 from tests.services.server import Running
 
-STEPS = 12_000  # with a window of 1,000 tokens each compacts: seconds of computing
+STEPS = 6_000
+SLOW = "?policy=codex&window=1009"  # each step compacts, at about a thousandth of a second: many looks at the progress
 
 
 @pytest.fixture(scope="module")
 def session(served: Running) -> str:
     out = BytesIO()
-    write_claude_code(out, steps=STEPS, size=6_000_000, seed=9)
+    write_claude_code(out, steps=STEPS, size=0, seed=9)
     return followed(served, served.upload("long.jsonl", out.getvalue()).headers["location"])
 
 
 def test_a_replay_shows_progress_and_can_be_cancelled_changed_and_run_again(page, session):
-    page.goto(f"{session}?window=1009")
+    page.goto(session + SLOW)
     page.locator("progress").wait_for()
     page.get_by_text(re.compile(rf"[\d,]+ of {STEPS:,} steps replayed")).wait_for()
     page.get_by_role("button", name="Cancel").click()

@@ -120,6 +120,18 @@ def test_a_changed_setting_is_replayed_at_once_and_stands_in_the_address(overvie
     assert overview.input_value("#set-window") == "100000"
 
 
+def test_a_slider_writes_into_its_field_and_typing_moves_the_slider(overview):
+    slider = overview.locator('[data-slider="set-cap"]')
+    before = float(slider.input_value())
+    slider.focus()
+    slider.press("ArrowRight")
+    overview.wait_for_url(re.compile(r"cap="))
+    assert float(overview.input_value("#set-cap")) > before
+    overview.fill("#set-cap", "3")
+    overview.wait_for_url(re.compile(r"cap=3$"))
+    assert slider.input_value() == "3"
+
+
 def test_the_chart_stays_while_its_data_change(overview):
     overview.evaluate("window.kept = document.querySelector('.js-plotly-plot')")
     overview.select_option("#set-profile", "early")
@@ -294,7 +306,7 @@ def test_a_closed_table_leaves_the_focus_where_it_was_opened(overview):
 
 
 def test_a_finding_leads_to_its_step(overview):
-    overview.locator(".finding a").first.click()
+    overview.locator(".finding-links a").first.click()
     overview.wait_for_selector('#step[data-at="49"]')
 
 

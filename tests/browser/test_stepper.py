@@ -112,10 +112,10 @@ def test_a_click_on_the_strip_goes_there(stepper):
 
 def test_a_scrolled_list_loads_its_rows(page, big):
     page.goto(big + "steps?at=1")
-    page.evaluate("document.querySelector('[data-list-pane]').scrollTop = 28 * 8000")
-    page.wait_for_selector('.step[data-step="8001"]')
-    page.click('.step[data-step="8011"]')
-    page.wait_for_selector('#step[data-at="8011"]')
+    page.evaluate("document.querySelector('[data-list-pane]').scrollTop = 28 * 4000")
+    page.wait_for_selector('.step[data-step="4001"]')
+    page.click('.step[data-step="4011"]')
+    page.wait_for_selector('#step[data-at="4011"]')
     assert nodes(page) < 2000
 
 
@@ -162,3 +162,12 @@ def test_the_focus_stays_on_its_row_while_more_rows_are_loaded(page, sessions):
     page.locator(f"#steps [data-step='{last}']").focus()
     wait(page, "last => Number(document.getElementById('steps').dataset.to) > Number(last)", last)
     wait(page, "last => document.activeElement.dataset.step === last", last)
+
+
+def test_a_key_opens_the_reader_of_the_first_message_and_not_of_what_is_folded(page, sessions):
+    page.goto(sessions("timing-gap") + "steps?at=10")
+    page.keyboard.press("r")
+    page.wait_for_selector("#messages [data-reader]")
+    page.click("#messages [data-reader] >> text=markdown")
+    page.wait_for_selector("#messages .markdown")
+    assert page.locator(".fixed [data-reader]").count() == 0

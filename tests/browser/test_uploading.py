@@ -97,7 +97,7 @@ def test_without_script_the_form_does_the_same(open_page):
 
 
 def test_a_long_import_is_watched_and_ends_in_its_session(home, served):
-    started = served.upload("long.jsonl", native.write(big_session(12_000, 7)))
+    started = served.upload("long.jsonl", native.write(big_session(4_000, 7)))
     home.goto(started.headers["location"])
     assert home.locator("progress, h1").first.is_visible()
     home.wait_for_url(SESSION)

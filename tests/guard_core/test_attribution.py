@@ -16,7 +16,7 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.sharing import ATTRIBUTION_SOURCES, EXACT, SESSION, SHARED
 from guard_core.simulator.samples import SAMPLES, big_session
 from guard_core.views import Inserted, Span, Synthetic
-from tests.builders import calls, image, model, session, tool_call, tool_result, user
+from tests.builders import bundled, calls, image, model, session, tool_call, tool_result, user
 
 
 def chat(*prompts: int | None, size: int = 300) -> Ledger:
@@ -120,9 +120,9 @@ def test_reasoning_that_is_not_sent_again_costs_little():
         events += [user("ask " * 100), model("tell " * 100, reasoning=thought)]
     billed = [event if index % 2 == 0 else model("tell " * 100) for index, event in enumerate(events)]
     found = attribute(Ledger.of(session(*events, calls=calls(tuple(billed)))))
-    assert found.ratios["reasoning"] < 0.04
+    assert found.ratios["reasoning"] < 0.08
     turn = 400 * found.ratios["user text"] + 500 * found.ratios["model text"] + 2 * found.ratios["message"]
-    assert turn + 22 * 110 * found.ratios["reasoning"] == pytest.approx(300, rel=0.15)
+    assert turn + 22 * 110 * found.ratios["reasoning"] == pytest.approx(300, rel=0.2)
 
 
 def test_a_picture_does_not_cost_its_bytes():
@@ -189,7 +189,7 @@ def test_a_synthetic_message_is_priced_at_the_sessions_ratio(tool_heavy):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_it_comes_back_from_bytes(name):
-    found = attribute(Ledger.of(SAMPLES[name].build()))
+    found = attribute(Ledger.of(bundled(name)))
     assert Attribution.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
     with pytest.raises(GuardError, match="import the session again"):
         Attribution.from_bytes(found.to_bytes()[:-9])

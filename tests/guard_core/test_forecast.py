@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
 from guard_core.forecast import MOST_ORIGINS, forecast, known_at, predict, predictions
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
-from guard_core.simulator.samples import SAMPLES, big_session
-from tests.builders import model, session, user
+from guard_core.simulator.samples import big_session
+from tests.builders import bundled, model, session, user
 
 
 def test_it_predicts_one_ten_and_fifty_calls_ahead_and_the_first_after_a_compaction():
-    found = forecast(Ledger.of(SAMPLES["long-coding"].build()))
+    found = forecast(Ledger.of(bundled("long-coding")))
     assert list(found) == ["1", "10", "50", "compaction"]
     assert found["compaction"].calls == 3
     assert found["1"].mape < 0.01
@@ -22,14 +23,14 @@ def test_it_predicts_one_ten_and_fifty_calls_ahead_and_the_first_after_a_compact
 
 
 def test_a_horizon_without_a_call_is_none():
-    found = forecast(Ledger.of(SAMPLES["long-coding"].build()))
+    found = forecast(Ledger.of(bundled("long-coding")))
     assert forecast(Ledger.of(session()))["1"] is None
     assert found["50"] is None or found["50"].calls
 
 
 @pytest.mark.parametrize("name", ["healthy", "long-coding", "unpersisted-loop"])
 def test_nothing_after_the_origin_changes_a_prediction(name):
-    ledger = Ledger.of(SAMPLES[name].build())
+    ledger = Ledger.of(bundled(name))
     for origin, step, _ in list(predictions(ledger))[::7]:
         later = np.arange(ledger.step_count) > origin
         counts = {
@@ -56,6 +57,26 @@ def test_the_call_after_the_origin_costs_its_count_and_what_was_added():
     assert predict(ledger, known_at(ledger, 20), 21) == pytest.approx(made[21].prompt_tokens, abs=150)
 
 
+def test_the_first_calls_are_forecast_by_what_is_usual_for_the_model():
+    events = [part for _ in range(4) for part in (user("word " * 200), user("more words " * 900))]
+    level = 0.75  # of the tokens that Claude's tokenizer makes
+    growth = round(level * 2_000) + 40
+    made = tuple(ModelCall(2 * call + 1, None, 900 + growth * call, model="gpt-5.3-codex") for call in range(4))
+    errors = {}
+    for name in ("gpt-5.3-codex", "scripted-model"):
+        ledger = Ledger.of(session(*events, calls=tuple(msgspec.structs.replace(call, model=name) for call in made)))
+        errors[name] = abs(predict(ledger, known_at(ledger, 1), 2) / made[2].prompt_tokens - 1)
+    assert errors["gpt-5.3-codex"] < 0.02 < errors["scripted-model"]
+
+
+def test_calls_of_another_model_are_not_predicted():
+    events = [part for turn in range(6) for part in (user("word " * 200), model("answer " * 200))]
+    names = ("one", "one", "one", "two", "two", "one")
+    made = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 900 + 600 * turn, model=names[turn]) for turn in range(6))
+    found = {(origin, step) for origin, step, _ in predictions(Ledger.of(session(*events, calls=made)))}
+    assert found == {(1, 2), (3, 4)}
+
+
 def test_a_long_session_is_forecast_from_evenly_spaced_origins():
     ledger = Ledger.of(big_session(2_000, 4))
     origins = sorted({origin for origin, _, name in predictions(ledger) if name == "1"})
@@ -72,4 +93,4 @@ def test_the_work_can_be_broken_off_between_origins():
         raise Stop
 
     with pytest.raises(Stop):
-        forecast(Ledger.of(SAMPLES["healthy"].build()), stop)
+        forecast(Ledger.of(bundled("healthy")), stop)

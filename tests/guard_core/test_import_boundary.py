@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-KEPT_OUT = ("django", "channels", "plotly", "inspector", "tiktoken", "genai_prices", "uvicorn")
+KEPT_OUT = ("django", "channels", "plotly", "inspector", "tiktoken", "genai_prices", "uvicorn", "google.adk")
 
 
 @pytest.mark.parametrize("module", ["guard_core", "guard_core.__main__", "guard_core.recordings", "guard_core.sweep"])

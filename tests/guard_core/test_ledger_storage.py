@@ -26,6 +26,17 @@ def test_it_keeps_the_totals_of_a_session_without_counts(no_usage_reported):
     assert (again.prompt_tokens_total, again.total_calls) == (90_000, 12)
 
 
+def test_it_keeps_the_names_of_its_models(tool_heavy):
+    calls = tuple(
+        msgspec.structs.replace(call, model=("one", "two", "two")[step % 3])
+        for step, call in enumerate(tool_heavy.calls)
+    )
+    ledger = Ledger.of(msgspec.structs.replace(tool_heavy, calls=calls))
+    again = Ledger.from_bytes(ledger.to_bytes())
+    assert again.models == ("one", "two")
+    assert again.main_model == ledger.main_model == "two"
+
+
 def test_it_keeps_an_empty_session(short_chat):
     ledger = Ledger.of(type(short_chat)(events=()))
     assert Ledger.from_bytes(ledger.to_bytes()).event_count == 0

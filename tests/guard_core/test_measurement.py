@@ -10,19 +10,19 @@ from guard_core.forecast import forecast
 from guard_core.ledger import Ledger
 from guard_core.measurement import errors, interpolate
 from guard_core.sessions import Session
-from guard_core.simulator.samples import SAMPLES, big_session
-from tests.builders import model, session, user
+from guard_core.simulator.samples import big_session
+from tests.builders import bundled, model, session, user
 
 
 @pytest.mark.parametrize(("name", "most"), [("healthy", 0.01), ("timing-gap", 0.01), ("long-coding", 0.01)])
 def test_the_samples_are_predicted_within_a_percent(name, most):
-    found = interpolate(Ledger.of(SAMPLES[name].build()))
+    found = interpolate(Ledger.of(bundled(name)))
     assert found.overall.mape < most
     assert abs(found.overall.bias) < most
 
 
 def test_whole_stretches_between_compactions_are_predicted_too():
-    found = interpolate(Ledger.of(SAMPLES["long-coding"].build()))
+    found = interpolate(Ledger.of(bundled("long-coding")))
     assert found.stretches.calls == found.overall.calls
     assert found.stretches.mape < 0.03
 
@@ -75,12 +75,12 @@ def test_measuring_a_long_session_takes_at_most_ten_seconds_of_processor_time():
 
 
 def test_nearly_every_prediction_lies_between_two_known_counts():
-    assert interpolate(Ledger.of(SAMPLES["long-coding"].build())).between > 0.9
+    assert interpolate(Ledger.of(bundled("long-coding"))).between > 0.9
     assert interpolate(Ledger.of(session())).between is None
 
 
 def test_estimators_are_compared_on_the_same_calls():
-    chat = SAMPLES["long-coding"].build()
+    chat = bundled("long-coding")
     found = compare(chat, Ledger.of(chat))
     assert list(found) == ["chars/4", "bytes/4", "o200k_base", "cl100k_base"]
     assert found["chars/4"]["the text alone"].bias < -0.2
@@ -88,7 +88,7 @@ def test_estimators_are_compared_on_the_same_calls():
 
 
 def test_a_request_is_counted_with_what_a_compaction_left():
-    chat = SAMPLES["timing-gap"].build()
+    chat = bundled("timing-gap")
     ledger = Ledger.of(chat)
     counts = request_counts(chat, ledger, lambda texts: [1 for _ in texts])
     first = int(np.flatnonzero(ledger.steps["epoch"] == 0)[0])

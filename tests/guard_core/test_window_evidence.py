@@ -5,7 +5,7 @@ import pytest
 from guard_core.models import UNKNOWN, context_window
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Span
-from guard_core.window_evidence import Status, automatic_triggers, judge, judge_session
+from guard_core.window_evidence import Status, automatic_triggers, fired_words, judge, judge_session
 from tests.builders import user
 
 TABLE = Sourced(1_000_000, Provenance.MODEL_TABLE, "some-model of its maker")
@@ -126,6 +126,7 @@ def test_only_automatic_compactions_are_triggers():
         ),
     )
     assert automatic_triggers(value) == [50_500, 70_000]
+    assert fired_words(value, 50_500, 70_000) == "at 50,500 to 70,000 tokens"  # as the recorder wrote down
 
 
 def test_a_session_is_judged_by_what_it_recorded():

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpResponse
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.client import ClientHandler
 
 from guard_core.recordings.formats import native
@@ -18,9 +20,11 @@ from inspector.ingest.importing import PACE, Pace, run_import, submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import, default_project
 from inspector.project.health import beat
+from inspector.project.settings import middleware
 from tests.builders import model, session, tool_call, tool_result, user
 
 Importer = Callable[..., Import]
+STATIC_FILES = "servestatic.middleware.ServeStaticMiddleware"
 
 VERBATIM = re.compile(r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", re.DOTALL)
 TAG = re.compile(r"<[a-zA-Z/](?:\"[^\"]*\"|'[^']*'|[^\"'>])*>")
@@ -31,12 +35,21 @@ BLOCKS = (
 BESIDE_BLOCKS = re.compile(rf" ?(</?(?:{BLOCKS})\b(?:\"[^\"]*\"|'[^']*'|[^\"'>])*>) ?")
 
 
+def closed(tag: re.Match[str]) -> str:
+    """A tag without the blank at its end."""
+    text = tag[0]
+    for end in (" >", " />"):
+        if text.endswith(end):
+            return text.removesuffix(end) + end[1:]
+    return text
+
+
 def as_displayed(html: str) -> str:
     """A page without the white space that a browser ignores."""
     pieces = VERBATIM.split(html)
     for place in range(0, len(pieces), 2):
         plain = re.sub(r"[ \t\n\f\r]+", " ", pieces[place])  # a non-breaking space is displayed
-        pieces[place] = BESIDE_BLOCKS.sub(r"\1", TAG.sub(lambda tag: re.sub(" (?=/?>$)", "", tag[0]), plain))
+        pieces[place] = BESIDE_BLOCKS.sub(r"\1", TAG.sub(closed, plain))
     return "".join(pieces)
 
 
@@ -54,17 +67,34 @@ class PageClient(Client):
         return response
 
 
+class PageHandler(ClientHandler):
+    """Resolves addresses by the module that the client names: a changed setting would build its resolver anew."""
+
+    def get_response(self, request: WSGIRequest) -> HttpResponse:
+        if "TEST_URLS" in request.META:
+            request.urlconf = request.META["TEST_URLS"]
+        return super().get_response(request)
+
+
 @pytest.fixture(scope="session")
 def handler() -> ClientHandler:
-    """The middleware, loaded once: it lists every static file, which costs more than a page does."""
-    loaded = ClientHandler(enforce_csrf_checks=False)
-    loaded.load_middleware()
+    """The middleware that pages pass, loaded once. The one of the static files is asynchronous, and each request of a
+    client would start a thread for it: those who ask for such a file use Django's own `Client`."""
+    loaded = PageHandler(enforce_csrf_checks=False)
+    with override_settings(MIDDLEWARE=[name for name in settings.MIDDLEWARE if name != STATIC_FILES]):
+        loaded.load_middleware()
     return loaded
 
 
 @pytest.fixture
 def client(handler: ClientHandler) -> PageClient:
     return PageClient(handler)
+
+
+@pytest.fixture
+def working_client(handler: ClientHandler) -> PageClient:
+    """A client of the application beside a worker that takes every import at once."""
+    return PageClient(handler, TEST_URLS="tests.inspector.working_urls")
 
 
 @pytest.fixture(autouse=True)
@@ -117,3 +147,27 @@ def bring(db: None, folders: Path) -> Importer:
         return job
 
     return importer
+
+
+TEAM_MODE = {"TEAM": True, "ROOT_URLCONF": settings.TEAM_URLS}
+
+
+def team_middleware(enforce_csrf_checks: bool = False, **changed: Any) -> ClientHandler:
+    """The middleware of team mode, loaded under some settings."""
+    loaded = ClientHandler(enforce_csrf_checks=enforce_csrf_checks)
+    names = [name for name in middleware(team=True) if name != STATIC_FILES]
+    with override_settings(**{**TEAM_MODE, "MIDDLEWARE": names, **changed}):
+        loaded.load_middleware()
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def team_handler() -> ClientHandler:
+    return team_middleware()
+
+
+@pytest.fixture
+def team(db: None, settings: Any) -> None:
+    """Accounts, projects and roles."""
+    for name, value in TEAM_MODE.items():
+        setattr(settings, name, value)

@@ -135,6 +135,8 @@ def test_pages_with_a_key_that_exists_answer_as_with_one_that_does_not(theirs, c
         "/gallery/",
         "/triggers/",
         "/triggers/?row=",
+        "/sweeps/",
+        "/sweeps/new",
     ],
 )
 def test_no_page_shows_or_counts_what_another_project_has(theirs, client, address):

@@ -2,6 +2,8 @@
 
 Loaded with `-p` on the command line of pytest, which comes before pytest-django reads the settings. The databases to
 test on are named by TEST_DATABASE_URL and TEST_REDIS_URL; without them it is SQLite and the in-memory layer.
+
+The processes of a parallel run share the folder TEST_SHARED_DIR, made and removed by the one that starts them.
 """
 
 from __future__ import annotations
@@ -17,18 +19,35 @@ WIPED = (
     "DATABASE_URL",
     "DATA_DIR",
     "HASHED_STATIC",
+    "LOG_FORMAT",
     "LOG_LEVEL",
     "MAX_UPLOAD_BYTES",
+    "METRICS_TOKEN",
+    "PAGE_MILLISECONDS",
     "PORT",
+    "PROXIES",
     "PUBLIC_URL",
+    "RATE_CHANGES",
+    "RATE_INGEST",
     "REDIS_URL",
     "SECRET_KEY",
+    "SSO_HEADER",
+    "SSO_ROLE",
+    "TEAM",
 )
 
 for _name in WIPED:
     os.environ.pop(_name, None)
-DATA_DIR = tempfile.mkdtemp(prefix="inspector-tests-")
-atexit.register(shutil.rmtree, DATA_DIR, ignore_errors=True)
-os.environ["DATA_DIR"] = DATA_DIR
+
+
+def _folder(name: str) -> str:
+    made = tempfile.mkdtemp(prefix=f"inspector-{name}-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+os.environ["DATA_DIR"] = _folder("tests")
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["TEST_SHARED_DIR"] = _folder("shared")
 if _database := os.environ.get("TEST_DATABASE_URL"):
     os.environ["DATABASE_URL"] = _database

@@ -1,4 +1,4 @@
-"""How many examples a law is tried on: EXAMPLES, or a hundred. `make soak` sets thousands."""
+"""How many examples a law is tried on: EXAMPLES, or fifty. `make soak` sets thousands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "100"))
+USUAL = 50
+EXAMPLES = int(os.environ.get("EXAMPLES", USUAL))
 
 settings.register_profile(
     "laws",

@@ -1,5 +1,5 @@
-"""The whole suite: what measures time alone, then everything on SQLite, then on PostgreSQL with Redis what a second
-database may change.
+"""The whole suite: everything on SQLite, then on PostgreSQL with Redis what a second database may change, and at last
+what measures time, alone: by then `make test` has checked the types, too.
 
 What that is, `second_database.py` says of each test. The folders of WITHOUT_DATABASE, whose tests can reach no database
 at all, are not even collected there, and `test_run.py` holds them to it.
@@ -59,17 +59,16 @@ def told(postgres: str, redis: str) -> str:
 
 def plan(postgres: str) -> list[Run]:
     """The runs of the whole suite."""
-    runs = [
-        Run("What measures time, alone:", (SPEED_TESTS,)),
-        Run("Everything else, on SQLite:", TOGETHER),
-    ]
+    runs = [Run("Everything but what measures time, on SQLite:", TOGETHER)]
     if postgres:
         runs.append(Run("What a second database may change, on PostgreSQL:", (*TOGETHER, *AGAIN), postgres))
-    return runs
+    return [*runs, Run("What measures time, alone:", (SPEED_TESTS,))]
 
 
 def run(each: Run, redis: str) -> int:
     environment = {**os.environ, "TEST_DATABASE_URL": each.postgres, "TEST_REDIS_URL": redis}
+    # Without compiled modules every process of every run rewrites the assertions of all tests: two thirds of its start.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.call([sys.executable, "-m", "pytest", "-q", *each.arguments], env=environment)
 
 

@@ -14,7 +14,19 @@ WALK = "tests/browser/test_first_light.py"
 SERVERS = "tests/services/"
 ONE_SESSION = tuple(
     f"tests/inspector/pages/{page}/"
-    for page in ("compaction", "comparison", "estimator", "overview", "policies", "replay", "steps")
+    for page in (
+        "avoid",
+        "compaction",
+        "comparison",
+        "context",
+        "estimator",
+        "facts",
+        "overview",
+        "policies",
+        "replay",
+        "steps",
+        "triggers",
+    )
 )
 
 

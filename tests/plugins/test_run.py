@@ -13,7 +13,7 @@ import pytest
 
 from tests.plugins import neighbours
 from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, plan
-from tests.plugins.scheduling import ByFolder
+from tests.plugins.scheduling import FIRST, ByFile, rank
 from tests.plugins.second_database import ONE_SESSION, is_repeated
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_a_folder_that_is_left_out_on_postgres_can_reach_no_database(folder):
 
 
 def test_every_other_folder_is_collected_for_both_databases():
-    speed, sqlite, postgres = plan("postgresql://127.0.0.1/some")
+    sqlite, postgres, speed = plan("postgresql://127.0.0.1/some")
     assert (speed.arguments[-1], speed.postgres, sqlite.postgres) == (SPEED_TESTS, "", "")
     assert postgres.postgres == "postgresql://127.0.0.1/some"
     left_out = {argument.removeprefix("--ignore=") for argument in postgres.arguments if "--ignore" in argument}
@@ -129,7 +129,14 @@ def test_processes_of_one_run_have_a_redis_database_each(monkeypatch):
     assert [url.rpartition("/")[2] for url in named] == ["15", "15", "14", "0"]
 
 
-def test_tests_that_share_a_server_stay_in_one_process():
-    split = ByFolder._split_scope
-    assert len({split(None, f"tests/services/{name}") for name in ("test_a.py::test_x", "test_b.py::test_y[1]")}) == 1
-    assert split(None, "tests/inspector/test_a.py::test_x") != split(None, "tests/inspector/test_a.py::test_y")
+def test_tests_that_share_what_they_set_up_stay_in_one_process():
+    split = ByFile._split_scope
+    for shared in ("tests/browser/{}.py", "tests/inspector/test_a.py::{}", "tests/services/test_a.py::test_x[{}::1]"):
+        assert len({split(None, shared.format(name)) for name in ("test_a", "test_b")}) == 1
+    assert split(None, "tests/services/test_a.py::test_x") != split(None, "tests/services/test_b.py::test_x")
+
+
+def test_the_folders_that_take_longest_begin():
+    assert all((ROOT / folder).is_dir() for folder in FIRST)
+    ids = ["tests/guard_core/test_a.py::test_x", *(f"{folder}test_a.py::test_x" for folder in reversed(FIRST))]
+    assert sorted(ids, key=rank) == ids[::-1]

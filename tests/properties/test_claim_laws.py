@@ -19,6 +19,8 @@ from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompact
 from guard_core.simulator.samples import SAMPLES
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Inserted, Span
+from tests.builders import bundled
+from tests.properties.altered import altered
 
 RECORDINGS = Path(__file__).parents[3] / "shared/samples"
 REQUESTS = (
@@ -27,6 +29,7 @@ REQUESTS = (
     "yes",
     "never touch the migrations folder, whatever happens",
 )
+_SAMPLE = {name: bundled(name) for name in ("healthy", "small-window", "timing-gap")}
 WORK = st.sampled_from([0, 40, 900, 6_000, 30_000])
 WINDOWS = st.sampled_from([2_000, 9_000, 40_000, 200_000])
 
@@ -140,9 +143,14 @@ def test_every_claim_about_a_random_replay_is_confirmed(session, policy, window)
     assert contradictions(session, ((policy, window),)) == []
 
 
+@given(st.sampled_from(["healthy", "small-window", "timing-gap"]), st.integers(0, 2**32))
+def test_every_claim_about_an_altered_sample_is_confirmed(name, seed):
+    assert contradictions(altered(_SAMPLE[name], seed)) == []
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_claim_about_a_bundled_sample_is_confirmed(name):
-    session = SAMPLES[name].build()
+    session = bundled(name)
     assert contradictions(session, (("contextguard", 200_000), ("contextguard-sliding", 30_000))) == []
 
 

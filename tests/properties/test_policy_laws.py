@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from guard_core.policies import POLICIES
 from guard_core.policies.base import dump_state, load_state
 from guard_core.policies.inspect_ai.edit import InspectEdit
 from guard_core.policies.inspect_ai.settings import EditSettings
+from guard_core.policies.pydantic_ai.clear_tool_results import ClearSettings, ClearToolResults
 from guard_core.policies.settings import CHOICE, COUNT, SHARE, SIZE, SWITCH, TEXT
 from guard_core.replay import observe_recorded, replay
 from guard_core.requests import materialise
@@ -138,14 +138,38 @@ def test_every_column_is_filled_at_every_step_also_over_recorded_requests(sessio
         assert policy.explain(trace, step)
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_what_is_published_is_what_the_policy_is_made_with(name):
-    kind = POLICIES[name]
-    for profile in kind.profile_names or (None,):
+def test_what_is_published_is_what_the_policy_is_made_with():
+    for kind, profile in ((each, name) for each in POLICIES.values() for name in each.profile_names or (None,)):
         settings = kind.make(profile).settings
         for item in kind.settings:
-            assert getattr(settings, item.name) == item.default_in(profile or ""), item.name
-            assert all((item.help, item.source, item.label)), item.name
+            assert getattr(settings, item.name) == item.default_in(profile or ""), (kind.name, item.name)
+            assert all((item.help, item.source, item.label)), (kind.name, item.name)
+
+
+class WholeClear(ClearToolResults):
+    """Pydantic AI's clearing, looking at the whole log at every step."""
+
+    def _clearing(self, ledger):
+        clearing = super()._clearing(ledger)
+        return clearing._replace(untouched=np.zeros_like(clearing.untouched))
+
+
+@given(
+    sessions(),
+    st.sampled_from([0, 1, 3]),
+    st.booleans(),
+    st.sampled_from([0, 20]),
+    st.sampled_from(["", "search"]),
+    windows,
+)
+def test_clearing_what_is_new_gives_the_requests_of_clearing_all(session, keep, inputs, least, exclude, window):
+    settings = ClearSettings(
+        max_tokens=100, keep_pairs=keep, clear_tool_inputs=inputs, min_clear_tokens=least, exclude_tools=exclude
+    )
+    _, new = run(session, ClearToolResults(settings), window, FixedSummaries(300))
+    _, whole = run(session, WholeClear(settings), window, FixedSummaries(300))
+    assert new.compactions == whole.compactions
+    assert new.heads == whole.heads
 
 
 class WholeEdit(InspectEdit):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sweep import figures_of, sweep
+from guard_core.sweep import Cell, Figures, figures_of, sweep, trade_offs
 from guard_core.usage import usage_for
 from tests.properties.strategies import sessions, summarizers, windows
 
@@ -27,3 +27,37 @@ def test_every_cell_is_a_replay(session, window, summarizer, policy):
         made = get_policy(policy, **cell.values)
         trace = replay(ledger, made, window=window, usage=usage, summarizer=summarizer)
         assert cell.figures == (figures_of(trace),), cell.values
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12),
+)
+def test_trade_offs_are_what_brute_force_leaves(points):
+    cells = [
+        Cell({"n": number}, (9,), (Figures(loss, 0, over, -1, -1, 0, 0, price),))
+        for number, (over, price, loss) in enumerate(points)
+    ]
+    front = {points[index] for index in trade_offs(cells)}
+    beaten = {p for p in points if any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in points)}
+    assert front == set(points) - beaten
+    assert len(trade_offs(cells)) == len(front)
+
+
+@given(sessions(), windows, summarizers)
+def test_the_recommended_setting_is_true_by_replay(session, window, summarizer):
+    ledger = Ledger.of(session)
+    usage = usage_for(ledger, None)
+    result = sweep(ledger, AXES, window=window, usage=usage, summarizer=summarizer)
+    chosen = result.cells[result.recommended]
+    trace = replay(
+        ledger, get_policy("contextguard", **chosen.values), window=window, usage=usage, summarizer=summarizer
+    )
+    own = figures_of(trace)
+    rank = (own.overflow_steps, own.longest_loop, own.compactions, own.compactions, own.tokens_sent)
+    for cell in result.cells:
+        (item,) = cell.figures
+        assert rank <= (item.overflow_steps, item.longest_loop, item.compactions, item.compactions, item.tokens_sent)
+    steps = "step" if ledger.step_count == 1 else "steps"
+    overflows = "overflow" if own.overflow_steps == 1 else "overflows"
+    assert f": {own.overflow_steps:,} {overflows} in {ledger.step_count:,} {steps}, " in result.evidence
+    assert f"largest request {own.peak:,} of {window:,} tokens" in result.evidence

@@ -11,6 +11,9 @@ import json
 import zlib
 from typing import Any, NamedTuple
 
+from guard_core.errors import RecordingError
+from guard_core.recordings import read
+
 
 class Case(NamedTuple):
     """One damaged file."""
@@ -21,6 +24,24 @@ class Case(NamedTuple):
     lenient: str | int
     sentence: str
     line: int | None = None  # that a strict refusal names
+
+
+class Outcome(NamedTuple):
+    """What a reading gave: the number of events of the first session, or the name of the error with its line."""
+
+    result: str | int
+    sentence: str
+    line: int | None = None
+
+
+def outcome(content: bytes, *, strict: bool) -> Outcome:
+    """Read a file."""
+    try:
+        recording = read(content, strict=strict)
+    except RecordingError as error:
+        return Outcome(type(error).__name__, str(error), error.line)
+    problems = " ".join(problem.message for problem in recording.notes.problems)
+    return Outcome(len(recording.sessions[0].events), problems)
 
 
 def user(number: int, text: str = "Look", **fields: Any) -> bytes:

@@ -1,6 +1,8 @@
 """Damages of every format: seeds cut, with wrong types and bytes that no text has; hostile containers; polyglots.
 
-What must become of each stands in `damaged_formats.json`: strict, lenient, sentence, line, as in `damaged.Case`.
+`damaged_formats.json` says what a reading of each must give: strict, lenient, sentence, line, as in `damaged.Case`.
+`python -m tests.recordings.damaged_formats` prints entries for the files that have none, as they are read now: judge
+each before you add it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.recordings.damaged import GOOD, Case
+from tests.recordings.damaged import GOOD, Case, outcome
 from tests.recordings.seeds import DATABASES, ENTRIES, EVAL, SEEDS, WORDS, archive, database
 
 HOSTILE = "\\u202egnp.\\u202c<script>document.title='XSS'</script>\\u001b[31m{{7*7}}%00\\ufffe\\u2028=1+1"
@@ -219,3 +221,17 @@ def _inputs() -> Iterator[tuple[str, bytes]]:
 INPUTS = dict(_inputs())
 OUTCOMES = json.loads(Path(__file__).with_suffix(".json").read_text())
 FORMAT_CASES = [Case(name, content, *OUTCOMES.get(name, ("never judged", "", ""))) for name, content in INPUTS.items()]
+
+
+def _entries() -> Iterator[str]:
+    """Entries for the files without one, as they are read now, with the message that both readings give."""
+    for name, content in INPUTS.items():
+        if name not in OUTCOMES:
+            strict, lenient = outcome(content, strict=True), outcome(content, strict=False)
+            shared = lenient.sentence if lenient.sentence in strict.sentence else ""  # an error begins with its place
+            entry = [strict.result, lenient.result, shared, strict.line]
+            yield f"  {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)},"
+
+
+if __name__ == "__main__":
+    print("\n".join(_entries()))

@@ -6,6 +6,7 @@ import io
 import json
 import sqlite3
 import zipfile
+from contextlib import closing
 from typing import Any
 
 WORDS = "List files"
@@ -29,14 +30,14 @@ def lines(*objects: Any) -> bytes:
 
 def database(tables: dict[str, list[dict[str, Any]]]) -> bytes:
     """A SQLite file of these rows; the columns of a table are those of its first row."""
-    connection = sqlite3.connect(":memory:")
-    for name, rows in tables.items():
-        connection.execute(f"CREATE TABLE {name} ({', '.join(rows[0])})")
-        for row in rows:
-            holes = ", ".join("?" * len(row))
-            connection.execute(f"INSERT INTO {name} ({', '.join(row)}) VALUES ({holes})", tuple(row.values()))
-    connection.commit()
-    return bytes(connection.serialize())
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for name, rows in tables.items():
+            connection.execute(f"CREATE TABLE {name} ({', '.join(rows[0])})")
+            for row in rows:
+                holes = ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO {name} ({', '.join(row)}) VALUES ({holes})", tuple(row.values()))
+        connection.commit()
+        return bytes(connection.serialize())
 
 
 def archive(entries: dict[str, bytes]) -> bytes:
@@ -61,6 +62,37 @@ def _native() -> bytes:
     from tests.builders import model, session, tool_call, tool_result, user
 
     return native.write(session(user(WORDS), tool_call("ls", "c1"), tool_result({"n": 1}, "ls", "c1"), model("Done")))
+
+
+def _capture() -> bytes:
+    """A capture in which the second request repeats the first."""
+    from guard_core.recordings.formats.capture.lines import NAME, VERSION, Shortener
+
+    shortener, out = Shortener(), [{"format": NAME, "version": VERSION, "client": "test"}]
+    for end, answer in ((2, CHAT[2]), (4, CHAT[4])):
+        request = {"model": "m-1", "messages": CHAT[:end], "tools": []}
+        response = {"id": f"r{end}", "model": "m-1", "choices": [{"index": 0, "message": answer}], "usage": USAGE}
+        line = {"timestamp": 1772359200.0 + end, "api": "chat", "path": "/v1/chat/completions", "status": 200}
+        out.append({**shortener.shorten("chat", request), **line, "response": response})
+        shortener.written("chat", request)
+    return lines(*out)
+
+
+def _lhar() -> bytes:
+    """An archive of Context Lens with one call of two messages and an answer."""
+    request = {"model": "m-1", "messages": CHAT[:2], "tools": []}
+    response = {"id": "r1", "model": "m-1", "choices": [{"index": 0, "message": CHAT[4]}], "usage": USAGE}
+    entry = {
+        "type": "entry",
+        "trace_id": "t",
+        "timestamp": TIME,
+        "source": {"tool": "aider"},
+        "gen_ai": {"system": "openai", "usage": {"input_tokens": 100, "output_tokens": 5, "total_tokens": 105}},
+        "usage_ext": {"cache_read_tokens": 0, "cache_write_tokens": 0, "thinking_tokens": 0, "cost_usd": 0.1},
+        "http": {"url": "https://host/v1/chat/completions", "status_code": 200, "api_format": "chat-completions"},
+        "raw": {"request_body": request, "response_body": response},
+    }
+    return lines({"type": "session", "trace_id": "t", "started_at": TIME, "tool": "aider", "model": "m-1"}, entry)
 
 
 def _claude() -> bytes:
@@ -441,6 +473,8 @@ def _aider() -> bytes:
 
 SEEDS: dict[str, bytes] = {
     "compaction-inspector": _native(),
+    "capture": _capture(),
+    "lhar": _lhar(),
     "claude-code": _claude(),
     "claude-code as printed": _claude_stream(),
     "adk": _json({"id": "s", "appName": "a", "userId": "u", "state": {}, "events": _ADK}),

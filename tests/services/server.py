@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import http.client
 import json
 import os
@@ -17,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from uuid import uuid4
 from tests.services.databases import DATABASE, ROOT, neighbours_of
 
 PATIENCE = 300.0  # seconds until what must come is missing: no test may fail because a machine is slow
+LOOK_EVERY = 0.05  # seconds between two looks at what must come
+MOMENT = 0.03  # seconds that a held process goes on between two looks
 
 
 @dataclass
@@ -49,6 +52,7 @@ class Running:
     data_dir: Path
     cookie: str = ""
     token: str = ""
+    output: list[str] = field(default_factory=list)  # what it has printed up to now
 
     def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         address = urlparse(self.origin)
@@ -145,14 +149,28 @@ def running(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Run
         yield server
 
 
-@cache
 def begun_folder() -> Path:
-    """A data folder on SQLite as the first start of a server leaves it, made once for all tests of this process."""
+    """A data folder on SQLite as the first start of a server leaves it, made once for all processes of the run."""
+    shared = _shared_folder()
+    folder, unfinished = shared / "begun", shared / "beginning"
+    with (shared / "begun.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            shutil.rmtree(unfinished, ignore_errors=True)
+            with started(unfinished, DATABASE_URL="") as server:
+                assert server.get("/healthz").status == 200
+                assert server.stop() == 0
+            unfinished.rename(folder)
+    return folder
+
+
+@cache
+def _shared_folder() -> Path:
+    """The folder that the processes of a run share; one of its own for a measurement, which is no run of tests."""
+    if given := os.environ.get("TEST_SHARED_DIR"):
+        return Path(given)
     folder = Path(tempfile.mkdtemp(prefix="inspector-begun-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with started(folder, DATABASE_URL="") as server:
-        assert server.get("/healthz").status == 200
-        assert server.stop() == 0
     return folder
 
 
@@ -162,9 +180,11 @@ def started(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Run
     process = command("serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environment=environment)
     lines: queue.Queue[str] = queue.Queue()
     errors: list[str] = []
+    output: list[str] = []
 
     def listen() -> None:
         for line in process.stdout or ():
+            output.append(line)
             lines.put(line)
         lines.put("")
 
@@ -176,7 +196,7 @@ def started(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Run
         reader.start()
     with process:  # closes its pipes in the end
         try:
-            yield Running(process, _origin(lines, errors), data_dir)
+            yield Running(process, _origin(lines, errors), data_dir, output=output)
         finally:
             _end(process)
             for reader in readers:
@@ -207,8 +227,35 @@ def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     while time.monotonic() < end:
         if found := condition():
             return found
-        time.sleep(0.05)
+        time.sleep(LOOK_EVERY)
     raise AssertionError("what was waited for did not come")
+
+
+def stepped(process: int, condition: Callable[[], Any]) -> Any:
+    """The first true value of the condition, looked for while a process is held, which goes on for a moment between two
+    looks: no machine is so fast that what comes and goes is missed. The process stays held."""
+
+    def look() -> Any:
+        os.kill(process, signal.SIGCONT)
+        time.sleep(MOMENT)
+        os.kill(process, signal.SIGSTOP)
+        return condition()
+
+    return until(look)
+
+
+def go_on(process: int) -> None:
+    """Let a held process go on."""
+    os.kill(process, signal.SIGCONT)
+
+
+def within(seconds: float, condition: Callable[[], Any]) -> bool:
+    """Does the condition come true in as many looks as these seconds have? A machine that is slow looks slowly, too."""
+    for _ in range(round(seconds / LOOK_EVERY)):
+        if condition():
+            return True
+        time.sleep(LOOK_EVERY)
+    return False
 
 
 def transcript(messages: int = 4) -> bytes:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from inspector.data_folder.owner import Refused, alone, beside
 from tests.services.folders import manage, refused
-from tests.services.server import running, until
+from tests.services.server import Running, running, until
 
 pytestmark = pytest.mark.once
 
 
-def test_a_second_server_says_who_has_the_folder(tmp_path: Path) -> None:
-    with running(tmp_path, DATABASE_URL="") as started:
-        sentence = refused(tmp_path)
-        assert started.origin in sentence
-        assert f"process {started.process.pid} on " in sentence
-        assert "since 20" in sentence
-        assert started.get("/healthz").status == 200
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that has its folder."""
+    with running(tmp_path_factory.mktemp("first"), DATABASE_URL="") as started:
+        yield started
 
 
-def test_a_second_server_on_the_same_port_says_so_too(tmp_path: Path) -> None:
-    with running(tmp_path, DATABASE_URL="") as started:
-        sentence = refused(tmp_path, "--port", started.origin.rsplit(":", 1)[1])
-        assert f"process {started.process.pid} on " in sentence
+def test_a_second_server_says_who_has_the_folder(first: Running) -> None:
+    sentence = refused(first.data_dir)
+    assert first.origin in sentence
+    assert f"process {first.process.pid} on " in sentence
+    assert "since 20" in sentence
+    assert first.get("/healthz").status == 200
+
+
+def test_a_second_server_on_the_same_port_says_so_too(first: Running) -> None:
+    sentence = refused(first.data_dir, "--port", first.origin.rsplit(":", 1)[1])
+    assert f"process {first.process.pid} on " in sentence
 
 
 def test_the_lease_of_a_killed_server_is_taken_over_at_once(tmp_path: Path) -> None:
@@ -42,13 +48,12 @@ def test_the_lease_of_a_stopped_server_is_free(tmp_path: Path) -> None:
     alone(tmp_path).close()
 
 
-def test_an_import_runs_beside_a_server(tmp_path: Path) -> None:
+def test_an_import_runs_beside_a_server(first: Running, tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_text(
         '[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]'
     )
-    with running(tmp_path / "data", DATABASE_URL=""):
-        done = manage(tmp_path / "data", "import", tmp_path / "chat.json")
-        assert done.returncode == 0, done.stdout + done.stderr
+    done = manage(first.data_dir, "import", tmp_path / "chat.json")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tmp_path: Path) -> None:

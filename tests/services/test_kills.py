@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.services.folders import DATABASE
-from tests.services.server import Running, running, transcript, until
+from tests.services.server import Running, running, transcript, until, within
 from tests.services.test_orphans import PROMISE, processes_of
 
 pytestmark = pytest.mark.once
@@ -61,9 +61,7 @@ def test_what_was_acknowledged_survives_every_kill_and_nothing_else_stays(tmp_pa
             until(lambda before=before: len(acknowledged) > before)
             time.sleep(dice.uniform(0, 1.5))
             started.process.kill()
-            killed = time.monotonic()
-            until(lambda: not processes_of(tmp_path))
-            assert time.monotonic() - killed < PROMISE
+            assert within(PROMISE, lambda: not processes_of(tmp_path))
             for sender in senders:
                 sender.join()
     assert acknowledged

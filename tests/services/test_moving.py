@@ -97,15 +97,16 @@ def stored(source: tuple[Path, str], tmp_path: Path) -> str:
     return source[1]
 
 
-def test_every_digest_is_the_same_on_the_other_database(stored, run, empty):
+def test_what_was_moved_has_the_same_digests_stays_when_moved_again_and_takes_new_sessions(
+    stored, run, empty, tmp_path
+):
     moved = run("manage.py", "move_to_postgres", empty)
     assert moved.returncode == 0, moved.stderr
     assert len(stored.splitlines()) == 2
+    again = run("manage.py", "move_to_postgres", empty)
+    assert again.returncode == 1
+    assert "already" in again.stderr
     assert run("-c", DIGESTS, DATABASE_URL=empty).stdout == stored
-
-
-def test_the_moved_database_takes_new_sessions_and_finds_old_ones(stored, run, empty, tmp_path):
-    run("manage.py", "move_to_postgres", empty)
     (tmp_path / "new.jsonl").write_bytes(native.write(SAMPLES["timing-gap"].build()))
     added = run("manage.py", "import", str(tmp_path / "new.jsonl"), DATABASE_URL=empty)
     assert added.returncode == 0, added.stderr
@@ -121,14 +122,6 @@ from inspector.storage import search
 from inspector.jobs import indexing
 print(len(search.everywhere(default_project(), parse("the"), None, 9, 1)), indexing.pending().count())
 """
-
-
-def test_a_used_database_is_refused_and_left_alone(stored, run, empty):
-    run("manage.py", "move_to_postgres", empty)
-    again = run("manage.py", "move_to_postgres", empty)
-    assert again.returncode == 1
-    assert "already" in again.stderr
-    assert run("-c", DIGESTS, DATABASE_URL=empty).stdout == stored
 
 
 def test_a_copy_that_differs_is_not_kept(stored, run, empty):

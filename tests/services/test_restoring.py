@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 
 from inspector.data_folder import opening
-from inspector.data_folder.owner import beside
-from inspector.data_folder.restoring import ASIDE, STAGING, VERIFIED, finish_restoring
+from inspector.data_folder.owner import Refused, beside
+from inspector.data_folder.restoring import ASIDE, STAGING, VERIFIED, finish_restoring, restore
 from tests.services.databases import fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import running, transcript
@@ -121,28 +121,33 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_backup_is_refused_with_what_is_damaged(name: str, backup: Path, empty: Path, tmp_path: Path) -> None:
+def test_a_damaged_backup_is_refused_with_what_is_damaged(name, backup, empty, tmp_path, settings) -> None:
     change_member, words = DAMAGES[name]
     file = rewritten(backup, tmp_path / "damaged.tar", change_member)
-    before = digest(empty)
-    done = manage(empty, "restore", file)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert words in done.stderr
+    before, settings.DATA_DIR = digest(empty), empty
+    with pytest.raises(Refused, match=words):
+        restore(file, replace=False)
     assert digest(empty) == before
 
 
-def test_noise_cuts_and_other_files_are_refused(backup: Path, empty: Path, tmp_path: Path) -> None:
+def test_noise_cuts_and_other_files_are_refused(backup, empty, tmp_path, settings) -> None:
     content = backup.read_bytes()
     cases = {"cut.tar": content[: len(content) // 2], "none.tar": b"no archive\n" * 999, "empty.tar": b""}
     for name, case in cases.items():
         (tmp_path / name).write_bytes(case)
     with tarfile.open(tmp_path / "foreign.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("../../outside"), io.BytesIO())
-    before = digest(empty)
+    before, settings.DATA_DIR = digest(empty), empty
     for name in [*cases, "foreign.tar", "absent.tar"]:
-        done = manage(empty, "restore", tmp_path / name)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        with pytest.raises(Refused):
+            restore(tmp_path / name, replace=False)
     assert digest(empty) == before
+
+
+def test_a_refusal_is_one_sentence_of_the_command_and_exit_code_2(backup: Path, empty: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.tar").write_bytes(backup.read_bytes()[:5_000])
+    done = manage(empty, "restore", tmp_path / "cut.tar")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 
 
 def test_a_backup_is_verified_without_being_restored(backup: Path, empty: Path) -> None:

@@ -36,14 +36,6 @@ def test_it_stops_cleanly_when_asked(number: int, tmp_path: Path) -> None:
     assert not any(_alive(worker) for worker in workers)
 
 
-@pytest.mark.once
-def test_the_worker_ends_when_the_server_is_killed(tmp_path: Path) -> None:
-    with running(tmp_path) as started:
-        workers = until(started.workers)
-        started.process.kill()
-        until(lambda: not any(_alive(worker) for worker in workers))
-
-
 def test_the_time_to_stop_adds_up_to_less_than_the_promise() -> None:
     assert serving.GRACE_SECONDS + serving.WORKER_GRACE_SECONDS < 10
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID, uuid4
@@ -11,9 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
-from tests.services.server import PATIENCE, Running, transcript
+from tests.services.server import PATIENCE, Running, go_on, transcript, until
 
 HOSTILE_FRAMES = ["{", "[" * 100_000, "9" * 5_000, b"\x00\xff", '{"a": "\\ud800"}', "null", "NaN"]
 
@@ -44,13 +44,15 @@ def refusal(server: Running, path: str, origin: str | None = None) -> str:
         return str(refused.response.status_code)
 
 
-@pytest.fixture(scope="module")
-def slow_import(server: Running) -> Iterator[str]:
-    """The address of an import that takes a while; the worker is free again in the end."""
-    answer = server.send("big.jsonl", native.write(big_session(20_000, 5)))
-    address = json.loads(answer.body)["imports"][0]["url"]
-    yield address
-    server.post(f"{address}cancel")
+@pytest.fixture
+def held_import(server: Running, finished: str) -> Iterator[str]:
+    """The address of an import whose worker is held: it lasts as long as the test."""
+    (worker,) = until(server.workers)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        yield json.loads(server.send("held.json", transcript()).body)["imports"][0]["url"]
+    finally:
+        go_on(worker)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +88,7 @@ def test_an_unknown_socket_is_refused_without_an_error(path: str, server: Runnin
 @pytest.mark.once
 @pytest.mark.parametrize("frame", HOSTILE_FRAMES, ids=range(len(HOSTILE_FRAMES)))
 def test_a_hostile_frame_is_answered_or_closed_and_the_server_goes_on(
-    frame: str | bytes, server: Running, slow_import: str, finished: str
+    frame: str | bytes, server: Running, finished: str
 ) -> None:
     with opened(server, f"/ws/imports/{finished}/") as socket:
         assert talk(socket, frame) in ("1000", "1008", "1009", "1005")
@@ -94,11 +96,11 @@ def test_a_hostile_frame_is_answered_or_closed_and_the_server_goes_on(
 
 
 @pytest.mark.once
-def test_a_frame_over_the_limit_closes_the_socket(server: Running, slow_import: str) -> None:
-    with opened(server, f"/ws{slow_import}") as socket:
+def test_a_frame_over_the_limit_closes_the_socket(server: Running, held_import: str) -> None:
+    with opened(server, f"/ws{held_import}") as socket:
         assert talk(socket, "x" * 300_000) == "1009"
 
 
-def test_pages_go_on_while_a_file_is_read(server: Running, slow_import: str) -> None:
+def test_pages_go_on_while_a_file_is_read(server: Running, held_import: str) -> None:
     assert server.get("/healthz").status == 200
     assert server.send("small.json", transcript()).status == 201

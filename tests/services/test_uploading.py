@@ -167,14 +167,14 @@ def test_a_length_over_the_limit_is_refused_before_the_body(narrow: Running) -> 
 
 def test_an_import_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
     with running(tmp_path) as started:
-        job = under_way(started, native.write(big_session(6_000, 10)))
+        job = under_way(started, native.write(big_session(3_000, 10)))
         assert started.stop() == 0
     with running(tmp_path) as started:
         until(lambda: _complete(started, job))
 
 
 def test_a_server_killed_while_it_answers_an_upload_leaves_nothing_in_incoming(tmp_path: Path) -> None:
-    incoming, content = tmp_path / "incoming", native.write(big_session(2_000, 20))
+    incoming, content = tmp_path / "incoming", native.write(big_session(1_000, 20))
     with running(tmp_path) as started:
         started.get("/")
 

@@ -1,7 +1,7 @@
 """The counts of pydantic-ai's FunctionModel, which answers in recorded runs of its harness: words, not tokens.
 
-Source: pydantic-ai 2.62.0, `models/function.py`. It reports 50 and the words of a request as its input, and those of
-all answers up to now as its output; only the two together are compared, so that all of them count as input here.
+Source: pydantic-ai 2.62.0, `models/function.py`. It reports 50 and the words of a request without the answers as its
+input, and those of all answers up to now as its output.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from guard_core.requests import materialise
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.usage import PROVIDER, Counted, CountedRun
-from guard_core.views import View
+from guard_core.views import Synthetic, View
 
 OVERHEAD = 50
+FRAME_WORDS = 26  # that `models/__init__.py` writes around a summary
 BETWEEN_WORDS = re.compile(r'[\s",.:]+')
+COUNTED_TEXTS = 1_000  # whose words are known; a request has most messages of the one before it
 SUMMARY_WORDS = "summary of the work so far. "
 
 
@@ -39,15 +41,17 @@ def words(event: Event) -> int:
     return total
 
 
+@lru_cache(COUNTED_TEXTS)
 def _count(text: str) -> int:
     return len(BETWEEN_WORDS.split(text.strip())) if text else 0
 
 
 @dataclass(frozen=True)
 class WordUsage:
-    """The counts of every request, by what is sent."""
+    """The counts of every request, by what is sent: the words of `answers` at each call are output, not input."""
 
     session: Session
+    answers: Ints
 
     @property
     def refuses(self) -> bool:
@@ -60,15 +64,21 @@ class WordUsage:
         return np.cumsum([0, *map(words, self.session.events)], dtype=np.int64)
 
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
-        return Counted(OVERHEAD + self._view(view), True, PROVIDER)
+        return Counted(OVERHEAD + self._view(view) - int(self.answers[step]), True, PROVIDER)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         at = np.array([call.at for call in self.session.calls[start:stop]], dtype=np.int64)
-        counts = OVERHEAD + self._view(head) + self.prefix[at] - self.prefix[kept_from]
+        counts = OVERHEAD + self._view(head) + self.prefix[at] - self.prefix[kept_from] - self.answers[start:stop]
         return CountedRun(counts, np.ones(stop - start, dtype=bool), np.full(stop - start, PROVIDER))
 
     def _view(self, view: View) -> int:
-        return sum(map(words, materialise(view, self.session)))
+        total = 0
+        for segment in view:
+            if isinstance(segment, Synthetic):
+                total += FRAME_WORDS + sum(map(bool, BETWEEN_WORDS.split(segment.text or "")))
+            else:
+                total += sum(map(words, materialise((segment,), self.session)))
+        return total
 
     def overhead(self, heuristic: int) -> int:
         return 0

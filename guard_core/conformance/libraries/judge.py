@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from guard_core.conformance.compare import Comparison, Verdict
-from guard_core.conformance.libraries.function_model import WordUsage
+from guard_core.conformance.libraries.function_model import WordUsage, WrittenSummaries, words
 from guard_core.conformance.libraries.scripts import (
     Conversation,
     Conversations,
@@ -20,25 +21,26 @@ from guard_core.conformance.libraries.scripts import (
     Scripted,
     Step,
     VectorFile,
-    counting_words,
     indices,
     session_of,
     usage_of,
     without_calls,
 )
-from guard_core.conformance.libraries.views import Shown, difference, own_view, recorded_views
+from guard_core.conformance.libraries.views import Shown, difference, own_view, recorded_views, with_joined_users
 from guard_core.conformance.vectors import LARGEST_FILE, VectorError
-from guard_core.events import Event, part_text
+from guard_core.costs import EventCounter
+from guard_core.errors import SettingError, UnknownName
+from guard_core.events import Event, Role, ToolCallPart, part_text
 from guard_core.forms import get_form
-from guard_core.ledger import Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies import POLICIES
-from guard_core.policies.base import Point
-from guard_core.policies.settings import COUNT, PolicyKind, RecordedRuns
+from guard_core.policies.base import Point, Policy
+from guard_core.policies.settings import COUNT, SHARE, SWITCH, TEXT, PolicyKind, RecordedRuns
 from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED, SUMMARISER_FAILED, CompactionRecord, Pass, Trace
-from guard_core.views import Span, Synthetic, View
+from guard_core.views import Rewritten, Span, Synthetic, View
 
 FORMAT, CONVERSATIONS = "policy-vector/1", "policy-conversations/1"
 CONVERSATIONS_FILE = "conversations.json"
@@ -46,24 +48,45 @@ INTERRUPTED = "interrupted"  # the end of a run at which the script had no answe
 AFTER = "after"  # the point of a row that is no step before a call: the end of a turn
 # Parameters of the script, not of the library.
 OF_SCRIPT = {"name", "summary", "summary_chars", "usage", "overflow_at", "window", "limit"}
+# Parameters that change only the instructions for a summariser, which no file holds.
+OF_INSTRUCTIONS = {
+    "compress_tool_call_instructions",
+    "instructions",
+    "prompt",
+    "summarization_instructions",
+    "summarization_prompt",
+    "summarization_system_prompt",
+    "summary_prompt",
+}
 MARKER = re.compile(r"\[m(\d{1,9})\]")  # what a scripted text begins with
+SCRIPTED_ERROR = "scripted summariser failure"  # ours, as long as the error of the scripts
 SUMMARY_CHARS = 600  # of a scripted summary where the parameters give no other length
+_NONE: dict[str, Any] = {SWITCH: False, TEXT: ""}  # what none is where it is no number, by the kind of setting
 T = TypeVar("T")
+# The counts of the messages of each conversation, which many runs have: by its name and the indices of those messages.
+Counters = dict[tuple[str, tuple[int, ...]], EventCounter]
 
 
 def check(data: bytes, path: Path) -> Iterator[Verdict]:
-    """A verdict for every set of parameters of a file. Raises VectorError where it cannot be judged."""
+    """A verdict for every set of parameters of a file; one with a parameter that our policy does not have is not
+    judged, the others are. Raises VectorError where the file cannot be judged."""
     file = _decode(data, VectorFile, path)
     kind = _kind(file)
     conversations = _conversations(path.parent / CONVERSATIONS_FILE)
+    counters: Counters = {}
     for parameters in file.parameters:
         name = str(parameters.get("name", ""))
+        try:
+            policy_of(kind, parameters)
+        except (SettingError, UnknownName) as error:
+            yield Verdict(name, (), 0, 0, str(error))
+            continue
         comparison = Comparison()
         for run in file.runs:
             if run.parameters == name:
                 if run.conversation not in conversations:
                     raise VectorError(f"{CONVERSATIONS_FILE} has no conversation {run.conversation[:60]!r}")
-                judge(kind, parameters, run, conversations[run.conversation], comparison).compare()
+                judge(kind, parameters, run, conversations[run.conversation], comparison, counters).compare()
         yield comparison.verdict(name)
 
 
@@ -145,9 +168,9 @@ class RunJudge:
         """Whether it acted, what it compared, and with what."""
         columns = self.trace.columns
         if self.judged.judges_acted:
-            made = bool(self._records(step, after_turn=False))
+            compacted = bool(self._records(step, after_turn=False))
             edited = "edited" in columns and bool(columns["edited"][step])
-            self.comparison.equal(at, "acted", bool(recorded.acted), made or edited)
+            self.comparison.equal(at, "acted", bool(recorded.acted), compacted or edited)
         in_messages = "messages_compared" in columns
         tokens, threshold = ("messages_compared", "message_limit") if in_messages else ("decision_tokens", "threshold")
         tokens = self.judged.tokens_column or tokens
@@ -160,7 +183,9 @@ class RunJudge:
             self.comparison.equal(at, "threshold", recorded.threshold, int(columns[threshold][step]))
 
     def _view(self, at: str, expected: list[Shown], view: View) -> None:
-        ours = own_view(view, self.scripted.session, self.scripted.numbers)
+        ours = own_view(view, self.scripted.session, self.scripted.numbers, self.judged.joint)
+        if self.judged.joins_user_messages:
+            ours = with_joined_users(ours, self.script)
         self.comparison.equal(at, *(difference(expected, ours, self.script) or ("view", "equal", "equal")))
 
     def _records(self, step: int, *, after_turn: bool) -> list[CompactionRecord]:
@@ -191,15 +216,26 @@ class RunJudge:
 
 
 def judge(
-    kind: PolicyKind, parameters: dict[str, Any], run: LibraryRun, conversation: Conversation, comparison: Comparison
+    kind: PolicyKind,
+    parameters: dict[str, Any],
+    run: LibraryRun,
+    conversation: Conversation,
+    comparison: Comparison,
+    counters: Counters,
 ) -> RunJudge:
-    """A run beside our replay of it."""
+    """A run beside our replay of it. `counters` has the counts of the runs before it, and gets those of this one."""
     judged = kind.judged_by
     assert judged is not None
     conversation = without_calls(conversation) if judged.leaves_out_calls else conversation
     scripted = session_of(conversation, run)
-    scripted = counting_words(scripted) if _counts_words(judged, parameters) else scripted
-    ledger = Ledger.of(scripted.session)
+    if _counts_words(judged, parameters):
+        scripted = _with_output_words(scripted, _answer_words(run, scripted))
+    place = conversation.name, scripted.numbers
+    if place not in counters:
+        counters[place] = EventCounter()
+        for event in scripted.session.events:
+            counters[place].add(event)
+    ledger = Ledger.counted(scripted.session, counters[place])
     trace = replayed(kind, parameters, run, scripted, ledger)
     return RunJudge(judged, run, scripted, ledger, trace, conversation.events, comparison)
 
@@ -210,14 +246,11 @@ def replayed(
     """Our replay of a run."""
     judged = kind.judged_by
     assert judged is not None
-    settings = {name: value for name, value in judged.settings_of(parameters).items() if name not in OF_SCRIPT}
-    given = {judged.names.get(name, name): value for name, value in settings.items()}
-    policy = kind.make(**{**judged.settings, **{name: _value(kind, name, value) for name, value in given.items()}})
     return replay(
         ledger,
-        policy,
+        policy_of(kind, parameters),
         window=int(parameters.get("overflow_at", parameters.get("window", judged.window))),
-        usage=WordUsage(scripted.session)
+        usage=WordUsage(scripted.session, _answer_words(run, scripted))
         if _counts_words(judged, parameters)
         else usage_of(
             run,
@@ -225,9 +258,57 @@ def replayed(
             refuses="overflow_at" in parameters,
             count=partial(judged.refused_by, ledger) if judged.refused_by else None,
         ),
-        summarizer=_summarizer(parameters),
+        summarizer=_summarizer(parameters, written=judged.writes_summaries),
         session=scripted.session,
     )
+
+
+def policy_of(kind: PolicyKind, parameters: Mapping[str, Any]) -> Policy:
+    """Our policy under a set of parameters of the library. Raises SettingError for one that it does not have."""
+    judged = kind.judged_by
+    assert judged is not None
+    left_out = OF_SCRIPT | OF_INSTRUCTIONS
+    settings = {name: value for name, value in judged.settings_of(parameters).items() if name not in left_out}
+    given = {judged.names.get(name, name): value for name, value in settings.items()}
+    return kind.make(**{**judged.settings, **{name: _value(kind, name, value) for name, value in given.items()}})
+
+
+def _answer_words(run: LibraryRun, scripted: Scripted) -> Ints:
+    """Words of the answers in the request of each call of a run."""
+    events = dict(zip(scripted.numbers, scripted.session.events, strict=True))
+    answers = {number: event for number, event in events.items() if event.role is Role.MODEL}
+    sizes = {number: words(event) for number, event in answers.items()}
+    views = list(recorded_views(run))
+
+    def size(item: Shown) -> int:
+        cleared = (item.facts or {}).get("args_chars")
+        return sizes[item.index] if cleared is None else words(_with_cleared(answers[item.index], cleared))
+
+    rows = ([size(item) for item in views[row] if item.index in answers] for row in scripted.rows)
+    return np.array([sum(row) for row in rows], dtype=np.int64)
+
+
+def _with_cleared(answer: Event, chars: list[int]) -> Event:
+    """An answer whose calls with so few characters of arguments have none."""
+    sizes = iter(chars)
+    parts = (
+        msgspec.structs.replace(part, arguments={}) if isinstance(part, ToolCallPart) and next(sizes) == 2 else part
+        for part in answer.parts
+    )
+    return msgspec.structs.replace(answer, parts=tuple(parts))
+
+
+def _with_output_words(scripted: Scripted, before: Ints) -> Scripted:
+    """A run whose calls report the words of all answers up to now as output."""
+    session = scripted.session
+    calls = tuple(
+        msgspec.structs.replace(
+            call,
+            output_tokens=earlier + (words(session.events[call.at]) if call.at < len(session.events) else 0),
+        )
+        for call, earlier in zip(session.calls, before.tolist(), strict=True)
+    )
+    return msgspec.structs.replace(scripted, session=msgspec.structs.replace(session, calls=calls))
 
 
 def _counts_words(judged: RecordedRuns, parameters: dict[str, Any]) -> bool:
@@ -235,17 +316,22 @@ def _counts_words(judged: RecordedRuns, parameters: dict[str, Any]) -> bool:
 
 
 def _value(kind: PolicyKind, name: str, value: Any) -> Any:
-    """A value of the library as one of our setting: names as a list in text, true as 1 of a number, none of it as 0."""
-    if (value is None or isinstance(value, bool)) and kind.setting(name).kind == COUNT:
-        return int(value or 0)
+    """A value of the library as one of our setting: names as a list in text, true as 1 of a number, none of it as 0,
+    false or no text."""
+    if value is None or isinstance(value, bool):
+        of = kind.setting(name).kind
+        if of in (COUNT, SHARE):
+            return int(value or 0)
+        return _NONE.get(of) if value is None else value
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _summarizer(parameters: dict[str, Any]) -> Summarizer:
+def _summarizer(parameters: dict[str, Any], *, written: bool) -> Summarizer:
     scripted = parameters.get("summary", "fixed")
     if scripted == "fail":
-        return ScriptedSummaries((None,))
-    return FixedSummaries(0 if scripted == "empty" else int(parameters.get("summary_chars", SUMMARY_CHARS)))
+        return ScriptedSummaries((None,), error=SCRIPTED_ERROR)
+    size = 0 if scripted == "empty" else int(parameters.get("summary_chars", SUMMARY_CHARS))
+    return WrittenSummaries(size) if written else FixedSummaries(size)
 
 
 def _given(item: Pass, scripted: Scripted) -> list[int]:
@@ -257,6 +343,11 @@ def _given(item: Pass, scripted: Scripted) -> list[int]:
                 for event in range(segment.start, segment.stop)
                 if not segment.form or not _is_changed(segment.form, scripted, event)
             ]
+        elif isinstance(segment, Rewritten):
+            number = scripted.numbers[segment.event]
+            numbers += (
+                [number] if any(part_text(part).startswith(f"[m{number}]") for part in segment.message.parts) else []
+            )
     return sorted(numbers)
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from guard_core.conformance.libraries.function_model import words
 from guard_core.conformance.vectors import Size, VectorError
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ints
@@ -138,17 +137,17 @@ class VectorFile(msgspec.Struct, frozen=True):
 
 def indices(ranges: Iterable[Any]) -> list[int]:
     """Indices and inclusive ranges of them as a list."""
-    found: list[int] = []
+    numbers: list[int] = []
     for item in ranges:
         if isinstance(item, int):
-            found.append(item)
+            numbers.append(item)
         elif isinstance(item, list) and len(item) == 2 and all(isinstance(end, int) for end in item):
             if item[1] - item[0] > 1_000_000:
                 raise VectorError(f"the range {item} is too long")
-            found += range(item[0], item[1] + 1)
+            numbers += range(item[0], item[1] + 1)
         else:
             raise VectorError(f"{ascii(item)[:60]} is neither an index nor a range of indices")
-    return found
+    return numbers
 
 
 class Scripted(msgspec.Struct, frozen=True):
@@ -221,16 +220,6 @@ class RecordedUsage:
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()
-
-
-def counting_words(scripted: Scripted) -> Scripted:
-    """A run whose calls report the words of their answers as output."""
-    events = scripted.session.events
-    calls = (
-        msgspec.structs.replace(call, output_tokens=words(events[call.at]) if call.at < len(events) else 0)
-        for call in scripted.session.calls
-    )
-    return msgspec.structs.replace(scripted, session=msgspec.structs.replace(scripted.session, calls=tuple(calls)))
 
 
 def usage_of(

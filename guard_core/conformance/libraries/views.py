@@ -12,10 +12,10 @@ from guard_core.conformance.libraries.scripts import LibraryRun, arguments_json,
 from guard_core.conformance.vectors import VectorError
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.forms import PRUNED, get_form
-from guard_core.policies.hermes.messages import is_merged
+from guard_core.policies.hermes.messages import is_merged, is_stand_in
 from guard_core.requests import materialise
 from guard_core.sessions import Session
-from guard_core.views import Span, Synthetic, View
+from guard_core.views import Rewritten, Span, Synthetic, View
 
 COMPARED = ("role", "chars", "text", "sha", "calls", "args_chars", "images")
 TEXTS = ("text", "sha")  # of a message of which we know the size alone
@@ -56,16 +56,16 @@ def _changed(view: list[Shown], detail: dict[str, Any], known: dict[str, dict[st
     if "view" in detail:
         view = [item for entry in detail["view"] for item in _entries(entry, known)]
         return _rewritten(view, detail.get("view_rewritten", ()))
-    gone = set(indices(detail.get("gone", ())))
+    removed = set(indices(detail.get("gone", ())))
     gone_new = list(detail.get("gone_new", ()))
-    kept = []
+    remaining = []
     for item in view:
         sha = (item.facts or {}).get("sha")
         if item.index < 0 and sha in gone_new:
             gone_new.remove(sha)
-        elif item.index < 0 or item.index not in gone:
-            kept.append(item)
-    return _rewritten(kept, detail.get("rewritten", ()))
+        elif item.index < 0 or item.index not in removed:
+            remaining.append(item)
+    return _rewritten(remaining, detail.get("rewritten", ()))
 
 
 def _entries(entry: Any, known: dict[str, dict[str, Any]]) -> list[Shown]:
@@ -89,30 +89,71 @@ def _rewritten(view: list[Shown], groups: Any) -> list[Shown]:
     return [Shown(item.index, facts[item.index]) if item.index in facts else item for item in view]
 
 
-def own_view(view: View, session: Session, numbers: tuple[int, ...]) -> list[Shown]:
-    """A view of ours. Of a message of which only the length is known, the text and its hash are left out."""
+def own_view(view: View, session: Session, numbers: tuple[int, ...], joint: str) -> list[Shown]:
+    """A view of ours. Of a message of which only the length is known, the text and its hash are left out. `joint` is
+    between the texts of one message."""
     shown: list[Shown] = []
-    merged = False  # the message that follows has a summary before its own text, in words that are not known
+    wrap: Synthetic | None = None  # what the message that follows has around its own text
     for segment in view:
         events = materialise((segment,), session)
-        if isinstance(segment, Span):
-            knows_text = not segment.form or get_form(segment.form).knows_text
-            for event, message in zip(range(segment.start, segment.stop), events, strict=True):
-                same = message is session.events[event] and not merged
-                facts = {name: value for name, value in facts_of(message).items() if knows_text or name not in TEXTS}
-                if merged or not wording_is_known(segment.form):
-                    facts = {"role": facts["role"], "calls": facts["calls"], "images": facts["images"]}
-                shown.append(Shown(numbers[event], None if same else facts))
-                merged = False
-        elif is_merged(segment):
-            merged = True
-        else:
+        if is_merged(segment):
             assert isinstance(segment, Synthetic)
+            wrap = segment
+        elif isinstance(segment, Synthetic):
             facts = facts_of(events[0])
             if segment.text is None:
                 facts = {"role": facts["role"], "chars": segment.bytes}
-            shown.append(Shown(-1, facts))
+            shown.append(Shown(-1, _without_words(facts) if is_stand_in(segment) else facts))
+        elif isinstance(segment, Span | Rewritten):
+            start = segment.start if isinstance(segment, Span) else segment.event
+            form = segment.form if isinstance(segment, Span) else ""
+            knows_text = not form or get_form(form).knows_text
+            for event, message in enumerate(events, start=start):
+                if wrap is None and message is session.events[event]:
+                    shown.append(Shown(numbers[event]))
+                    continue
+                facts = facts_of(message, joint)
+                facts = facts if knows_text else _without_words(facts)
+                if not wording_is_known(form) or (wrap is not None and wrap.text is None):
+                    facts = {"role": facts["role"], "calls": facts["calls"], "images": facts["images"]}
+                elif wrap is not None and wrap.text is not None:
+                    facts = {**_without_words(facts), "chars": facts["chars"] + len(wrap.text)}
+                shown.append(Shown(numbers[event], facts))
+                wrap = None
     return shown
+
+
+def _without_words(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name not in TEXTS}
+
+
+def with_joined_users(shown: list[Shown], events: tuple[Event, ...]) -> list[Shown]:
+    """A view in which adjacent messages of the user are one, their texts without anything in between."""
+    joined: list[Shown] = []
+    for item in shown:
+        if joined and _role(item, events) == _role(joined[-1], events) == "user":
+            joined[-1] = _joined(joined[-1], item, events)
+        else:
+            joined.append(item)
+    return joined
+
+
+def _joined(first: Shown, second: Shown, events: tuple[Event, ...]) -> Shown:
+    """Two messages of the user as one; one of the two where the other is empty."""
+    before, after = _facts(first, events), _facts(second, events)
+    for item, facts in ((second, before), (first, after)):
+        if not facts["chars"] and not facts.get("images"):
+            return item
+    if "text" not in before or "text" not in after:
+        return Shown(first.index, {"role": "user", "chars": before["chars"] + after["chars"]})
+    text, images = before["text"] + after["text"], before["images"] + after["images"]
+    facts = {"role": "user", "chars": len(text), "text": text, "sha": sha_of(text), "images": images}
+    return Shown(first.index, facts)
+
+
+def sha_of(text: str) -> str:
+    """The hash of a text as files have it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def wording_is_known(form: str) -> bool:
@@ -120,23 +161,28 @@ def wording_is_known(form: str) -> bool:
     return form != PRUNED
 
 
-def facts_of(message: Event) -> dict[str, Any]:
+def facts_of(message: Event, joint: str = "\n") -> dict[str, Any]:
     """What a file says of a message that is not verbatim."""
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
     texts += [value_text(part.content) for part in message.parts if isinstance(part, ToolResultPart)]
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
-    is_result = any(isinstance(part, ToolResultPart) for part in message.parts)
-    role = {Role.USER: "user", Role.MODEL: "assistant", Role.SYSTEM: "system"}[message.role]
-    text = "\n".join(texts)
+    text = joint.join(texts)
     return {
-        "role": "tool" if is_result else role,
+        "role": role_of(message),
         "chars": len(text),
         "text": text,
-        "sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12],
+        "sha": sha_of(text),
         "calls": [call.id for call in calls],
         "args_chars": [len(arguments_json(call.arguments)) for call in calls],
         "images": sum(isinstance(part, MediaPart) for part in message.parts),
     }
+
+
+def role_of(message: Event) -> str:
+    """The role that a file gives a message."""
+    if any(isinstance(part, ToolResultPart) for part in message.parts):
+        return "tool"
+    return {Role.USER: "user", Role.MODEL: "assistant", Role.SYSTEM: "system"}[message.role]
 
 
 class Difference(NamedTuple):
@@ -150,9 +196,9 @@ class Difference(NamedTuple):
 def difference(expected: list[Shown], got: list[Shown], events: tuple[Event, ...]) -> Difference | None:
     """The first difference between two views; `events` are the script's messages."""
     for place, (theirs, ours) in enumerate(zip(expected, got, strict=False)):
-        found = _message_difference(theirs, ours, events)
-        if found is not None:
-            return found._replace(what=f"message {place} of the view, {found.what}")
+        difference = _message_difference(theirs, ours, events)
+        if difference is not None:
+            return difference._replace(what=f"message {place} of the view, {difference.what}")
     if len(expected) != len(got):
         return Difference("messages in the view", len(expected), len(got))
     return None
@@ -175,6 +221,10 @@ def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -
 
 def _facts(shown: Shown, events: tuple[Event, ...]) -> dict[str, Any]:
     return facts_of(events[shown.index]) if shown.facts is None else shown.facts
+
+
+def _role(shown: Shown, events: tuple[Event, ...]) -> str:
+    return role_of(events[shown.index]) if shown.facts is None else str(shown.facts["role"])
 
 
 def _fact_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> Difference | None:

@@ -6,6 +6,7 @@ Groups stay or go whole. Reasoning around a call belongs to its group, as do res
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_REASONING, HAS_TEXT, RESULT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.messages import ASSISTANT, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
-from guard_core.views import Segment, Span, Synthetic, View
+from guard_core.view_sums import FirstPlaces
+from guard_core.views import Segment, Span, Synthetic, View, followed
 
 SYSTEM_GROUP, USER_GROUP, ANSWER, TOOL_GROUP = range(4)
 _KINDS = {SYSTEM_ROLE: SYSTEM_GROUP, USER: USER_GROUP, TOOL: TOOL_GROUP}
@@ -113,6 +115,15 @@ SYSTEM_MESSAGES = Costs(
 )
 
 
+# Of every event, is it of a tool group; and how many inserted messages there are.
+IN_TOOL_GROUP = Costs(
+    "agent-framework in tool groups", lambda ledger, parts: _in_tool_groups(ledger), lambda message: 0
+)
+INSERTED = Costs(
+    "agent-framework inserted", lambda ledger, parts: np.zeros(ledger.event_count, dtype=np.int64), lambda message: 1
+)
+
+
 class Included(NamedTuple):
     """The messages that the library sends: a view, the tokens of each message inserted in it, in order, and `added`,
     how many messages were ever inserted into the library's list, which keeps those that it does not send."""
@@ -120,6 +131,36 @@ class Included(NamedTuple):
     view: View
     inserted: tuple[int, ...]
     added: int
+
+    def parted(self, ledger: Ledger) -> tuple[Included, Included]:
+        """The list up to the first segment with a message of a tool group, and from there on. All groups but those of
+        tools lie together, so that each is on one side; `added` is of the second."""
+        place = _tool_places(ledger).first(self.view)
+        first = self.view[:place]
+        messages = INSERTED.view(ledger, first)
+        before = Included(first, self.inserted[:messages], 0)
+        return before, Included(self.view[place:], self.inserted[messages:], self.added)
+
+    def behind(self, before: Included) -> Included:
+        """The list behind one that comes before it."""
+        view, size = self.view, len(before.view)
+        last, first = before.view[-1] if size else None, view[0] if view else None
+        if isinstance(last, Span) and isinstance(first, Span) and last.stop == first.start:
+            view, size = (Span(last.start, first.stop), *view[1:]), size - 1
+        return Included(followed(before.view, size, view), before.inserted + self.inserted, self.added)
+
+
+def _tool_places(ledger: Ledger) -> FirstPlaces:
+    """Where views have their first message of a tool group."""
+    if "agent-framework tool places" not in ledger.derived:
+        ledger.derived["agent-framework tool places"] = FirstPlaces(partial(IN_TOOL_GROUP.segment, ledger))
+    places: FirstPlaces = ledger.derived["agent-framework tool places"]
+    return places
+
+
+def _in_tool_groups(ledger: Ledger) -> Ints:
+    runs = runs_of(ledger)
+    return np.repeat((runs.kinds == TOOL_GROUP).astype(np.int64), np.diff(runs.starts))
 
 
 class Groups(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import msgspec
@@ -65,15 +66,15 @@ class AgentFrameworkPolicy(ListPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return self.list_tokens(sizes) if self.compares == TOKENS else sizes.whole
 
+    @abstractmethod
     def worked(self, work: Work) -> Work:
         """What the strategy makes of the list."""
-        raise NotImplementedError
 
     def compact(self, request: Request, state: Any) -> Outcome:
         included = Included(request.view, state.inserted, state.added)
         work = self.worked(Work(request, state, included, self.settings.id_prefix))
         view, state = work.included.view, work.state
-        if not work.passes:
+        if not work.changed:
             return Outcome(view, state, held=SUMMARISER_FAILED if work.failed else NOTHING_TO_COMPACT)
         state = msgspec.structs.replace(state, inserted=work.included.inserted, added=work.included.added)
         return Outcome(view, state, work.passes)
@@ -208,9 +209,9 @@ class ContextWindow(AgentFrameworkPolicy):
     def worked(self, work: Work) -> Work:
         settings, window = self.settings, work.request.check.window
         work = collapsed_tool_groups(work, settings.keep_last_tool_call_groups)
-        groups = work.groups
-        if int(groups.tokens.sum()) <= self._share(window, settings.truncation_threshold):
+        if work.tokens <= self._share(window, settings.truncation_threshold):
             return work
+        groups = work.groups
         stay = protected(groups, system=True, first_user=settings.preserve_first_user_group)
         return without_oldest(work, groups, groups.tokens, work.request.limit, stay)
 
@@ -231,8 +232,8 @@ class TokenBudget(AgentFrameworkPolicy):
             if self.settings.early_stop and work.tokens <= most:
                 return work
         for system in (True, False):  # first the groups that are not of the system, then those of it
-            groups = work.groups
-            if int(groups.tokens.sum()) > most:
+            if work.tokens > most:
+                groups = work.groups
                 stay = protected(groups, system=system)
                 work = without_oldest(work, groups, groups.tokens, most, stay)
         return work

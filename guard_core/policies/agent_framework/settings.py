@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import SettingError
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, TEXT, Setting, Value
 
 SOURCE = "agent-framework-core 1.23.0, _compaction.py"
@@ -115,16 +116,7 @@ ID_PREFIX = Setting(
 )
 SYSTEM = _switch("preserve_system", "Keep the system's", "messages of the system stay", default=True)
 FIRST_USER = _switch("preserve_first_user_group", "Keep the task", "the user's first message stays", default=False)
-BUDGET = Setting(
-    "summary_budget",
-    "Summary budget",
-    COUNT,
-    4_000,
-    "the size that a share of the summary budget refers to (the library has no limit)",
-    "ours",
-    unit="tokens",
-    least=1,
-)
+BUDGET = summary_budget("the library")
 TRUNCATION_SETTINGS = (
     count("max_n", "Limit", 100_000, "over so much it truncates; the library has no default", "tokens or messages"),
     count(

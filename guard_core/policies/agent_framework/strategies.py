@@ -43,12 +43,13 @@ SUMMARY, TOOL_RESULTS = "summary", "tool results"  # kinds of inserted messages
 BEFORE, AFTER = "[Tool results: ", "]"  # 1.23.0: what a collapsed tool group says
 NO_RESULTS, CUT = "no results", "... [truncated]"
 MOST_CHARS = 4_096  # of a collapsed tool group
+NOTHING = Included((), (), 0)
 
 
 @dataclass(frozen=True)
 class Work:
     """A list on its way through some steps. `request` is what the policy was asked, `passes` the steps that changed
-    something, `failed`: the summariser was asked and gave nothing."""
+    something or asked the summariser, which `failed` or gave nothing."""
 
     request: Request
     state: Any
@@ -68,13 +69,30 @@ class Work:
     @property
     def tokens(self) -> int:
         """Tokens of the list."""
-        return int(self.groups.tokens.sum())
+        included = self.included
+        return message_costs(self.id_prefix).view(self.ledger, included.view) + sum(included.inserted)
+
+    def tool_groups(self) -> tuple[Included, Groups]:
+        """What comes before all tool groups, and the groups from there on."""
+        before, rest = self.included.parted(self.ledger)
+        return before, groups_of(self.ledger, message_costs(self.id_prefix), rest)
 
     def became(self, after: Included, given: Included | None = None, summary_bytes: int = 0) -> Work:
         """The work with another list, of which `given` was summarised."""
         request = self.request._replace(view=self.included.view)
         step = request.passed(given.view if given else (), after.view, summary_bytes=summary_bytes)
         return replace(self, included=after, passes=(*self.passes, step))
+
+    def failed_call(self, given: Included, state: Any, *, empty: bool) -> Work:
+        """The same list after the summariser was asked in vain."""
+        request = self.request._replace(view=self.included.view)
+        step = request.passed(given.view, self.included.view, failed=not empty, empty=empty)
+        return replace(self, state=state, passes=(*self.passes, step), failed=True)
+
+    @property
+    def changed(self) -> bool:
+        """Did a step change the list."""
+        return any(not step.failed and not step.empty for step in self.passes)
 
 
 def without_oldest(work: Work, groups: Groups, amounts: Ints, most: int, protected: Bools) -> Work:
@@ -106,13 +124,13 @@ def last_groups(work: Work, keep: int, *, system: bool) -> Work:
 
 def without_tool_groups(work: Work, keep: int) -> Work:
     """All tool groups but the last ones go."""
-    groups = work.groups
-    return _without(work, groups, _older_tool_groups(groups, keep))
+    before, groups = work.tool_groups()
+    return _without(work, groups, _older_tool_groups(groups, keep), before)
 
 
 def collapsed_tool_groups(work: Work, keep: int) -> Work:
     """All tool groups but the last ones become a message each that says what the tools returned."""
-    groups, session = work.groups, work.request.check.session
+    (before, groups), session = work.tool_groups(), work.request.check.session
     older = _older_tool_groups(groups, keep)
     if not len(older):
         return work
@@ -124,7 +142,7 @@ def collapsed_tool_groups(work: Work, keep: int) -> Work:
         new[group] = message, inserted_tokens(message, id_chars, quoted)
     kept = np.ones(len(groups.kinds), dtype=np.bool_)
     kept[older] = False
-    return work.became(groups.only(kept, new))
+    return work.became(groups.only(kept, new).behind(before))
 
 
 def _older_tool_groups(groups: Groups, keep: int) -> Ints:
@@ -132,12 +150,13 @@ def _older_tool_groups(groups: Groups, keep: int) -> Ints:
     return tools[: max(len(tools) - keep, 0)]
 
 
-def _without(work: Work, groups: Groups, gone: Ints) -> Work:
+def _without(work: Work, groups: Groups, gone: Ints, before: Included = NOTHING) -> Work:
+    """The list without some groups, behind what comes `before` them."""
     if not len(gone):
         return work
     kept = np.ones(len(groups.kinds), dtype=np.bool_)
     kept[gone] = False
-    return work.became(groups.only(kept))
+    return work.became(groups.only(kept).behind(before))
 
 
 def tool_results_message(ledger: Ledger, session: Session | None, events: list[int]) -> tuple[Synthetic, int]:
@@ -201,10 +220,10 @@ def summarised(work: Work, rule: Summarising) -> Work:
         summary, state = work.request.summarise(work.state, given.view, rule.budget)
     except SummaryFailed:
         state = msgspec.structs.replace(work.state, calls=work.state.calls + 1)
-        return replace(work, state=state, failed=True)
+        return work.failed_call(given, state, empty=False)
     message = summary_message(summary)
     if not message.bytes:
-        return replace(work, state=state, failed=True)
+        return work.failed_call(given, state, empty=True)
     id_chars = len("summary_") + len(str(work.request.check.at + work.included.added))
     after = groups.only(~goes, {int(chosen[0]): (message, inserted_tokens(message, id_chars))})
     state = msgspec.structs.replace(state, summary_bytes=message.bytes)

@@ -48,10 +48,10 @@ class Contents:
         for segment in reversed(self.view):
             if isinstance(segment, Span):
                 enough = prefix[segment.stop] + total - budget
-                found = int(np.searchsorted(prefix[segment.start : segment.stop], enough, side="right")) - 1
+                offset = int(np.searchsorted(prefix[segment.start : segment.stop], enough, side="right")) - 1
                 end -= segment.stop - segment.start
-                if found >= 0:
-                    return end + found
+                if offset >= 0:
+                    return end + offset
             else:
                 end -= 1
                 if total + self.costs.segment(segment) >= budget:
@@ -92,11 +92,11 @@ def truncate(view: View, costs: Heuristic, budget: int) -> tuple[View, int, int]
     dropped, rest = 0, list(view)
     while rest and total > budget and count - dropped > 2:
         segment = rest.pop(0)
-        gone = _drop(segment, costs, total - budget, count - dropped - 2)
-        dropped += gone
-        total -= costs.segment(Span(segment.start, segment.start + gone) if isinstance(segment, Span) else segment)
-        if isinstance(segment, Span) and segment.start + gone < segment.stop:
-            rest.insert(0, Span(segment.start + gone, segment.stop))
+        removed = _drop(segment, costs, total - budget, count - dropped - 2)
+        dropped += removed
+        total -= costs.segment(Span(segment.start, segment.start + removed) if isinstance(segment, Span) else segment)
+        if isinstance(segment, Span) and segment.start + removed < segment.stop:
+            rest.insert(0, Span(segment.start + removed, segment.stop))
     return tuple(rest), total, dropped
 
 

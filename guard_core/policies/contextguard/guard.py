@@ -46,7 +46,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Guard:
+class GuardStrategy:
     """A strategy with its settings; the base of threshold, recent tail and sliding window."""
 
     settings: Settings
@@ -58,6 +58,10 @@ class Guard:
     @property
     def points(self) -> tuple[Point, ...]:
         return (Point.BEFORE_CALL,)
+
+    @property
+    def moments(self) -> tuple[Point, ...]:
+        return self.points
 
     @property
     def state_type(self) -> type:
@@ -174,10 +178,10 @@ class Guard:
 
     def _mechanical(self, check: Check, request: SummaryRequest) -> Summary:
         excerpt = self.settings.fallback_excerpt
-        made = fallback_summary(request.view, check.ledger, request.previous, excerpt=excerpt, session=check.session)
-        if self.settings.mend_fallback and not made.bytes:
-            made = without_text(content_count(request.view))
-        return _shortened(made, request.output_tokens * 4) if self.settings.mend_growth else made
+        summary = fallback_summary(request.view, check.ledger, request.previous, excerpt=excerpt, session=check.session)
+        if self.settings.mend_fallback and not summary.bytes:
+            summary = without_text(content_count(request.view))
+        return _shortened(summary, request.output_tokens * 4) if self.settings.mend_growth else summary
 
     # Quiet runs
 

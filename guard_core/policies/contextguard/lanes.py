@@ -103,7 +103,7 @@ class Lanes:
     base: Floats  # heuristic of the whole log at every step, fixed costs included
     tokens: Floats  # per step: anchored tokens before it (attributed provider), unused otherwise
     whole: Ints  # provider's count of the whole log at every step
-    told: Ints  # last step up to each whose count was reported, -1: none
+    last_reported: Ints  # last step up to each whose count was reported, -1: none
     continued: Floats  # heuristic tokens of the continuation at every step (where the request is named)
     continued_bytes: Floats
     fixed: float
@@ -131,7 +131,7 @@ class Lanes:
         costs, at = costs_of(ledger, settings[0]), ledger.steps["at"]
         base = costs.prefix[at] + costs.fixed
         counted = usage.run(0, len(at), (), 0, base)
-        told = np.maximum.accumulate(np.where(counted.reported & (counted.tokens > 0), np.arange(len(at)), -1))
+        last_reported = np.maximum.accumulate(np.where(counted.reported & (counted.tokens > 0), np.arange(len(at)), -1))
         limits = [item.limits(window) for item, window in zip(settings, windows, strict=True)]
         sizes = [_sizes(item.output_tokens, summarizer) for item in limits]
         asked = request_bytes(ledger)
@@ -141,7 +141,7 @@ class Lanes:
             base=base.astype(np.float64),
             tokens=_attributed(usage, at, base).astype(np.float64),
             whole=counted.tokens,
-            told=told,
+            last_reported=last_reported,
             continued=(bytes_ // 4).astype(np.float64),
             continued_bytes=bytes_.astype(np.float64),
             fixed=float(costs.fixed),
@@ -176,7 +176,7 @@ class Lanes:
         """All lanes up to and with their first compaction; the lanes that go on after it."""
         steps = len(self.base)
         fires = np.full(len(self.settings), steps, dtype=np.int64)
-        real = np.append(0, np.where(self.told >= 0, self.whole[self.told], 0)[:-1])
+        real = np.append(0, np.where(self.last_reported >= 0, self.whole[self.last_reported], 0)[:-1])
         last = np.append(0, self.base[:-1].astype(np.int64))
         for factors in dict.fromkeys(item.factors for item in self.settings):
             decided = estimate_run(self.base.astype(np.int64), real, last, factors).tokens
@@ -215,7 +215,7 @@ class Lanes:
         sent = self.fixed + summary + continued
         tokens = self._synthetic(lanes, steps, wrapped, sent)
         self._fired(lanes, steps, tokens)
-        reported = self.told[steps] == steps
+        reported = self.last_reported[steps] == steps
         if isinstance(self.usage, AttributedUsage):
             reported &= tokens > 0
         self.real[lanes] = np.where(reported & (tokens > 0), tokens, 0)
@@ -336,7 +336,7 @@ class Lanes:
         """What the policy remembers of the provider's counts before each step of a block."""
         real = np.empty_like(tokens)
         real[:, 0] = self.real[lanes]
-        before = self.told[index[:, :-1]]
+        before = self.last_reported[index[:, :-1]]
         if (before == index[:, :-1]).all():
             real[:, 1:] = tokens[:, :-1]
             return real
@@ -366,9 +366,9 @@ class Lanes:
             return
         rows, mine = moved, lanes[moved]
         self.last[mine] = heuristic[rows, quiet[rows] - 1]
-        told = self.told[start[rows] + quiet[rows] - 1] - start[rows]
-        known = tokens[rows, np.maximum(told, 0)]
-        self.real[mine] = np.where(told >= 0, known, self.real[mine])
+        reported = self.last_reported[start[rows] + quiet[rows] - 1] - start[rows]
+        known = tokens[rows, np.maximum(reported, 0)]
+        self.real[mine] = np.where(reported >= 0, known, self.real[mine])
 
     def rows(self) -> list[Row]:
         """The figures of every lane."""

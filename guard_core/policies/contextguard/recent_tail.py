@@ -18,7 +18,7 @@ from guard_core.errors import SummaryFailed
 from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import Contents, costs_of
 from guard_core.policies.contextguard.explain import explain_threshold
-from guard_core.policies.contextguard.guard import Guard, constant, loaded, remembered, reported
+from guard_core.policies.contextguard.guard import GuardStrategy, constant, loaded, remembered, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.splits import find_split
 from guard_core.summaries.wrapper import summary_message
@@ -27,7 +27,7 @@ from guard_core.views import View, content_count
 
 
 @dataclass(frozen=True)
-class RecentTail(Guard):
+class RecentTail(GuardStrategy):
     """The strategy `threshold` of the profile `tail`."""
 
     name: str = field(default="contextguard", init=False)

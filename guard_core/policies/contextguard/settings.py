@@ -230,22 +230,34 @@ def published(*, sliding: bool) -> tuple[Setting, ...]:
             not_in=_ALL if sliding else tuple(name for name in PROFILES if name != "tail"),
         ),
         _setting("name_request", "Name the request", SWITCH, "the continuation names the user's request", "section 7"),
-        *(_setting(name, f"Fix: {text}", SWITCH, text, "section 12") for name, text in MEND_HELP.items()),
+        *(
+            _setting(name, f"Correct {problem}", SWITCH, f"a switch that turns a correction on: {text}", "section 12")
+            for name, (problem, text) in CORRECTIONS.items()
+        ),
     )
     return tuple(settings)
 
 
-MEND_HELP = {
-    "mend_request": "later steps of the turn still name the user's request",
-    "mend_retry": "further passes are decided on calibrated tokens",
-    "mend_loop": "no compaction that cannot get below the threshold, as long as the request fits the window",
-    "mend_fallback": "a mechanical summary is never empty",
-    "mend_growth": "a mechanical summary stays within the summary's budget",
-    "mend_marker": "user text that looks like a summary does not prevent re-injection of the real one",
-    "mend_pairs": "a cut never separates a tool call from its result",
-    "mend_tail": "the watermark of the sliding window covers only what was summarised",
-    "mend_stacking": "one continuation message, however many passes the sliding window makes",
-    "mend_failure": "the sliding window replaces a failed summary with a mechanical one",
+CORRECTIONS = {  # each with the problem of the original that it corrects, and what is then so
+    "mend_request": ("the lost request", "later steps of the turn still name the user's request"),
+    "mend_retry": ("raw retries", "further passes are decided on calibrated tokens"),
+    "mend_loop": (
+        "the loop",
+        "no compaction that cannot get below the threshold, as long as the request fits the window",
+    ),
+    "mend_fallback": ("the empty fallback", "a mechanical summary is never empty"),
+    "mend_growth": ("the long fallback", "a mechanical summary stays within the summary's budget"),
+    "mend_marker": (
+        "the mistaken marker",
+        "user text that looks like a summary does not prevent re-injection of the real one",
+    ),
+    "mend_pairs": ("parted calls", "a cut never separates a tool call from its result"),
+    "mend_tail": ("the lost tail", "the watermark of the sliding window covers only what was summarised"),
+    "mend_stacking": (
+        "stacked continuations",
+        "one continuation message, however many passes the sliding window makes",
+    ),
+    "mend_failure": ("the failed summary", "the sliding window replaces a failed summary with a mechanical one"),
 }
 
 

@@ -19,7 +19,7 @@ from guard_core.estimators import Heuristic
 from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import Contents, costs_of
 from guard_core.policies.contextguard.explain import explain_sliding
-from guard_core.policies.contextguard.guard import Guard, constant, loaded, remembered, reported
+from guard_core.policies.contextguard.guard import GuardStrategy, constant, loaded, remembered, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.splits import safe_split
 from guard_core.summaries.wrapper import summary_message
@@ -43,7 +43,7 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class SlidingWindow(Guard):
+class SlidingWindow(GuardStrategy):
     """The strategy `sliding_window`; it never looks at token counts to decide, only at the number of messages."""
 
     name: str = field(default="contextguard-sliding", init=False)
@@ -83,12 +83,12 @@ class SlidingWindow(Guard):
     def _record(
         self, check: Check, before: Memory, whole: View, work: _Work, built: int, sent: int
     ) -> CompactionRecord:
-        memory, kept = work.memory, sum(span.stop - span.start for span in work.view if isinstance(span, Span))
+        memory, staying = work.memory, sum(span.stop - span.start for span in work.view if isinstance(span, Span))
         since = check.at - before.watermark
-        lost = check.at - kept < memory.watermark and kept
+        lost = check.at - staying < memory.watermark and staying
         stacked = sum(isinstance(item, Synthetic) and item.kind == "continuation" for item in work.view)
         notes = (
-            *((f"{kept} messages kept here are in no later request: the watermark covers them",) if lost else ()),
+            *((f"{staying} messages kept here are in no later request: the watermark covers them",) if lost else ()),
             *((f"{stacked} continuations follow one another",) if stacked > 1 else ()),
         )
         return CompactionRecord(
@@ -171,12 +171,12 @@ class SlidingWindow(Guard):
     def _remember(
         self, check: Check, memory: Memory, size: int, text: str | None, old_tokens: int, recent: View
     ) -> Memory:
-        kept = next((item.start for item in recent if isinstance(item, Span)), check.at)
+        first = next((item.start for item in recent if isinstance(item, Span)), check.at)
         return msgspec.structs.replace(
             memory,
             summary_bytes=size,
             summary_text=text,
-            watermark=kept if self.settings.mend_tail else self._covered(check),
+            watermark=first if self.settings.mend_tail else self._covered(check),
             summarized_at=old_tokens,
             calls=memory.calls + 1,
             request_event=check.user_event,

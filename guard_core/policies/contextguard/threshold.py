@@ -18,7 +18,7 @@ from guard_core.ledger import Ints
 from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import costs_of, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
-from guard_core.policies.contextguard.guard import Guard, constant, loaded, remembered, reported
+from guard_core.policies.contextguard.guard import GuardStrategy, constant, loaded, remembered, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.wrapper import summary_message
@@ -48,7 +48,7 @@ class _Turned(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Threshold(Guard):
+class Threshold(GuardStrategy):
     """The strategy `threshold` in the profiles `early`, `current` and `fixed`."""
 
     name: str = field(default="contextguard", init=False)
@@ -59,17 +59,17 @@ class Threshold(Guard):
         view = self.injected(check, state)
         costs = costs_of(check.ledger, self.settings)
         heuristic = costs.request(view)
-        found = estimate(heuristic, state.real_tokens, state.last_heuristic, self.settings.factors)
+        estimated = estimate(heuristic, state.real_tokens, state.last_heuristic, self.settings.factors)
         threshold = self.settings.limits(check.window).threshold
-        trigger, held = self._trigger(check, costs, state, threshold, found.factor)
-        numbers = _numbers(found, threshold)
-        kept = self._kept_from(check, state)
-        if found.tokens < trigger or not kept:
-            wanted = found.tokens >= threshold
+        trigger, held = self._trigger(check, costs, state, threshold, estimated.factor)
+        numbers = _numbers(estimated, threshold)
+        first = self._kept_from(check, state)
+        if estimated.tokens < trigger or not first:
+            wanted = estimated.tokens >= threshold
             return self.passes(check, state, view, **numbers, held=(held or NOTHING_TO_COMPACT) if wanted else 0)
-        turned = self._compact(check, state, view, found, kept)
+        turned = self._compact(check, state, view, estimated, first)
         record = _record(
-            check, state, view, heuristic, turned, found.tokens, threshold, self.carried(check, turned.memory)
+            check, state, view, heuristic, turned, estimated.tokens, threshold, self.carried(check, turned.memory)
         )
         evidence = dict(
             contents_built=check.at,
@@ -81,7 +81,7 @@ class Threshold(Guard):
             **loaded(state),
             **numbers,
             fired=1,
-            held=STILL_OVER if self._measure(turned.tokens, found) >= threshold else 0,
+            held=STILL_OVER if self._measure(turned.tokens, estimated) >= threshold else 0,
             watermark=turned.memory.watermark,
             summary_bytes=turned.memory.summary_bytes,
         )
@@ -107,23 +107,23 @@ class Threshold(Guard):
         """What a compaction cannot shrink: system prompt, tools, a summary like the last (but for the continuation)."""
         return costs.request((summary_message(state.summary, self.settings.marker_dash),))
 
-    def _measure(self, heuristic: int, found: Estimate) -> int:
+    def _measure(self, heuristic: int, estimated: Estimate) -> int:
         """The count by which a pass is judged: raw tokens in the original, calibrated ones where mended."""
-        return int(heuristic * found.factor) if self.settings.mend_retry else heuristic
+        return int(heuristic * estimated.factor) if self.settings.mend_retry else heuristic
 
-    def _compact(self, check: Check, memory: Memory, view: View, found: Estimate, kept: int) -> _Turned:
+    def _compact(self, check: Check, memory: Memory, view: View, estimated: Estimate, first: int) -> _Turned:
         costs = costs_of(check.ledger, self.settings)
         limits = self.settings.limits(check.window)
-        tail: View = (Span(kept, check.at),) if kept < check.at else ()
+        tail: View = (Span(first, check.at),) if first < check.at else ()
         passes: list[Pass] = []
-        contents, tokens, count = self._old(view, kept), costs.request(view), content_count(view)
+        contents, tokens, count = self._old(view, first), costs.request(view), content_count(view)
         continuation, after = self.continues(check), 2 + content_count(tail)
         fixed = costs.request((continuation, *tail))
         for _ in range(self.settings.max_passes):
             given, given_tokens, dropped = truncate(contents, costs, int(check.window * self.settings.summariser_share))
             request = self.asked(check, memory, given, given_tokens)
             summary, how = self.summarise(check, request, on_error=True)
-            memory = self._remember(check, memory, summary.bytes, summary.text, found.tokens, kept)
+            memory = self._remember(check, memory, summary.bytes, summary.text, estimated.tokens, first)
             wrapped = summary_message(summary, self.settings.marker_dash)
             contents = (wrapped, continuation)
             tokens_in, tokens = tokens, fixed + costs.segment(wrapped)
@@ -144,25 +144,25 @@ class Threshold(Guard):
                 )
             )
             count = after
-            if self._measure(tokens, found) < limits.threshold:
+            if self._measure(tokens, estimated) < limits.threshold:
                 break
         memory = msgspec.structs.replace(memory, last_heuristic=tokens)
         return _Turned((*contents, *tail), memory, tuple(passes), tokens)
 
-    def _old(self, view: View, kept: int) -> View:
+    def _old(self, view: View, first: int) -> View:
         """The contents that are summarised: all of them up to the log's event `kept`."""
         last = view[-1]
-        if not isinstance(last, Span) or last.stop <= kept:
+        if not isinstance(last, Span) or last.stop <= first:
             return view
-        return (*view[:-1], Span(last.start, kept)) if last.start < kept else view[:-1]
+        return (*view[:-1], Span(last.start, first)) if last.start < first else view[:-1]
 
-    def _remember(self, check: Check, memory: Memory, size: int, text: str | None, decided: int, kept: int) -> Memory:
+    def _remember(self, check: Check, memory: Memory, size: int, text: str | None, decided: int, first: int) -> Memory:
         """Summary, watermark and diagnostics are stored at every pass, and the calibration is reset."""
         named = self.settings.name_request
         return Memory(
             summary_bytes=size,
             summary_text=text,
-            watermark=kept,
+            watermark=first,
             summarized_at=decided,
             calls=memory.calls + 1,
             request_event=check.user_event,
@@ -181,10 +181,10 @@ class Threshold(Guard):
         heuristics = columns["heuristic_sent"]
         counts = reported(run, start, stop, head, heuristics, state)
         last = np.append(state.last_heuristic, heuristics[:-1])
-        found = estimate_run(heuristics, counts.tokens[:-1], last, self.settings.factors)
+        estimated = estimate_run(heuristics, counts.tokens[:-1], last, self.settings.factors)
         threshold = self.settings.limits(run.window).threshold
-        trigger, held = self._triggers(run, slice(start, stop), state, threshold, found.factor)
-        fires = found.tokens >= trigger
+        trigger, held = self._triggers(run, slice(start, stop), state, threshold, estimated.factor)
+        fires = estimated.tokens >= trigger
         first = int(np.argmax(fires))
         ended = bool(fires[first])
         size = stop - start
@@ -192,8 +192,8 @@ class Threshold(Guard):
             "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": last,
             "real_as_of": counts.as_of[:-1],
-            **_numbers(found, constant(size, threshold)),
-            "held": np.where(found.tokens >= threshold, held, 0),
+            **_numbers(estimated, constant(size, threshold)),
+            "held": np.where(estimated.tokens >= threshold, held, 0),
             "watermark": constant(size, state.watermark),
             "summary_bytes": constant(size, state.summary_bytes),
         }
@@ -215,28 +215,28 @@ class Threshold(Guard):
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         memory = remembered(run.ledger, trace)
-        found = estimate_run(
+        estimated = estimate_run(
             trace["heuristic_decided"], memory["real_loaded"], memory["last_heuristic_loaded"], self.settings.factors
         )
         threshold = self.settings.limits(run.window).threshold
         return {
             **memory,
-            **_numbers(found, constant(len(found.tokens), threshold)),
-            "fired": (found.tokens >= threshold).astype(np.int64),
+            **_numbers(estimated, constant(len(estimated.tokens), threshold)),
+            "fired": (estimated.tokens >= threshold).astype(np.int64),
         }
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
         return explain_threshold(self.settings, trace, step)
 
 
-def _numbers(found: Estimate | Estimates, threshold: int | Ints) -> dict[str, Any]:
+def _numbers(estimated: Estimate | Estimates, threshold: int | Ints) -> dict[str, Any]:
     """The columns of a decision, of one step or of many."""
     return {
-        "correction_raw": found.raw,
-        "correction": found.factor,
-        "correction_source": found.source,
-        "calibrated": found.calibrated,
-        "decision_tokens": found.tokens,
+        "correction_raw": estimated.raw,
+        "correction": estimated.factor,
+        "correction_source": estimated.source,
+        "calibrated": estimated.calibrated,
+        "decision_tokens": estimated.tokens,
         "threshold": threshold,
     }
 
@@ -252,7 +252,7 @@ def _record(
     carried: dict[str, Any],
 ) -> CompactionRecord:
     notes = tuple(
-        f"pass {number}: the summariser {'failed' if item.failed else 'gave no text'}, the mechanical summary stands in"
+        f"pass {number}: the summariser {'failed' if item.failed else 'gave no text'}; mechanical summary used"
         for number, item in enumerate(turned.passes, 1)
         if item.fallback
     )

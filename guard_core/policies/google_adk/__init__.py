@@ -7,7 +7,8 @@ are sent side by side. `sliding_window` summarises after every few turns, the tu
 summary with it, and keeps the newest events. Parallel results are one event, as are consecutive messages of the user.
 
 Not here: rewound turns, calls that run for long or ask for a confirmation, several agents, summaries that the service
-makes. A turn without a final answer is taken as interrupted, and not compacted after.
+makes. A turn without a final answer is taken as interrupted, and not compacted after; the call that failed there is an
+event with its error.
 """
 
 from __future__ import annotations

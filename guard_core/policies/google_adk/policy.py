@@ -17,20 +17,22 @@ from guard_core.policies.base import Point
 from guard_core.policies.google_adk.sizes import EMPTY_JSON, ESTIMATE, JSON, RELAYED, summary_json
 from guard_core.policies.pieces.groups import Group, groups_of
 from guard_core.policies.pieces.lists import TOKENS, TURNS, ListMemory, ListPolicy, Outcome, Request, Sizes, without
-from guard_core.policies.pieces.messages import USER, Costs, Message, answered_by, calls_of, roles_of
+from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, Message, answered_by, calls_of, roles_of
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Pass
 from guard_core.usage import normal
-from guard_core.views import Segment, Span, Synthetic, View
+from guard_core.views import Segment, Span, Synthetic, View, common_length, followed
 
 OUTPUT_TOKENS = 4_096  # ours: shares of a summary are taken of it; the library sets no limit
 
 
 class Covered(msgspec.Struct, frozen=True):
-    """A range of the log that a summary covers: events `start` to `stop` (exclusive)."""
+    """A range of the log that a summary covers: events `start` to `stop` (exclusive), and `with_error` the error of a
+    call that failed there."""
 
     start: int
     stop: int
     summary: Synthetic
+    with_error: bool = False
 
     def contains(self, other: Covered) -> bool:
         return self.start <= other.start and other.stop <= self.stop
@@ -71,28 +73,34 @@ class AdkCompaction(ListPolicy):
         return bool(self.over(np.array([counted]), self.settings.token_threshold)[0])
 
     def left_out(self, ledger: Ledger) -> NDArray[np.bool_]:
-        flags = ledger.events["flags"]
-        return np.asarray((ledger.events["chars"] == 0) & ((flags & (HAS_CALL | HAS_RESULT | HAS_MEDIA)) == 0))
+        if "adk left out" not in ledger.derived:
+            flags = ledger.events["flags"]
+            is_empty = (ledger.events["chars"] == 0) & ((flags & (HAS_CALL | HAS_RESULT | HAS_MEDIA)) == 0)
+            ledger.derived["adk left out"] = is_empty
+        left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
+        return left_out
 
     def _old_turns(self, request: Request, state: Any) -> tuple[list[Group], Covered | None]:
         """The turns that ended since the last summary, those that overlap before them; none while they are too few."""
         ledger, at = request.ledger, request.check.at
-        begins = [*turn_starts(ledger, at), at]
-        turns = list(pairwise(begins))
-        new = [number for number, (_, stop) in enumerate(turns) if stop > state.last_end]
-        if len(new) < self.settings.compaction_interval:
+        begins = _all_turn_starts(ledger)
+        count = max(int(np.searchsorted(begins, at)), 1)
+        new = int(np.searchsorted(begins[1:count], state.last_end, side="right"))
+        if at <= state.last_end or count - new < self.settings.compaction_interval:
             return [], None
-        first = turns[max(0, new[0] - self.settings.overlap_size)][0]
+        overlapping = max(0, new - self.settings.overlap_size)
+        first = int(begins[overlapping]) if overlapping else 0
         groups = groups_of(ledger, [Message(event) for event in range(first, at)])
         return _self_contained(ledger, groups, at), None
 
     def _summarised(self, request: Request, state: Any, groups: list[Group], seed: Covered | None) -> Outcome:
         """A range of events covered by a summary, with the earlier summary that it continues."""
         ledger = request.ledger
-        if not groups:
+        covers = [message.event for group in groups for message in group.messages]
+        if not covers:
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
-        start, stop = groups[0].first_event, groups[-1].messages[-1].event + 1
-        new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0))
+        start, stop = covers[0], covers[-1] + 1
+        new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0), not groups[-1].messages)
         if not _is_worth_it(ledger, state.covered, new, request.check.at):
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
         given: View = (*((seed.summary,) if seed else ()), Span(start, stop))
@@ -102,11 +110,14 @@ class AdkCompaction(ListPolicy):
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
             return Outcome(request.view, failed, held=SUMMARISER_FAILED)
         text = Synthetic("summary", summary.bytes, summary.text, Role.MODEL)
-        covered = (*(item for item in state.covered if not new.contains(item)), Covered(new.start, stop, text))
+        covered = (
+            *(item for item in state.covered if not new.contains(item)),
+            Covered(new.start, stop, text, new.with_error),
+        )
         state = msgspec.structs.replace(
             state, covered=covered, last_end=stop, watermark=stop, summary_bytes=summary.bytes
         )
-        after = without(view_of_ranges(covered, request.check.at), self.left_out(ledger))
+        after = without(view_of_ranges(ledger, covered, request.check.at), self.left_out(ledger))
         record: Pass = request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes)
         return Outcome(after, state, (record,))
 
@@ -159,16 +170,28 @@ class AdkTokenThreshold(AdkCompaction):
 
 
 def _is_turn_start(ledger: Ledger) -> Ints:
-    users = roles_of(ledger) == USER
-    starts = users.copy()
-    starts[1:] &= ~users[:-1]
-    return np.asarray(starts, dtype=np.int64)
+    if "adk turn starts" not in ledger.derived:
+        users = roles_of(ledger) == USER
+        begins = users.copy()
+        begins[1:] &= ~users[:-1]
+        ledger.derived["adk turn starts"] = begins.astype(np.int64)
+    starts: Ints = ledger.derived["adk turn starts"]
+    return starts
 
 
-def turn_starts(ledger: Ledger, at: int) -> list[int]:
+def _all_turn_starts(ledger: Ledger) -> Ints:
     """The events with which turns begin; what precedes the first message of the user belongs to the first."""
-    begins = np.flatnonzero(_is_turn_start(ledger)[:at]).tolist()
-    return [0, *begins[1:]] if begins else [0]
+    if "adk all turn starts" not in ledger.derived:
+        ledger.derived["adk all turn starts"] = np.flatnonzero(_is_turn_start(ledger))
+    starts: Ints = ledger.derived["adk all turn starts"]
+    return starts
+
+
+def _newest_turn(ledger: Ledger, at: int) -> int:
+    """The event with which the newest turn of a log of `at` events begins."""
+    begins = _all_turn_starts(ledger)
+    count = int(np.searchsorted(begins, at))
+    return int(begins[count - 1]) if count > 1 else 0
 
 
 def new_turns(sizes: Sizes) -> Ints:
@@ -186,12 +209,41 @@ def _begins_at(ledger: Ledger, event: int) -> int:
 
 def has_answer(sizes: Sizes) -> NDArray[np.bool_]:
     """Did the turn end with a final answer."""
-    flags = np.append(sizes.ledger.events["flags"], 0)[np.maximum(sizes.at, 0) - 1]
+    flags = sizes.ledger.events["flags"]
+    flags = flags[np.maximum(sizes.at, 1) - 1] if len(flags) else np.zeros(len(sizes.at), dtype=np.int64)
     return np.asarray((sizes.at > 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0))
 
 
-def view_of_ranges(covered: tuple[Covered, ...], at: int) -> View:
+def view_of_ranges(ledger: Ledger, covered: tuple[Covered, ...], at: int) -> View:
     """The log without covered events, and each summary where its range ends."""
+    name = "adk view of ranges"
+    known, view = ledger.derived.get(name, ((), ()))
+    same = common_length(known, covered)
+    if (covered and at < covered[-1].stop) or any(
+        not _follows(*pair) for pair in pairwise(covered[max(same - 1, 0) :])
+    ):
+        return _sorted_view(covered, at)
+    size = len(view) - sum(len(_with_summary(known, place)) for place in range(same, len(known)))
+    new = [segment for place in range(same, len(covered)) for segment in _with_summary(covered, place)]
+    view = followed(view, size, new)
+    ledger.derived[name] = covered, view
+    reach = covered[-1].stop if covered else 0
+    return followed(view, len(view), (Span(reach, at),)) if reach < at else view
+
+
+def _follows(one: Covered, other: Covered) -> bool:
+    """Do two ranges begin and end one after the other."""
+    return one.start <= other.start and one.stop < other.stop
+
+
+def _with_summary(covered: tuple[Covered, ...], place: int) -> View:
+    """A summary with the events between its range and the one before."""
+    item, reach = covered[place], covered[place - 1].stop if place else 0
+    return (Span(reach, item.start), item.summary) if reach < item.start else (item.summary,)
+
+
+def _sorted_view(covered: tuple[Covered, ...], at: int) -> View:
+    """The same for ranges in any order."""
     order = sorted(range(len(covered)), key=lambda number: (covered[number].stop, number))
     ranges = sorted((item.start, item.stop) for item in covered)
     segments: list[tuple[float, int, Segment]] = [
@@ -208,9 +260,9 @@ def view_of_ranges(covered: tuple[Covered, ...], at: int) -> View:
 
 def _is_worth_it(ledger: Ledger, covered: tuple[Covered, ...], new: Covered, at: int) -> bool:
     """Would a summary without text remove more than the newest summary has, as JSON."""
-    before = JSON.view(ledger, view_of_ranges(covered, at)) if covered else JSON.view(ledger, (Span(0, at),))
+    before = JSON.view(ledger, view_of_ranges(ledger, covered, at)) if covered else JSON.view(ledger, (Span(0, at),))
     left = tuple(item for item in covered if not new.contains(item))
-    after = JSON.view(ledger, view_of_ranges((*left, new), at)) - summary_json(0) + EMPTY_JSON
+    after = JSON.view(ledger, view_of_ranges(ledger, (*left, new), at)) - summary_json(0) + EMPTY_JSON
     previous = summary_json(covered[-1].summary.bytes) if covered else 0
     return before - after > previous
 
@@ -219,11 +271,36 @@ def _old_events(request: Request, state: Any, retained: int) -> tuple[list[Group
     """The events since the newest summary but for the newest, and that summary."""
     ledger, at = request.ledger, request.check.at
     latest = state.covered[-1] if state.covered else None
-    groups = groups_of(ledger, [Message(event) for event in range(latest.stop if latest else 0, at)])
+    groups = _with_errors(ledger, latest, at)
     if len(groups) <= retained:
         return [], None
     split = _split(ledger, groups, len(groups) - retained) if retained else len(groups)
     return _self_contained(ledger, groups[:split], at), latest
+
+
+def _with_errors(ledger: Ledger, latest: Covered | None, at: int) -> list[Group]:
+    """The events since the newest summary. A call that failed leaves an event with its error, a group without
+    messages (measured by running 2.13.0)."""
+    start = latest.stop if latest else 0
+    groups = groups_of(ledger, [Message(event) for event in range(start, at)])
+    failed = [event for event in _failed_calls(ledger) if start <= event < at]
+    if latest and latest.with_error and failed and failed[0] == start:
+        failed = failed[1:]
+    for event in reversed(failed):
+        later = (place for place, group in enumerate(groups) if group.messages and group.first_event >= event)
+        place = next(later, len(groups))
+        groups.insert(place, Group((), -1, False))
+    return groups
+
+
+def _failed_calls(ledger: Ledger) -> list[int]:
+    """The events before which a call of the model had no answer."""
+    if "adk failed calls" not in ledger.derived:
+        at = ledger.steps["at"]
+        at = at[(ledger.steps["response"] < 0) & (at < ledger.event_count)]
+        ledger.derived["adk failed calls"] = np.unique(at[roles_of(ledger)[at] != ASSISTANT]).tolist()
+    failed: list[int] = ledger.derived["adk failed calls"]
+    return failed
 
 
 def _split(ledger: Ledger, groups: list[Group], split: int) -> int:
@@ -244,8 +321,8 @@ def _self_contained(ledger: Ledger, groups: list[Group], at: int) -> list[Group]
     strict = _safe_length(ledger, groups, frozenset())
     if strict == len(groups):
         return groups
-    newest = turn_starts(ledger, at)[-1]
-    if strict and _turn_of(ledger, groups[strict - 1]) != _turn_of(ledger, groups[strict]):
+    newest = _newest_turn(ledger, at)
+    if strict and _turn_of(ledger, groups[:strict]) != _turn_of(ledger, groups[: strict + 1]):
         return groups[:strict]
     answered = set(ledger.parts["answers"][: int(ledger.part_starts[at])].tolist())
     old = (message for group in groups for message in group.messages if message.event < newest)
@@ -253,8 +330,10 @@ def _self_contained(ledger: Ledger, groups: list[Group], at: int) -> list[Group]
     return groups[: max(strict, _safe_length(ledger, groups, dead))]
 
 
-def _turn_of(ledger: Ledger, group: Group) -> int:
-    return int(ledger.prefix_by("adk turns", _is_turn_start)[group.first_event + 1])
+def _turn_of(ledger: Ledger, groups: list[Group]) -> int:
+    """The turn of the last of some events; an error belongs to that of the event before it."""
+    last = next((group.first_event for group in reversed(groups) if group.messages), -1)
+    return int(ledger.prefix_by("adk turns", _is_turn_start)[last + 1])
 
 
 def _safe_length(ledger: Ledger, groups: list[Group], dead: frozenset[int]) -> int:

@@ -1,13 +1,17 @@
 """Hermes Agent: prunes old tool results, keeps a tail of a budget of tokens, and summarises what lies before it.
 
-Source of the rules: specification of policies, section 1, and scripted runs of version 0.19.0. Profile `seed` is the
-compressor after pull request 6453 (April 2026), `current` that of mid-2026.
+Source of the rules: specification of policies, section 1, of new policies, section 1, and scripted runs of version
+0.19.0. Profile `seed` is the compressor after pull request 6453 (April 2026), `before` is 0.19.0, `current` that of
+mid-2026, and `lean` what pull request 95571 made the default in August 2026.
 
-Not here, of `current`: repeated results as references to the newest, arguments of calls shortened, bulky results in the
-protected end demoted under pressure, pictures removed, the proactive prune, secrets redacted, more than one anchored
-user message, thresholds by model. A pruned result is a fixed text where `current` writes a line about the call. A call
-without its result stays as it is, where `seed` adds a result and `current` takes the call away. The note that `seed`
-appends to the system message is not counted.
+Where the texts of the session are known (a live guard, recorded runs of the library), old messages, summaries and
+estimates are those of 0.19.0, by size: its fixed texts are not repeated here. Without texts a pruned result is a fixed
+text, repeated results and long arguments stay, pictures stay, and a call without its result stays.
+
+Not here, of `lean`: results of 1,500 characters and more in the tail demoted but for the newest six tool rounds, and
+the index of identifiers in the summary. Not here, of later versions: bulky results in the protected end demoted under
+pressure, the proactive prune, more than one anchored user message, thresholds by model. Secrets are not redacted. The
+note that `seed` appends to the system message is not counted.
 """
 
 from __future__ import annotations
@@ -32,8 +36,10 @@ KIND = PolicyKind(
             "abort_on_summary_failure": "abort_on_failure",
         },
         # Identifiers of the scripts, and a prune that 0.19.0 bounds by tokens alone.
-        {"round_up": False, "prune_floor": 0, "call_frame": 85, "result_frame": 60},
-        tokens_column="request_estimate",
+        {"round_up": False, "prune_floor": 0, "call_frame": 82, "result_frame": 60},
+        tokens_column="estimate_sent",
+        writes_summaries=True,
+        joint="",
     ),
     known_problems=(
         KnownProblem(
@@ -46,6 +52,11 @@ KIND = PolicyKind(
             "Budget without effect (seed)",
             "The pruned part ends before the last `protect_last_n` messages, whatever the budget of tokens.",
             "NousResearch/hermes-agent pull requests 6240 and 6453",
+        ),
+        KnownProblem(
+            "Summary lost",
+            "Where no message stays behind a summary that is to be merged into the next one, it is sent nowhere.",
+            "hermes-agent 0.19.0, agent/context_compressor.py",
         ),
         KnownProblem(
             "Compacts in vain",

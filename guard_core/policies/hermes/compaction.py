@@ -8,34 +8,43 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from guard_core.errors import SummaryFailed
 from guard_core.estimators import Heuristic
-from guard_core.events import Role
-from guard_core.ledger import Ledger
+from guard_core.events import Event, Role
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check
 from guard_core.policies.hermes import cut as cuts
+from guard_core.policies.hermes import texts as wording
 from guard_core.policies.hermes.messages import (
     ASSISTANT,
     BY_ROLE,
+    CONTINUATION,
     MERGED,
     SYSTEM_ROLE,
     TOOL,
     USER,
+    Bools,
     Estimates,
     Messages,
+    is_merged,
     list_messages,
+    sent_texts,
     take,
     without_orphans,
 )
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
 from guard_core.policies.hermes.triggers import compacted, is_cooling
-from guard_core.policies.pieces.plans import Ask, summarised
+from guard_core.policies.pieces.plans import Ask, ask_for_summary
 from guard_core.summaries.base import Summary
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head, Pass, head_of
-from guard_core.views import Synthetic, View, content_count
+from guard_core.views import Span, Synthetic, View, content_count
 
 MOST_QUOTED, QUOTE_FRAME = 1_400, 153  # bytes of the user's last words in a summary, and around them (0.19.0)
 FALLBACK_BYTES = 8_000  # most of the summary that is made without a model (section 1.2)
 ROLE_NUMBERS = {USER: 1, ASSISTANT: 2, None: 3}  # in the words of the column summary_role; None: merged
+FOCUS = "the newest requests, as the summariser's prompt has them"
+EMPTY = str(wording.EMPTY)  # why there is no summary where the answer had no text
+LOST_SUMMARY = "the summary was to be merged into the next message, but there is none, so that it is not sent"
 NO_TIMES = "the recording has no times, so a failed summary has no cool-down"
 
 
@@ -51,13 +60,17 @@ class Compacted(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A list of messages, the first and last one of which a summary takes the place, and the first not pruned."""
+    """A list of messages, the first and last one of which a summary takes the place, and the first not pruned. `texts`
+    are the messages with their texts (None: a summary), `changed` those that are not as in the log, by their place;
+    both are None where texts are not known."""
 
     view: View
     messages: Messages
     start: int
     end: int
     boundary: int
+    texts: list[Event | None] | None = None
+    changed: dict[int, Event] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +89,13 @@ class Compactor:
             return self._nothing(view, state)
         budget = self.settings.tail_budget(self.check.window)
         boundary = cuts.prune_boundary(messages, self.settings, budget)
-        places = np.arange(len(messages))
-        messages = replace(messages, tokens=np.where(places < boundary, messages.pruned, messages.tokens))
+        texts, changed = self._shortened(view, messages, boundary)
+        if changed is None:
+            is_old = np.arange(len(messages)) < boundary
+            messages = replace(messages, tokens=np.where(is_old, messages.pruned, messages.tokens))
+        if texts is not None:
+            words = [text is None or bool(wording.content_of(text).strip()) for text in texts]
+            messages = replace(messages, has_words=messages.is_summary | np.array(words))
         start = cuts.head_end(messages, self.settings, state.compactions)
         if start >= len(messages):
             return self._nothing(view, state)
@@ -85,8 +103,30 @@ class Compactor:
         if start >= cut.anchored:
             return self._nothing(view, state)
         events = tuple(_event_at(messages, index, self.check.at) for index in cut)
-        done = self._replaced(state, Parts(view, messages, start, cut.anchored, boundary))
+        done = self._replaced(state, Parts(view, messages, start, cut.anchored, boundary, texts, changed))
         return done._replace(cut=(events[0], events[1], events[2])) if done.record else done
+
+    def _shortened(
+        self, view: View, messages: Messages, boundary: int
+    ) -> tuple[list[Event | None] | None, dict[int, Event] | None]:
+        """The texts of the messages after the pruning, and which of them are not as in the log; their estimates are
+        set. None where texts are not known."""
+        session = self.estimates.session
+        if session is None:
+            return None, None
+        texts = sent_texts(session, view, messages)
+        for place, message in wording.shortened(texts, boundary).items():
+            old = texts[place]
+            assert old is not None
+            messages.tokens[place] += self.estimates.tokens_of(message) - self.estimates.tokens_of(old)
+            texts[place] = message
+        events = messages.event.tolist()
+        changed = {
+            place: message
+            for place, message in enumerate(texts)
+            if message is not None and message is not session.events[events[place]]
+        }
+        return texts, changed
 
     def _nothing(self, view: View, state: HermesMemory) -> Compacted:
         if not self.settings.is_seed:
@@ -99,30 +139,40 @@ class Compactor:
         if not self.settings.is_seed:  # an earlier summary is not sent as a message, but as what is continued
             summaries = np.flatnonzero(parts.messages.is_summary[: parts.end])
             since = max(since, int(summaries[-1]) + 1) if len(summaries) else since
-        given = take(self.check.ledger, parts.view, parts.messages, range(since, parts.end), parts.boundary)
+        places = range(since, parts.end)
+        given = take(self.check.ledger, parts.view, parts.messages, places, parts.boundary, parts.changed)
         cooling = self.is_cooling(state)
-        summary, failed = (Summary(0), True) if cooling else self._summary(state, given)
+        summary, failure = (Summary(0), "") if cooling else self._summary(state, given)
         if not summary.bytes and not cooling:
             state = msgspec.structs.replace(state, cooldown_until=self._cooldown())
         if not summary.bytes and self.settings.abort_on_failure and not self.settings.is_seed:
             return Compacted(parts.view, state, held=SUMMARISER_FAILED)
-        text = self._text(summary, given, parts, since)
+        text = self._text(summary, given, parts, since, failure)
         after, role = self._layout(parts, text)
+        prompt = given if cooling else (*self._quoted_to_summariser(state, parts, since), *given)
         record = Pass(
             contents_in=content_count(parts.view),
             tokens_in=self.costs.contents(parts.view),
-            summariser_contents=content_count(given),
-            summariser_tokens=self.costs.contents(given),
+            summariser_contents=content_count(prompt),
+            summariser_tokens=self.costs.contents(prompt),
             summary_bytes=summary.bytes,
             contents_after=content_count(after),
             tokens_after=self.costs.request(after),
-            failed=failed,
+            failed=cooling or bool(failure and failure != EMPTY),
             fallback=not summary.bytes,
-            empty=not summary.bytes and not failed,
-            summariser_view=given,
+            empty=failure == EMPTY,
+            summariser_view=prompt,
         )
         notes = (NO_TIMES,) if not summary.bytes and self.time < 0 else ()
-        return Compacted(after, self._after(state, after, text, summary, role, parts), record, notes=notes)
+        if ROLE_NUMBERS[None] == role and parts.end == len(parts.messages):
+            notes = (*notes, LOST_SUMMARY)
+        remembered = summary if self.is_own_recording else summary._replace(text=_grounded(summary, parts, since))
+        return Compacted(after, self._after(state, after, text, remembered, role, parts), record, notes=notes)
+
+    @property
+    def is_own_recording(self) -> bool:
+        """Are the summaries those of a recording of Hermes."""
+        return self.check.summarizer.name == "recorded" and self.check.ledger.agent == "hermes"
 
     @property
     def time(self) -> int:
@@ -137,15 +187,37 @@ class Compactor:
     def _cooldown(self) -> int:
         return self.time + self.settings.cooldown_seconds * 1000 if self.time >= 0 else -1
 
-    def _summary(self, state: HermesMemory, given: View) -> tuple[Summary, bool]:
-        """The summary, 0 bytes where there is none, and whether the summariser failed."""
+    def _summary(self, state: HermesMemory, given: View) -> tuple[Summary, str]:
+        """The summary, 0 bytes where there is none, and why there is none."""
         middle = -(-self.estimates.request_chars(given) // 4)
         budget = self.settings.summary_budget(self.check.window, middle)
         previous = Summary(state.previous_bytes, state.summary_text)
-        return summarised(self.check, Ask(given, budget), self.costs.contents(given), previous, state.calls)
+        ask = Ask(given, budget)
+        try:
+            summary = ask_for_summary(self.check, ask, self.costs.contents(given), previous, state.calls)
+        except SummaryFailed as error:
+            return Summary(0), str(error) or "error"
+        return summary, "" if summary.bytes else EMPTY
 
-    def _text(self, summary: Summary, given: View, parts: Parts, since: int) -> Summary:
+    def _quoted_to_summariser(self, state: HermesMemory, parts: Parts, since: int) -> View:
+        """What the summariser is given beside the messages, where texts are known: the earlier summary, and the newest
+        requests of the list. Of summaries that were merged into one message only the newest is remembered."""
+        if parts.texts is None:
+            return ()
+        summaries = [item for item in parts.view if isinstance(item, Synthetic) and item.kind != CONTINUATION]
+        if summaries and state.summary_text:
+            text = state.summary_text
+            summaries = [msgspec.structs.replace(summaries[0], bytes=_bytes(text), text=text)]
+        is_request = _requests(parts)
+        requests = [message for message, chosen in zip(parts.texts, is_request.tolist(), strict=True) if chosen]
+        newest = wording.focus([message for message in requests if message is not None])
+        focus = Synthetic(FOCUS, len(newest.encode("utf-8", "surrogatepass")), newest)
+        return (*(summaries[:1] if since and parts.messages.is_summary[since - 1] else ()), focus)
+
+    def _text(self, summary: Summary, given: View, parts: Parts, since: int, failure: str) -> Summary:
         """What takes the place of the messages. A recorded summary of Hermes has its frame already."""
+        if parts.texts is not None:
+            return self._known_text(summary, parts, since, failure)
         if not summary.bytes and self.settings.is_seed:
             removed = parts.end - parts.start
             marker = f"[{removed} earlier messages were removed; no summary of them could be made.]"  # ours
@@ -153,10 +225,28 @@ class Compactor:
         if not summary.bytes:
             size = min(FALLBACK_BYTES, self.estimates.request_chars(given))
             return Summary(size + self.settings.summary_frame)
-        if self.check.summarizer.name == "recorded" and self.check.ledger.agent == "hermes":
+        if self.is_own_recording:
             return summary
         quoted = 0 if self.settings.is_seed else _quoted(self.check.ledger, parts.messages, since, parts.end)
+        if self.settings.quoted_chars:
+            sizes = _request_sizes(self.check.ledger, parts.messages, since, parts.end)
+            quoted += min(int(np.minimum(sizes, wording.MOST_OF_ONE).sum()), self.settings.quoted_chars)
         return Summary(summary.bytes + self.settings.summary_frame + quoted, summary.text)
+
+    def _known_text(self, summary: Summary, parts: Parts, since: int, failure: str) -> Summary:
+        """The same where the texts of the messages are known."""
+        assert parts.texts is not None
+        removed = [message for message in parts.texts[since : parts.end] if message is not None]
+        if summary.bytes:
+            if self.is_own_recording:
+                return summary
+            requests = [message for message in removed if wording.is_request(message)]
+            body = _grounded(summary, parts, since) or wording.grounded(wording.stand_in(summary.bytes), requests)
+            text = wording.opened(wording.with_requests(body, requests, self.settings.quoted_chars))
+        else:
+            continued = bool(since and parts.messages.is_summary[since - 1])
+            text = wording.fallback(removed, continued=continued, reason=failure)
+        return Summary(_bytes(text), text)
 
     def _layout(self, parts: Parts, text: Summary) -> tuple[View, int]:
         """Head, summary and tail as a view, and the summary's role as the column has it.
@@ -164,25 +254,30 @@ class Compactor:
         Where the user's words are in none of them, the last message of the user goes before the first answer that does
         not follow one (current).
         """
-        view, messages, start, end, boundary = parts
-        ledger = self.check.ledger
+        messages, start, end = parts.messages, parts.start, parts.end
         chosen = without_orphans(self.estimates, messages, [*range(start), *range(end, len(messages))])
         head, tail = [index for index in chosen if index < start], [index for index in chosen if index >= end]
         role = summary_role(messages, start, end, forced=not self.settings.is_seed)
-        lost = None if self.settings.is_seed else _lost_request(messages, chosen)
+        changed = _tidied(parts, chosen, end if role is None else -1)
+        unmerged = [index for index in chosen if role is not None or index != end]
+        lost = None if self.settings.is_seed else _lost_request(parts, unmerged)
         if lost is not None:
             place = _place_for_request(messages, head, tail, role)
             if place <= len(head):
                 head.insert(place, lost)
             else:
                 tail.insert(place - len(head) - (role is not None), lost)
-        before, behind = take(ledger, view, messages, head, boundary), take(ledger, view, messages, tail, boundary)
-        speaker = Role.MODEL if role == ASSISTANT else Role.USER
-        summary = Synthetic(MERGED if role is None else BY_ROLE[role], text.bytes, text.text, speaker)
+        before, behind = (
+            take(self.check.ledger, parts.view, messages, places, parts.boundary, changed) for places in (head, tail)
+        )
+        note = () if self.settings.is_seed or _requests(parts).any() else (_continuation(),)
+        if role is None and end == len(messages):
+            return (*before, *note), ROLE_NUMBERS[role]
+        summary = _synthetic(text, role, framed=parts.texts is not None)
         first = behind[0] if behind else None
         if role is None and isinstance(first, Synthetic):  # merged into an earlier summary
-            summary, behind = Synthetic(first.kind, text.bytes + first.bytes), behind[1:]
-        return (*before, summary, *behind), ROLE_NUMBERS[role]
+            summary, behind = _both(summary, first), behind[1:]
+        return (*before, summary, *behind, *note), ROLE_NUMBERS[role]
 
     def _after(
         self, state: HermesMemory, after: View, text: Summary, summary: Summary, role: int, parts: Parts
@@ -191,7 +286,10 @@ class Compactor:
         head = head_of(after, self.check.at)
         if head.form:  # later events are sent as they are
             head = Head(after, self.check.at)
-        state = compacted(state, self.settings, estimate(self.estimates, self.costs, after))
+        if head.view and is_merged(head.view[-1]):  # the message that it is part of belongs to the head
+            merged = Span(head.kept_from, head.kept_from + 1)
+            head = Head((*head.view, merged), head.kept_from + 1)
+        state = compacted(state, self.settings, estimate(self.estimates, after))
         if summary.bytes:
             previous = {"previous_bytes": summary.bytes, "summary_text": summary.text, "cooldown_until": -1}
             state = msgspec.structs.replace(state, fallbacks=0, **previous)
@@ -209,13 +307,75 @@ class Compactor:
         )
 
 
-def estimate(estimates: Estimates, costs: Heuristic, view: View) -> int:
+def _grounded(summary: Summary, parts: Parts, since: int) -> str | None:
+    """The text of a summary with the newest of the requests that it replaces; as it is where texts are not known."""
+    if parts.texts is None or not summary.text:
+        return summary.text
+    removed = [message for message in parts.texts[since : parts.end] if message is not None]
+    return wording.grounded(summary.text, [message for message in removed if wording.is_request(message)])
+
+
+def estimate(estimates: Estimates, view: View) -> int:
     """Hermes' estimate of a request with this view."""
-    return costs.fixed + -(-estimates.request_chars(view) // 4)
+    return int(estimates.fixed + estimates.whole_quarter(estimates.request_chars(view)))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _synthetic(text: Summary, role: int | None, *, framed: bool) -> Synthetic:
+    """A summary in a role, None: merged into the message behind it. `framed`: its text gets what Hermes writes around
+    it."""
+    speaker = Role.MODEL if role == ASSISTANT else Role.USER
+    kind = MERGED if role is None else BY_ROLE[role]
+    if not framed or text.text is None:
+        return Synthetic(kind, text.bytes, text.text, speaker)
+    whole = "".join(wording.around(text.text)) if role is None else wording.standalone(text.text)
+    return Synthetic(kind, _bytes(whole), whole, speaker)
+
+
+def _continuation() -> Synthetic:
+    """What Hermes appends where no message of the person is in the session."""
+    text = str(wording.CONTINUE)
+    return Synthetic(CONTINUATION, len(text), text)
+
+
+def _both(summary: Synthetic, earlier: Synthetic) -> Synthetic:
+    """A summary that is merged into an earlier one's message."""
+    both = None if summary.text is None or earlier.text is None else summary.text + earlier.text
+    return Synthetic(earlier.kind, summary.bytes + earlier.bytes, both, earlier.role)
+
+
+def _requests(parts: Parts) -> Bools:
+    """Which messages of a list the person wrote."""
+    of_user = (parts.messages.role == USER) & ~parts.messages.is_summary
+    if parts.texts is None:
+        return np.asarray(of_user & parts.messages.has_words)
+    by_person = [text is None or wording.is_request(text) for text in parts.texts]
+    return np.asarray(of_user & np.array(by_person, dtype=np.bool_))
+
+
+def _tidied(parts: Parts, chosen: list[int], merged: int) -> dict[int, Event] | None:
+    """The changed messages of a list of which these are chosen: without calls whose results went, and without pictures
+    before the newest. `merged` is the one that the summary is merged into. None where texts are not known."""
+    if parts.texts is None or parts.changed is None:
+        return None
+    texts = [parts.texts[place] for place in chosen]
+    changed = dict(parts.changed)
+    with_summary = [
+        number for number, place in enumerate(chosen) if place == merged or parts.messages.is_summary[place]
+    ]
+    for number, message in wording.without_lost_calls(texts, with_summary).items():
+        texts[number] = changed[chosen[number]] = message
+    for number, message in wording.without_old_pictures(texts).items():
+        changed[chosen[number]] = message
+    return changed
 
 
 def summary_role(messages: Messages, start: int, end: int, *, forced: bool) -> int | None:
-    """The role of a summary between two messages; None where it is merged into the one behind it.
+    """The role of a summary between two messages; None where it is merged into the one behind it, and lost where there
+    is none (current).
 
     `forced` (current): it speaks as the user behind the system message, or where no message of the user stays.
     """
@@ -229,7 +389,7 @@ def summary_role(messages: Messages, start: int, end: int, *, forced: bool) -> i
     flipped = ASSISTANT if role == USER else USER
     if flipped != before and not leads:
         return flipped
-    return None if end < len(messages) else role
+    return None if forced or end < len(messages) else role
 
 
 def _place_for_request(messages: Messages, head: list[int], tail: list[int], role: int | None) -> int:
@@ -239,9 +399,9 @@ def _place_for_request(messages: Messages, head: list[int], tail: list[int], rol
     return next(answers, len(roles))
 
 
-def _lost_request(messages: Messages, chosen: list[int]) -> int | None:
-    """The user's last message where none of them is among the chosen."""
-    requests = (messages.role == USER) & ~messages.is_summary
+def _lost_request(parts: Parts, chosen: list[int]) -> int | None:
+    """The user's last message where none of them is among the chosen, which a summary is not merged into."""
+    requests = _requests(parts)
     if requests[chosen].any() or not requests.any():
         return None
     return int(np.flatnonzero(requests)[-1])
@@ -249,10 +409,15 @@ def _lost_request(messages: Messages, chosen: list[int]) -> int | None:
 
 def _quoted(ledger: Ledger, messages: Messages, start: int, stop: int) -> int:
     """Bytes of the user's last words among some messages as a summary quotes them, with what is around them."""
-    requests = messages.event[start:stop][(messages.role[start:stop] == USER) & ~messages.is_summary[start:stop]]
-    sizes = ledger.events["request_bytes"][requests]
-    sizes = sizes[sizes > 0]
+    sizes = _request_sizes(ledger, messages, start, stop)
     return min(int(sizes[-1]), MOST_QUOTED) + QUOTE_FRAME if len(sizes) else 0
+
+
+def _request_sizes(ledger: Ledger, messages: Messages, start: int, stop: int) -> Ints:
+    """UTF-8 bytes of the messages of the person among some messages."""
+    requests = messages.event[start:stop][(messages.role[start:stop] == USER) & ~messages.is_summary[start:stop]]
+    sizes = ledger.events["request_bytes"][requests[requests >= 0]]
+    return np.asarray(sizes[sizes > 0])
 
 
 def _event_at(messages: Messages, index: int, at: int) -> int:

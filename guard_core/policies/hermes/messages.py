@@ -1,12 +1,13 @@
 """Hermes' list of messages: the messages of a view with the sizes that Hermes estimates, and back to views.
 
-Estimates are made of the characters of the parts (PART_COLUMNS). A tool result is a message of its own in Hermes, so
-that an event with several results is estimated as so many messages. The text of a call counts as compact JSON.
+Estimates are made of the texts where they are there, else of the characters of the parts (PART_COLUMNS); then the
+arguments of a call count as JSON with a space behind each comma and colon. A tool result is a message of its own in
+Hermes, so that an event with several results is estimated as so many messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, HAS_MEDIA, HAS_RESULT, HAS_TEXT, MEDIA, MODEL, REASONING, RESULT, SYSTEM
+from guard_core.estimators import Heuristic
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, ToolResultPart, value_text
 from guard_core.forms import HERMES_PRUNED, PRUNED_CHARS
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.hermes.settings import HermesSettings
+from guard_core.policies.hermes.texts import arguments_text, texts_of, tool_calls, written
+from guard_core.sessions import Session
 from guard_core.usage import normal
-from guard_core.views import Segment, Span, Synthetic, View
+from guard_core.views import Rewritten, Segment, Span, Synthetic, View, content_count
 
 Bools = NDArray[np.bool_]
 CHARS_PER_TOKEN = 4  # section 1.1 of the specification of policies
@@ -30,11 +35,19 @@ PLAIN_CHARS, ANSWER_CHARS = len(str({"role": "user", "content": ""})), len(str({
 CALLS_CHARS = len(", 'tool_calls': []") - len(", ")
 IMAGE_CHARS = len(str({"type": "image_url", "image": "[stripped]"})) + len(", ")
 TEXT_CHARS = len(str([{"type": "text", "text": ""}])) - len("''")  # where there is a picture beside the text
+SUMMARY_CHARS = len(str({"_compressed_summary": True})) - len("{}") + len(", ")  # the mark of a summary's message
 USER, ASSISTANT, TOOL, SYSTEM_ROLE = range(4)
 # Kinds of synthetic messages; the last one and the message behind it are one in Hermes.
 BY_ROLE = {USER: "summary, in the user's role", ASSISTANT: "summary, in the model's role"}
 MERGED = "summary, merged into the next message"
+CONTINUATION = "note that the session continues from its summary"
 FORM = "pruned"
+SHORTENED = "shortened by the compaction"
+
+
+def is_stand_in(segment: Segment) -> bool:
+    """Is a segment a message of Hermes' own of which the size is known, not the words."""
+    return isinstance(segment, Synthetic) and segment.kind in (*BY_ROLE.values(), MERGED, CONTINUATION)
 
 
 def is_merged(segment: Segment) -> bool:
@@ -42,14 +55,23 @@ def is_merged(segment: Segment) -> bool:
     return isinstance(segment, Synthetic) and segment.kind == MERGED
 
 
-class Estimates:
-    """Hermes' estimates over one ledger under some settings, as prefix sums."""
+def message_count(view: View) -> int:
+    """Messages of a view: a summary that is merged into one is part of it."""
+    return content_count(view) - sum(map(is_merged, view))
 
-    def __init__(self, ledger: Ledger, settings: HermesSettings) -> None:
-        self.ledger = ledger
+
+class Estimates:
+    """Hermes' estimates over one ledger under some settings, as prefix sums. `session` is there where texts are."""
+
+    def __init__(self, ledger: Ledger, settings: HermesSettings, session: Session | None = None) -> None:
+        self.ledger, self.session = ledger, None if settings.is_seed else session
         self.round_up, self.seed = settings.round_up, settings.is_seed
         self.call_frame, self.result_frame = settings.call_frame, settings.result_frame
-        self._key = f"hermes {self.seed} {self.round_up} {self.call_frame} {self.result_frame}"
+        texts = "texts" if self.session else "sizes"
+        self._key = f"hermes {texts} {self.seed} {self.round_up} {self.call_frame} {self.result_frame}"
+        self.fixed = Heuristic.of(ledger).fixed
+        if self.session:
+            self.fixed += self.whole_quarter(ledger.system_chars) - ledger.system_tokens
         self.plain = self._prefix("message", "", self._message_tokens)
         self.pruned = self._prefix("message", FORM, self._message_tokens)
         self.roles = ledger.prefix_by("hermes roles", roles_of)
@@ -63,8 +85,58 @@ class Estimates:
         """Tokens of some characters."""
         return -(-chars // CHARS_PER_TOKEN) if self.round_up else chars // CHARS_PER_TOKEN
 
+    @staticmethod
+    def whole_quarter(chars: Any) -> Any:
+        """Tokens of some characters of a whole request."""
+        return -(-chars // CHARS_PER_TOKEN)
+
+    # ---- of one message with its texts
+
+    def tokens_of(self, message: Event, extra: int = 0) -> int:
+        """The estimate of a message as the walk from the end counts it, with `extra` characters of text."""
+        results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+        tokens = sum(self.quarter(len(value_text(part.content))) + MESSAGE_TOKENS for part in results)
+        if len(results) < len(message.parts) or not results:
+            pictures = sum(isinstance(part, MediaPart) for part in message.parts)
+            tokens += self.quarter(sum(map(len, texts_of(message))) + extra) + MESSAGE_TOKENS + pictures * IMAGE_TOKENS
+        for call in tool_calls(message):
+            tokens += self.quarter(written(arguments_text(call.arguments)) + len(call.name) + self.call_frame)
+        for part in message.parts:
+            if isinstance(part, ReasoningPart):
+                tokens += len(part.text) // CHARS_PER_TOKEN + part.opaque_bytes // CHARS_PER_TOKEN
+        return int(tokens)
+
+    def chars_of(self, message: Event, wrap: str = "") -> int:
+        """Characters of a message as Python writes it; `wrap` is what a merged summary puts around its text."""
+        results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+        total = sum(written(value_text(part.content)) + self.result_frame for part in results)
+        if results and len(results) == len(message.parts):
+            return total
+        texts, calls = texts_of(message), tool_calls(message)
+        pictures = sum(isinstance(part, MediaPart) for part in message.parts)
+        total += ANSWER_CHARS if message.role is Role.MODEL else PLAIN_CHARS
+        if pictures or len(texts) > 1:
+            blocks = [{"type": "text", "text": text} for text in (*texts, *((wrap, "") if wrap else ()))]
+            total += len(str(blocks)) - len("''") + pictures * (REQUEST_IMAGE_TOKENS * CHARS_PER_TOKEN + IMAGE_CHARS)
+        else:
+            total += written("".join(texts) + wrap)
+        frame = self.call_frame + len(", ")
+        total += sum(written(arguments_text(call.arguments)) + len(call.name) + frame for call in calls)
+        return total + (CALLS_CHARS if calls else 0) + (SUMMARY_CHARS if wrap else 0)
+
+    def summary_chars(self, summary: Synthetic) -> int:
+        """Characters of a summary's own message as Python writes it."""
+        if summary.text is None or not self.session:
+            return summary.bytes + PLAIN_CHARS
+        plain = ANSWER_CHARS if summary.role is Role.MODEL else PLAIN_CHARS
+        return written(summary.text) + plain + (SUMMARY_CHARS if summary.kind in BY_ROLE.values() else 0)
+
+    # ---- of every event
+
     def _message_tokens(self, ledger: Ledger, form: str) -> Ints:
         """The estimate of each event's messages as the walk from the end counts it."""
+        if self.session:
+            return np.array([self.tokens_of(event) for event in self.session.events], dtype=np.int64)
         parts, kind = ledger.parts, ledger.parts["kind"]
         chars = _chars(ledger, form)
         result, call = kind == RESULT, kind == CALL
@@ -72,7 +144,8 @@ class Estimates:
         if self.seed:
             tokens += np.where(call, chars // CHARS_PER_TOKEN, 0)
         else:
-            tokens += np.where(call, self.quarter(chars + parts["name_chars"] + self.call_frame), 0)
+            of_call = chars + parts["separators"] + parts["name_chars"] + self.call_frame
+            tokens += np.where(call, self.quarter(of_call), 0)
             tokens += np.where(kind == MEDIA, IMAGE_TOKENS, 0)
             tokens += np.where(kind == REASONING, chars // CHARS_PER_TOKEN, 0)
         content = ledger.by_event(np.where(result | call | (kind == REASONING) | (kind == MEDIA), 0, chars))
@@ -82,11 +155,13 @@ class Estimates:
 
     def _request_chars(self, ledger: Ledger, form: str) -> Ints:
         """Characters of each event's messages as Python writes them; a line break or backslash is two, as in JSON."""
+        if self.session:
+            return np.array([self.chars_of(event) for event in self.session.events], dtype=np.int64)
         parts, kind = ledger.parts, ledger.parts["kind"]
         chars = _chars(ledger, form)
-        written = np.where(chars == parts["chars"], parts["json_chars"] - 2, chars)
-        by_part = np.where(kind == RESULT, written + self.result_frame, written)
-        call = parts["chars"] + parts["name_chars"] + self.call_frame + len(", ")
+        as_written = np.where(chars == parts["chars"], parts["repr_chars"] - 2, chars)
+        by_part = np.where(kind == RESULT, as_written + self.result_frame, as_written)
+        call = parts["chars"] + parts["separators"] + parts["name_chars"] + self.call_frame + len(", ")
         by_part = np.where(kind == CALL, call, by_part)
         by_part = np.where(kind == MEDIA, REQUEST_IMAGE_TOKENS * CHARS_PER_TOKEN + IMAGE_CHARS, by_part)
         flags = ledger.events["flags"]
@@ -96,13 +171,24 @@ class Estimates:
 
     def request_chars(self, view: View) -> int:
         """Characters of a view's messages as Python writes them."""
-        total = 0
+        total, wrap = 0, ""
         for segment in view:
-            if isinstance(segment, Span):
+            if is_merged(segment):
+                assert isinstance(segment, Synthetic)
+                wrap = segment.text or ""
+                total += 0 if self.session and wrap else segment.bytes
+            elif isinstance(segment, Synthetic):
+                total += self.summary_chars(segment)
+            elif isinstance(segment, Rewritten):
+                total += self.chars_of(segment.message, wrap)
+                wrap = ""
+            elif isinstance(segment, Span):
                 prefix = self.chars[segment.form]
                 total += prefix.item(segment.stop) - prefix.item(segment.start)
-            elif isinstance(segment, Synthetic):
-                total += segment.bytes + (0 if is_merged(segment) else PLAIN_CHARS)
+                if wrap and self.session:
+                    merged = self.session.events[segment.start]
+                    total += self.chars_of(merged, wrap) - self.chars_of(merged)
+                wrap = ""
         return total
 
 
@@ -145,14 +231,19 @@ def list_messages(estimates: Estimates, view: View) -> Messages:
     rows: list[tuple[Ints, ...]] = []
     extra = 0
     for number, segment in enumerate(view):
+        if isinstance(segment, Rewritten):
+            rows.append(_row_of(estimates, segment, extra))
+            extra = 0
+            continue
         if not isinstance(segment, Span):
             assert isinstance(segment, Synthetic)
             if is_merged(segment):
-                extra = segment.bytes
+                extra = len(segment.text) if estimates.session and segment.text else segment.bytes
             else:
-                size = estimates.quarter(segment.bytes) + MESSAGE_TOKENS
-                speaker = USER if segment.kind == BY_ROLE[USER] else ASSISTANT
-                row = (-1 - number, speaker, size, size, 0, 1, 1)
+                chars = len(segment.text) if estimates.session and segment.text else segment.bytes
+                size = estimates.quarter(chars) + MESSAGE_TOKENS
+                speaker = ASSISTANT if segment.kind == BY_ROLE[ASSISTANT] else USER
+                row = (-1 - number, speaker, size, size, 0, 1, segment.kind != CONTINUATION)
                 rows.append(tuple(np.array([value]) for value in row))
             continue
         span, both = slice(segment.start, segment.stop), slice(segment.start, segment.stop + 1)
@@ -161,14 +252,26 @@ def list_messages(estimates: Estimates, view: View) -> Messages:
         summary = np.zeros(len(pruned), dtype=np.int64)
         if extra:
             tokens, pruned = tokens.copy(), pruned.copy()
-            tokens[0] += extra // CHARS_PER_TOKEN
-            pruned[0] += extra // CHARS_PER_TOKEN
+            if estimates.session:
+                tokens[0] = estimates.tokens_of(estimates.session.events[segment.start], extra)
+            else:
+                tokens[0] += extra // CHARS_PER_TOKEN
+                pruned[0] += extra // CHARS_PER_TOKEN
             summary[0], extra = 1, 0
         calls, words, events = flags[span] & HAS_CALL, flags[span] & HAS_TEXT, np.arange(segment.start, segment.stop)
         rows.append((events, np.diff(role_sums[both]), tokens, pruned, calls, words, summary))
     empty = (np.zeros(0, dtype=np.int64),) * 7
     event, role, tokens, pruned, calls, words, summary = map(np.concatenate, zip(*rows, strict=True)) if rows else empty
     return Messages(event, role, tokens, pruned, calls > 0, words > 0, summary > 0)
+
+
+def _row_of(estimates: Estimates, segment: Rewritten, extra: int) -> tuple[Ints, ...]:
+    """The row of a message that was changed, with `extra` characters of a summary in it."""
+    message = segment.message
+    role = estimates.roles.item(segment.event + 1) - estimates.roles.item(segment.event)
+    tokens = estimates.tokens_of(message, extra)
+    calls, words = bool(tool_calls(message)), any(text.strip() for text in texts_of(message))
+    return tuple(np.array([value]) for value in (segment.event, role, tokens, tokens, calls, words, extra > 0))
 
 
 def roles_of(ledger: Ledger) -> Ints:
@@ -196,18 +299,48 @@ def without_orphans(estimates: Estimates, messages: Messages, chosen: list[int])
     return [index for index, orphan in zip(chosen, orphans.tolist(), strict=True) if not orphan]
 
 
-def take(ledger: Ledger, view: View, messages: Messages, chosen: Iterable[int], boundary: int) -> View:
-    """The chosen messages of a view, in order, as a view; those before `boundary` in pruned form."""
+def sent_texts(session: Session, view: View, messages: Messages) -> list[Event | None]:
+    """The messages of a view as they are sent; None: a summary of its own."""
+    rewritten = {row: segment.message for row, segment in _at_rows(view) if isinstance(segment, Rewritten)}
+    events = enumerate(messages.event.tolist())
+    return [rewritten.get(row, session.events[event]) if event >= 0 else None for row, event in events]
+
+
+def _at_rows(view: View) -> Iterator[tuple[int, Segment]]:
+    """The segments of a view, each with the row of its first message, or of the message that it is merged into."""
+    row = 0
+    for segment in view:
+        yield row, segment
+        if isinstance(segment, Span):
+            row += segment.stop - segment.start
+        elif not is_merged(segment):
+            row += 1
+
+
+def take(
+    ledger: Ledger,
+    view: View,
+    messages: Messages,
+    chosen: Iterable[int],
+    boundary: int,
+    texts: Mapping[int, Event] | None = None,
+) -> View:
+    """The chosen messages of a view, in order, as a view. Where `texts` are known, the messages at those places are
+    sent as those; else the ones before `boundary` are in pruned form."""
     events, formed = messages.event.tolist(), _formed(view, messages)
-    merged = {_first_event(view[number + 1]): segment for number, segment in enumerate(view) if is_merged(segment)}
+    merged = {row: segment for row, segment in _at_rows(view) if is_merged(segment)}
     segments: list[Segment] = []
     for index in chosen:
-        event, form = events[index], FORM if index < boundary or formed[index] else ""
+        is_pruned = texts is None and (index < boundary or formed[index])
+        event, form = events[index], FORM if is_pruned else ""
         last = segments[-1] if segments else None
         if event < 0:
             segments.append(view[-1 - event])
-        elif event in merged:
-            segments += [merged[event], Span(event, event + 1, form)]
+        elif texts is not None and index in texts:
+            segments += [merged[index]] if index in merged else []
+            segments.append(Rewritten(event, texts[index], SHORTENED))
+        elif index in merged:
+            segments += [merged[index], Span(event, event + 1, form)]
         elif isinstance(last, Span) and (last.stop, last.form) == (event, form):
             segments[-1] = Span(last.start, event + 1, form)
         else:
@@ -217,11 +350,6 @@ def take(ledger: Ledger, view: View, messages: Messages, chosen: Iterable[int], 
 
 def _fields(span: Span) -> tuple[int, int, str]:
     return span.start, span.stop, span.form
-
-
-def _first_event(segment: Segment) -> int:
-    assert isinstance(segment, Span)
-    return segment.start
 
 
 def _formed(view: View, messages: Messages) -> list[bool]:

@@ -16,7 +16,7 @@ from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.hermes import triggers
 from guard_core.policies.hermes.compaction import Compacted, Compactor, estimate
 from guard_core.policies.hermes.explaining import explain
-from guard_core.policies.hermes.messages import Estimates
+from guard_core.policies.hermes.messages import Estimates, message_count
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import last_counts
@@ -37,6 +37,10 @@ class Hermes:
     points: tuple[Point, ...] = field(default=(Point.BEFORE_CALL, Point.ON_OVERFLOW), init=False)
     state_type: type = field(default=HermesMemory, init=False)
 
+    @property
+    def moments(self) -> tuple[Point, ...]:
+        return self.points
+
     def estimator(self, ledger: Ledger) -> Heuristic:
         return Heuristic.of(ledger)
 
@@ -52,7 +56,8 @@ class Hermes:
         threshold = self.settings.threshold(check.window)
         if state.threshold != threshold:
             state = msgspec.structs.replace(state, threshold=threshold)
-        costs, estimates = self.estimator(check.ledger), Estimates(check.ledger, self.settings)
+        costs = self.estimator(check.ledger)
+        estimates = Estimates(check.ledger, self.settings, check.session)
         compactor = Compactor(self.settings, check, estimates, costs)
         view = Head(state.head, state.kept_from).at(check.ledger, check.at)
         steps, known = _steps(compactor, view), triggers.one_known(state)
@@ -70,7 +75,7 @@ class Hermes:
         """Compacts as the checks of the step ask for it."""
         acting = Acting(self.settings, compactor, state, view)
         acting.run()
-        check, costs = compactor.check, compactor.costs
+        check, costs, estimates = compactor.check, compactor.costs, compactor.estimates
         made = [done for done in acting.done if done.record is not None]
         if not made:
             held = acting.done[-1].held if acting.done else NOTHING_TO_COMPACT
@@ -103,6 +108,7 @@ class Hermes:
             "fired": 1,
             "held": STILL_OVER if over else 0,
             "trigger": acting.trigger,
+            "estimate_sent": estimate(estimates, sent_view),
         }
         return Decision(sent_view, after, entries, record)
 
@@ -114,11 +120,12 @@ class Hermes:
         if (at < head.kept_from).any() or (np.diff(at) < 0).any():
             return None
         threshold = self.settings.threshold(run.window)
-        costs, estimates = self.estimator(ledger), Estimates(ledger, self.settings)
+        costs, estimates = self.estimator(ledger), Estimates(ledger, self.settings, run.session)
         columns = sent_columns(costs, head, at)
         plain = estimates.chars[""]
         chars = estimates.request_chars(head.view) + plain[at] - plain[head.kept_from]
-        steps = triggers.steps_of(ledger, np.arange(start, stop), chars, costs.fixed, columns["contents_sent"])
+        contents = columns["contents_sent"] - content_count(head.view) + message_count(head.view)
+        steps = triggers.steps_of(ledger, np.arange(start, stop), chars, estimates.fixed, contents)
         counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
         ahead = triggers.run_ahead(state, counts, start, steps, threshold)
         judged = triggers.judge(self.settings, threshold, steps, ahead.known)
@@ -154,9 +161,9 @@ def _remembered(state: HermesMemory) -> dict[str, int]:
 def _steps(compactor: Compactor, view: View) -> triggers.Steps:
     """What the checks look at at one step."""
     check = compactor.check
-    chars, contents = compactor.estimates.request_chars(view), content_count(view)
+    chars, contents = compactor.estimates.request_chars(view), message_count(view)
     rows = np.array([check.step])
-    return triggers.steps_of(check.ledger, rows, np.array([chars]), compactor.costs.fixed, np.array([contents]))
+    return triggers.steps_of(check.ledger, rows, np.array([chars]), compactor.estimates.fixed, np.array([contents]))
 
 
 class Acting:
@@ -202,15 +209,15 @@ class Acting:
     def _before_turn(self) -> None:
         """Up to three passes, as long as each makes progress and the estimate is over the threshold."""
         for _ in range(PREFLIGHT_PASSES):
-            count, tokens = content_count(self.view), self._estimate()
+            count, tokens = message_count(self.view), self._estimate()
             done = self._compact(triggers.BEFORE_TURN)
             left = self._estimate()
-            progress = content_count(self.view) < count or (not self.settings.is_seed and left < tokens * PROGRESS)
+            progress = message_count(self.view) < count or (not self.settings.is_seed and left < tokens * PROGRESS)
             if done.record is None or not progress or self._is_blocked() or left < self.state.threshold:
                 return
 
     def _estimate(self) -> int:
-        return estimate(self.compactor.estimates, self.compactor.costs, self.view)
+        return estimate(self.compactor.estimates, self.view)
 
     def _is_blocked(self) -> bool:
         strikes = max(self.state.ineffective, self.state.fallbacks)

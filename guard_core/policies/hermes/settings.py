@@ -13,10 +13,12 @@ LEAST_RATIO, MOST_RATIO = 0.10, 0.80  # of the tail's budget (section 1.1)
 LEAST_SUMMARY, SUMMARY_SHARE, WINDOW_SHARE = 2_000, 0.20, 0.05  # of a summary's budget (section 1.1)
 SOFT_CEILING = 1.5  # times the tail's budget (section 1.1)
 LEAST_TAIL = 3  # messages (section 1.1)
-SEED, CURRENT = "seed", "current"
+LEAN_LEAST, LEAN_MOST, MOST_OF_WINDOW = 10_000, 25_000, 0.2  # tokens, and a share of the window: a lean tail's budget
+SEED, BEFORE, CURRENT, LEAN = "seed", "before", "current", "lean"
 _IDS = ("id", "call_id", "response_item_id")  # of a call as 0.19.0 stores it
 _RESULT_KEYS = ("role", "name", "tool_name", "content", "tool_call_id")  # of a result as 0.19.0 makes it
 _SPEC = "specification of policies, section"
+_NEW = "specification of new policies, section 1"
 
 
 class HermesSettings(msgspec.Struct, frozen=True):
@@ -29,6 +31,8 @@ class HermesSettings(msgspec.Struct, frozen=True):
     threshold_cap: int
     reserved_output: int
     target_ratio: float
+    lean_share: float
+    quoted_chars: int
     protect_first_n: int
     protect_last_n: int
     tail_floor: int
@@ -57,6 +61,9 @@ class HermesSettings(msgspec.Struct, frozen=True):
 
     def tail_budget(self, window: int) -> int:
         """Tokens that the tail should have."""
+        if self.lean_share:
+            lean = min(max(int(window * self.lean_share), LEAN_LEAST), LEAN_MOST)
+            return min(lean, int(window * MOST_OF_WINDOW))
         return int(self.threshold(window) * min(max(self.target_ratio, LEAST_RATIO), MOST_RATIO))
 
     def summary_budget(self, window: int, middle: int) -> int:
@@ -161,6 +168,25 @@ SETTINGS = (
         sweep=(0.1, 0.2, 0.4),
     ),
     Setting(
+        "lean_share",
+        "Lean tail",
+        SHARE,
+        0.0,
+        "share of the window that the tail should have, 10,000 to 25,000 tokens, instead of the tail share (0: off)",
+        _NEW,
+        profiles={LEAN: 0.025},
+    ),
+    Setting(
+        "quoted_chars",
+        "Requests quoted",
+        COUNT,
+        0,
+        "most characters of the person's removed messages that a summary quotes, newest first, 4,000 of each (0: none)",
+        _NEW,
+        unit="characters",
+        profiles={LEAN: 24_000},
+    ),
+    Setting(
         "protect_first_n",
         "First messages",
         COUNT,
@@ -199,6 +225,7 @@ SETTINGS = (
         "of the last messages, at most this many are left unpruned whatever their size (0: all, as in 0.19.0)",
         f"{_SPEC} 1.2",
         unit="messages",
+        profiles={BEFORE: 0},
         not_in=(SEED,),
     ),
     Setting(
@@ -208,7 +235,7 @@ SETTINGS = (
         True,
         "rounds estimates of characters / 4 up (0.19.0 rounds down)",
         f"{_SPEC} 1.2",
-        profiles={SEED: False},
+        profiles={SEED: False, BEFORE: False},
     ),
     Setting(
         "cooldown_seconds",
@@ -273,5 +300,7 @@ PROFILES = (
         CURRENT,
         "mid-2026: estimates before every call, keeps a minimum of messages, stops after two without effect",
     ),
+    Profile(LEAN, "the default since August 2026: a tail of at most 25,000 tokens, and the person's messages quoted"),
+    Profile(BEFORE, "0.19.0, July 2026: estimates rounded down, all of the last messages left unpruned"),
     Profile(SEED, "April 2026: the tail has a token budget"),
 )

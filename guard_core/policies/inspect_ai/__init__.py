@@ -12,6 +12,9 @@ the memory tool and its warning, tool uses that run at the provider, citations.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from guard_core.policies.inspect_ai.edit import InspectEdit
 from guard_core.policies.inspect_ai.settings import (
     EDIT_SETTINGS,
@@ -26,6 +29,17 @@ from guard_core.policies.inspect_ai.trim import InspectTrim
 from guard_core.policies.settings import PolicyKind, RecordedRuns
 
 WINDOW = 128_000  # of the scripted model of the recorded runs
+MOST_TURNS = 1_000_000  # more than a script has messages
+
+
+def inspect_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings. The runs have no memory tool, so that `memory` warns nobody; all
+    turns with reasoning stay where so many are kept that no run has them."""
+    given = {name: value for name, value in parameters.items() if name != "memory"}
+    if given.get("keep_thinking_turns") == "all":
+        given["keep_thinking_turns"] = MOST_TURNS
+    return given
+
 
 EDIT = PolicyKind(
     InspectEdit.name,
@@ -34,7 +48,7 @@ EDIT = PolicyKind(
     lambda **values: InspectEdit(EditSettings(**values)),
     EDIT_SETTINGS,
     summarises=False,
-    judged_by=RecordedRuns("inspect_ai", "edit", window=WINDOW),
+    judged_by=RecordedRuns("inspect_ai", "edit", window=WINDOW, settings_of=inspect_settings),
 )
 TRIM = PolicyKind(
     InspectTrim.name,
@@ -43,7 +57,7 @@ TRIM = PolicyKind(
     lambda **values: InspectTrim(TrimSettings(**values)),
     TRIM_SETTINGS,
     summarises=False,
-    judged_by=RecordedRuns("inspect_ai", "trim", window=WINDOW),
+    judged_by=RecordedRuns("inspect_ai", "trim", window=WINDOW, settings_of=inspect_settings),
 )
 SUMMARY = PolicyKind(
     InspectSummary.name,
@@ -51,6 +65,6 @@ SUMMARY = PolicyKind(
     "Replaces all behind the first user message by a summary once the request is over a share of the window.",
     lambda **values: InspectSummary(SummarySettings(**values)),
     SUMMARY_SETTINGS,
-    judged_by=RecordedRuns("inspect_ai", "summary", window=WINDOW),
+    judged_by=RecordedRuns("inspect_ai", "summary", window=WINDOW, settings_of=inspect_settings),
 )
 KINDS = (EDIT, TRIM, SUMMARY)

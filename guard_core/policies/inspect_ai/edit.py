@@ -60,10 +60,12 @@ class ToolUse(NamedTuple):
 
 class EditMemory(ListMemory, frozen=True, omit_defaults=True):
     """The part of the list with events before `settled` stays as the last compaction left it, unless a result that
-    came after it (event `settled_at` and later) answers one of its calls."""
+    came after it (event `settled_at` and later) answers one of its calls. Where the list was still over the threshold,
+    and stays as it was, `attempt` is that part as it was edited in vain."""
 
     settled: int = 0
     settled_at: int = 0
+    attempt: View = ()
 
 
 class InspectEdit(InspectPolicy):
@@ -71,6 +73,9 @@ class InspectEdit(InspectPolicy):
 
     name: ClassVar[str] = "inspect-edit"
     state_type: ClassVar[type] = EditMemory
+
+    def begun(self, request: Request, state: EditMemory) -> View:
+        return (*state.attempt, *parted_at(request.view, state.settled)[1]) if state.attempt else request.view
 
     def applied(self, request: Request, state: EditMemory, view: View) -> Step:
         ledger = request.ledger
@@ -90,7 +95,11 @@ class InspectEdit(InspectPolicy):
         newest = [messages[place].event for use in kept for place in (use.call_at, use.result_at)]
         newest += [message.event for message in messages if _has_reasoning(ledger, message)]
         newest += [message.event for message in messages[-1:]]
-        return msgspec.structs.replace(state, settled=min(newest, default=0), settled_at=at)
+        return msgspec.structs.replace(state, settled=min(newest, default=0), settled_at=at, attempt=())
+
+    def failed(self, request: Request, state: EditMemory, view: View) -> EditMemory:
+        settled = self.remembered(request, state, view)
+        return msgspec.structs.replace(settled, attempt=parted_at(view, settled.settled)[0])
 
     def _edited(self, ledger: Ledger, messages: list[Message]) -> list[Message]:
         """The strategy over a list, or over its end where the rest is settled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import msgspec
@@ -73,13 +74,13 @@ class InspectPolicy(ListPolicy):
 
     def compact(self, request: Request, state: Any) -> Outcome:
         passes: list[Pass] = []
-        view, before = request.view, None
+        view, before = self.begun(request, state), None
         for _ in range(1 + MORE_PASSES):
             try:
                 step = self.applied(request, state, view)
             except SummaryFailed as error:
-                failed = msgspec.structs.replace(state, calls=state.calls + 1)
-                return Outcome(request.view, failed, error=f"the summariser failed: {error}")
+                asked = msgspec.structs.replace(state, calls=state.calls + 1)
+                return Outcome(request.view, asked, error=f"the summariser failed: {error}")
             view, state = step.view, step.state
             passes.append(step.record)
             total = self.total(request, view)
@@ -88,7 +89,7 @@ class InspectPolicy(ListPolicy):
             before = total
         if total > request.limit:
             still = f"{total:,} tokens are still over the threshold of {request.limit:,}"
-            return Outcome(request.view, state, error=still)
+            return Outcome(request.view, self.failed(request, state, view), error=still)
         return Outcome(view, self.remembered(request, state, view), tuple(passes))
 
     def total(self, request: Request, view: View) -> int:
@@ -96,9 +97,17 @@ class InspectPolicy(ListPolicy):
         chars = COSTS.view(request.ledger, view)
         return max(request.costs.fixed, NO_TOOLS) + int(tokens_of(chars))
 
+    def begun(self, request: Request, state: Any) -> View:
+        """The list that the strategy is applied to first, or one of which it makes the same."""
+        return request.view
+
+    def failed(self, request: Request, state: Any, view: View) -> Any:
+        """The state where the strategy left this list, which is still over the threshold."""
+        return state
+
+    @abstractmethod
     def applied(self, request: Request, state: Any, view: View) -> Step:
         """The strategy, applied once to a list."""
-        raise NotImplementedError
 
     def remembered(self, request: Request, state: Any, view: View) -> Any:
         """The state after a compaction that left this list."""

@@ -48,9 +48,11 @@ TRIM = PolicyKind(
 
 def summarization_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the library as our settings. Whether a system message is in its list is a matter of the list,
-    not of a setting."""
+    not of a setting. Without a trigger the library never acts."""
     given = {name: value for name, value in parameters.items() if name != "system_in_state"}
-    sizes: dict[str, Any] = {name: written(given[name]) for name in ("trigger", "keep") if name in given}
+    sizes: dict[str, Any] = {"trigger": written(given.get("trigger"))}
+    if "keep" in given:
+        sizes["keep"] = written(given["keep"])
     if "trim_tokens_to_summarize" in given:
         sizes["trim_tokens_to_summarize"] = given["trim_tokens_to_summarize"] or 0
     return {**given, **sizes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 
 from guard_core.costs import tool_key
@@ -15,8 +16,6 @@ from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, Message, calls_of, roles_of, view_of
 from guard_core.usage import normal
 from guard_core.views import Span, View
-
-CLEARED = "[cleared]"  # langchain 1.4.7: what a cleared result says
 
 
 class Clearing(NamedTuple):
@@ -60,11 +59,11 @@ class ClearToolUses(ListPolicy):
     def _clearing(self, ledger: Ledger) -> Clearing:
         """What can be cleared, once for a ledger and the settings."""
         settings = self.settings
-        key = f"{self.name} {settings.exclude_tools} {settings.clear_tool_inputs} {settings.clear_at_least}"
+        key = (self.name, *msgspec.structs.astuple(msgspec.structs.replace(settings, trigger=0, keep=0)))
         if key not in ledger.derived:
             ledger.derived[key] = self._of_ledger(ledger)
-        found: Clearing = ledger.derived[key]
-        return found
+        clearing: Clearing = ledger.derived[key]
+        return clearing
 
     def _of_ledger(self, ledger: Ledger) -> Clearing:
         roles = roles_of(ledger)
@@ -97,7 +96,7 @@ class ClearToolUses(ListPolicy):
     @property
     def _form(self) -> str:
         """The form of cleared results and, with their arguments cleared, of the answers that called for them."""
-        replaced = Replaced(text=CLEARED).name
+        replaced = Replaced(text=self.settings.placeholder).name
         return f"{replaced}+{Arguments().name}" if self.settings.clear_tool_inputs else replaced
 
     def _formed(self, ledger: Ledger, event: int, cleared: set[int]) -> Message:
@@ -119,8 +118,8 @@ class ClearToolUses(ListPolicy):
             rows = np.flatnonzero(parts["answers"] >= 0)
             pairs = zip(parts["answers"][rows].tolist(), parts["event"][rows].tolist(), strict=True)
             ledger.derived["answer to call"] = dict(pairs)
-        found: dict[int, int] = ledger.derived["answer to call"]
-        return found.get(call, -1)
+        answers: dict[int, int] = ledger.derived["answer to call"]
+        return answers.get(call, -1)
 
     def _cleared(self, ledger: Ledger, clearing: Clearing, last: int) -> View:
         """The log up to event `last` with all results cleared that can be; of the answer that called for the last of

@@ -29,16 +29,16 @@ def part_of(request: Request, event: int, fits_blocks: Fits, fits_lines: Fits, *
         if last:
             return None
     text_kind = "text" if TEXT in kinds else "result"
-    kept = _most_lines(_lines(request, event), last=last)
+    amounts = _most_lines(_lines(request, event), last=last)
     base = Message(event, _without_blocks(images, last=last)[-1] if images else "")
-    low, high = 0, len(kept)
+    low, high = 0, len(amounts)
     while low < high:
         middle = (low + high + 1) // 2
-        if fits_lines(base.joined(_cut(kept[middle - 1], text_kind, last=last))):
+        if fits_lines(base.joined(_cut(amounts[middle - 1], text_kind, last=last))):
             low = middle
         else:
             high = middle - 1
-    return base.joined(_cut(kept[low - 1], text_kind, last=last)) if low else None
+    return base.joined(_cut(amounts[low - 1], text_kind, last=last)) if low else None
 
 
 def _cut(chars: int, what: str, *, last: bool) -> str:
@@ -48,12 +48,12 @@ def _cut(chars: int, what: str, *, last: bool) -> str:
 
 def _without_blocks(images: int, *, last: bool) -> list[str]:
     """The forms of a message with a text and pictures that loses one of them after the other."""
-    forms, gone = [], [Removed(what="text").name] if last else []
+    forms, removed = [], [Removed(what="text").name] if last else []
     if last:
-        forms.append(gone[0])
+        forms.append(removed[0])
     for count in range(1, images if last else images + 1):
         which = tuple(range(count)) if last else tuple(range(images - count, images))
-        forms.append("+".join([*gone, Removed(what="media", which=which).name]))
+        forms.append("+".join([*removed, Removed(what="media", which=which).name]))
     return forms
 
 

@@ -93,8 +93,8 @@ def _last_answers(ledger: Ledger) -> Ints:
         roles = roles_of(ledger)
         places = np.where(roles == ASSISTANT, np.arange(len(roles)), -1)
         ledger.derived["last answers"] = np.append(-1, np.maximum.accumulate(places) if len(places) else places)
-    found: Ints = ledger.derived["last answers"]
-    return found
+    answers: Ints = ledger.derived["last answers"]
+    return answers
 
 
 class BackwardCount(NamedTuple):

@@ -20,6 +20,7 @@ ROLES = {
 
 
 ANTHROPIC = "anthropic-chat"
+PLACEHOLDER = "[cleared]"  # DEFAULT_TOOL_PLACEHOLDER
 
 
 class ClearSettings(msgspec.Struct, frozen=True):
@@ -30,6 +31,7 @@ class ClearSettings(msgspec.Struct, frozen=True):
     clear_at_least: int = 0
     clear_tool_inputs: bool = False
     exclude_tools: str = ""
+    placeholder: str = PLACEHOLDER
 
 
 class TrimSettings(msgspec.Struct, frozen=True):
@@ -106,6 +108,7 @@ CLEAR_SETTINGS = (
     ),
     Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "arguments of cleared calls go, too", _EDIT),
     Setting("exclude_tools", "Tools left alone", TEXT, "", "names of tools, separated by commas", _EDIT),
+    Setting("placeholder", "Placeholder", TEXT, PLACEHOLDER, "what a cleared result says", _EDIT),
 )
 TRIM_SETTINGS = (
     Setting(

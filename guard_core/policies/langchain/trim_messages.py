@@ -74,8 +74,10 @@ class TrimMessages(ListPolicy):
 
     def compact(self, request: Request, state: Any) -> Outcome:
         ledger, at = request.ledger, request.check.at
-        kept = self._last(request, ledger, at) if self.settings.strategy == "last" else self._first(request, ledger, at)
-        return Outcome(kept, state)
+        selected = (
+            self._last(request, ledger, at) if self.settings.strategy == "last" else self._first(request, ledger, at)
+        )
+        return Outcome(selected, state)
 
     def _first(self, request: Request, ledger: Ledger, at: int) -> View:
         """The oldest messages."""
@@ -121,7 +123,7 @@ class TrimMessages(ListPolicy):
         return part_of(request, event, fits, fits, last=last)
 
 
-def _view(ledger: Ledger, kept: Kept, *, after: bool) -> View:
-    span: View = (Span(kept.start, kept.stop),) if kept.start < kept.stop else ()
-    part = view_of(ledger, [kept.partial]) if kept.partial is not None else ()
+def _view(ledger: Ledger, selected: Kept, *, after: bool) -> View:
+    span: View = (Span(selected.start, selected.stop),) if selected.start < selected.stop else ()
+    part = view_of(ledger, [selected.partial]) if selected.partial is not None else ()
     return normal((*span, *part) if after else (*part, *span))

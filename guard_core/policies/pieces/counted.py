@@ -12,6 +12,9 @@ A policy of this kind is a subclass of CountedPolicy with
     gate           reasons not to compact although it fires, from what it remembers
     plan           what a compaction leaves of the messages (pieces.plans, pieces.message_columns, pieces.cuts)
     tidied, tidy   what it clears at the end of a turn without a summary
+    clears, clear  what it clears before a call without a summary
+    refuses        why it takes a compaction back once the summary is there
+    instead        what it does where there is no summary, or it was taken back
     most_refusals  compactions per turn after the provider refused a request as too large
     stall_share    a compaction that leaves this share of the request (by estimate) is the last one of its turn
     rule           the threshold as an expression, for the decision card
@@ -66,12 +69,14 @@ from guard_core.trace import (
     Trace,
 )
 from guard_core.usage import normal
+from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Span, Synthetic, View, content_count
 
 NO_COUNT, PROVIDER_COUNT, ESTIMATE = range(3)  # in the words of the column counted_by
 NONE = -1  # in a column: no value
 REFUSED = "the provider refused the request"
 CLEARED = "old tool results are cleared at the end of a turn"
+CLEARED_BEFORE_CALL = "old tool results are cleared before a call"
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -186,8 +191,26 @@ class CountedPolicy(ABC):
 
     @property
     def tidies(self) -> bool:
-        """Does it clear messages at all."""
+        """Does it clear messages at the end of turns at all."""
         return False
+
+    def clears(self, ledger: Ledger, rows: Ints, stop: Ints, state: Any, window: int) -> Bools:
+        """At which of some steps it clears messages before the call without a summary; `stop` are the events it then
+        knows of."""
+        return np.zeros(len(rows), dtype=np.bool_)
+
+    def clear(self, history: History) -> Plan:
+        """What that clearing leaves. Called only where `clears` is true."""
+        raise NotImplementedError
+
+    def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
+        """Why a compaction that leaves `after` is taken back (an index into HELD_REASONS, 0: it is not), and what is
+        remembered of that."""
+        return 0, {}
+
+    def instead(self, history: History) -> Plan | None:
+        """What it does where the summariser failed or the compaction was taken back; None: nothing."""
+        return None
 
     # ---- the policy as a replay knows it
 
@@ -201,6 +224,10 @@ class CountedPolicy(ABC):
         early = (Point.END_OF_TURN,) if self.tidies else ()
         late = (Point.ON_OVERFLOW,) if self.most_refusals else ()
         return (*early, Point.BEFORE_CALL, *late)
+
+    @property
+    def moments(self) -> tuple[Point, ...]:
+        return tuple(dict.fromkeys((*self.looks, *(point for point in self.points if point is not Point.BEFORE_CALL))))
 
     def estimator(self, ledger: Ledger) -> Heuristic:
         return Heuristic.of(ledger)
@@ -240,6 +267,9 @@ class CountedPolicy(ABC):
         if check.point is Point.ON_OVERFLOW:
             return self._recovered(check, state, head, evidence)
         if not (looks.looks[0] and self._fires(numbers["decision_tokens"], threshold)[0]):
+            if self.clears(ledger, rows, looks.stop, state, check.window)[0]:
+                history = History(check, state, head.at(ledger, int(looks.stop[0])), int(looks.stop[0]), check.point)
+                return self._finished(history, self.clear(history), [], evidence, CLEARED_BEFORE_CALL)
             return Decision(view, state, evidence)
         stop, point = int(looks.stop[0]), POINTS[int(looks.point[0])]
         held = int(self._gates(ledger, rows, state)[0])
@@ -274,18 +304,31 @@ class CountedPolicy(ABC):
         if isinstance(plan, int):
             view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
             return Decision(view, history.state, {**evidence, "held": plan})
-        made: list[Made] = []
+        summaries: list[AskedSummary] = []
         for item in plan.items:
             if isinstance(item, SummaryMessage):
-                made.append(self._made(history, plan, item, sum(len(other.answers) for other in made)))
-        if any(item.message is None for item in made):
+                summaries.append(self._summary(history, plan, item, sum(len(other.answers) for other in summaries)))
+        if any(item.message is None for item in summaries):
+            fallback = self.instead(history)
+            if fallback is not None:
+                return self._finished(history, fallback, [], evidence, reason)
             view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
-            calls = history.state.calls + sum(len(item.answers) for item in made)
+            calls = history.state.calls + sum(len(item.answers) for item in summaries)
             state = msgspec.structs.replace(history.state, calls=calls)
             return Decision(view, state, {**evidence, "held": RAISED if self.raises else SUMMARISER_FAILED})
-        return self._finished(history, plan, made, evidence, reason)
+        if summaries:
+            held, remembers = self.refuses(history, _view_of(plan, summaries))
+            fallback = self.instead(history) if held else None
+            if fallback is not None:
+                return self._finished(history, fallback, [], evidence, reason)
+            if held:
+                view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
+                calls = history.state.calls + sum(len(item.answers) for item in summaries)
+                state = msgspec.structs.replace(history.state, calls=calls, **remembers)
+                return Decision(view, state, {**evidence, "held": held})
+        return self._finished(history, plan, summaries, evidence, reason)
 
-    def _made(self, history: History, plan: Plan, item: SummaryMessage, calls: int) -> Made:
+    def _summary(self, history: History, plan: Plan, item: SummaryMessage, calls: int) -> AskedSummary:
         """The message that a summary becomes."""
         check, state, costs = history.check, history.state, self.estimator(history.ledger)
         previous = Summary(state.summary_bytes, state.summary_text)
@@ -299,28 +342,28 @@ class CountedPolicy(ABC):
         size = sum(answer.summary.bytes for answer in answers)
         failed = any(answer.failed for answer in answers)
         if not size and item.if_none is None and (failed or not item.takes_empty):
-            return Made(None, tuple(answers))
+            return AskedSummary(None, tuple(answers))
         texts = [answer.summary.text for answer in answers]
         size = size or item.if_none or 0
         if recorded and history.ledger.agent == self.agent:  # then its size is that of all that was inserted
             size -= min(sum(other.bytes for other in plan.items if isinstance(other, Synthetic)), size)
         else:
             size += item.frame
-        return Made(Synthetic("summary", size, texts[0] if len(texts) == 1 else None, item.role), tuple(answers))
+        return AskedSummary(
+            Synthetic("summary", size, texts[0] if len(texts) == 1 else None, item.role), tuple(answers)
+        )
 
     def _finished(
-        self, history: History, plan: Plan, made: list[Made], evidence: Mapping[str, int], reason: str
+        self, history: History, plan: Plan, summaries: list[AskedSummary], evidence: Mapping[str, int], reason: str
     ) -> Decision:
         """The decision with its record, once the summaries are there."""
         check, ledger, state = history.check, history.ledger, history.state
         costs = self.estimator(ledger)
-        messages = iter([item.message for item in made if item.message is not None])
-        items: list[Segment] = [next(messages) if isinstance(item, SummaryMessage) else item for item in plan.items]
-        head = self._head(ledger, normal(tuple(items)), history.stop)
+        head = self._head(ledger, _view_of(plan, summaries), history.stop)
         after = head.at(ledger, check.at)
         sent = costs.request(after)
-        summary = next((item.message for item in made if item.message is not None), None)
-        answers = [answer for item in made for answer in item.answers]
+        summary = next((item.message for item in summaries if item.message is not None), None)
+        answers = [answer for item in summaries for answer in item.answers]
         turn = int(ledger.steps["turn"][check.step])
         memory = msgspec.structs.replace(
             state,
@@ -407,6 +450,7 @@ class CountedPolicy(ABC):
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, state), 0)
         ends = (fires & (held == 0)) | (self.tidied(ledger, looks, state) & looks.begins)
+        ends |= ~fires & self.clears(ledger, rows, looks.stop, state, run.window)
         if self.most_refusals:
             may_try = (ledger.steps["turn"][rows] != state.turn) | (state.attempts < self.most_refusals)
             ends |= may_try & (run_counts.counted.tokens > run.window)
@@ -472,9 +516,9 @@ class CountedPolicy(ABC):
         """What is compared at requests that begin with a head where there is no count; NONE: nothing."""
         if self.uncounted is None:
             return np.full(len(at), NONE)
-        prefix, kept = self.uncounted.prefix(ledger, head.form), head.kept_from
+        prefix, first = self.uncounted.prefix(ledger, head.form), head.kept_from
         begins = self.estimator(ledger).fixed + self.uncounted.view(ledger, head.view)
-        return np.asarray(begins + np.maximum(prefix[at] - prefix[kept], 0))
+        return np.asarray(begins + np.maximum(prefix[at] - prefix[first], 0))
 
     def _threshold(self, window: int) -> int:
         tokens = self.threshold(window)
@@ -503,19 +547,26 @@ class Answer(NamedTuple):
 NO_ANSWER = Answer((), 0, Summary(0), failed=False)  # of a compaction that asks no summariser
 
 
-class Made(NamedTuple):
+class AskedSummary(NamedTuple):
     """A summary message, None where there is no text for one, and the answers that it is made of."""
 
     message: Synthetic | None
     answers: tuple[Answer, ...]
 
 
+def _view_of(plan: Plan, summaries: list[AskedSummary]) -> View:
+    """What a plan leaves, with its summaries."""
+    messages = iter([item.message for item in summaries if item.message is not None])
+    items: list[Segment] = [next(messages) if isinstance(item, SummaryMessage) else item for item in plan.items]
+    return normal(tuple(items))
+
+
 def sent_columns(costs: Heuristic, head: Head, at: Ints) -> dict[str, Ints]:
     """Messages and heuristics of requests over `at` events that begin with a head."""
-    kept = np.maximum(at, head.kept_from)
+    first = np.maximum(at, head.kept_from)
     formed = costs.log(head.form)
-    sent = costs.fixed + costs.contents(head.view) + formed[kept] - formed[head.kept_from]
-    contents = content_count(head.view) + kept - head.kept_from
+    sent = costs.fixed + costs.contents(head.view) + formed[first] - formed[head.kept_from]
+    contents = messages_in(costs.ledger, head.view) + first - head.kept_from
     return {
         "contents_built": at,
         "contents_decided": contents,

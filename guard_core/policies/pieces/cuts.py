@@ -33,14 +33,6 @@ def last_messages(count: int, keep: int) -> int:
     return max(count - keep, 0)
 
 
-def last_turns(begins_turn: Bools, keep: int) -> int:
-    """A cut that keeps the last `keep` turns; 0 where there are not more, the number of messages to keep none."""
-    starts = np.flatnonzero(begins_turn)
-    if keep <= 0:
-        return len(begins_turn)
-    return int(starts[-keep]) if len(starts) > keep else 0
-
-
 def last_marked(marked: Bools, keep: int) -> int:
     """A cut that keeps the last `keep` marked messages and all that follow the first of these; the number of messages
     to keep none."""

@@ -52,19 +52,38 @@ class Group:
 
 def groups_of(ledger: Ledger, messages: Iterable[Message]) -> list[Group]:
     """The messages of a library in a list. What no longer follows the event before it begins a new one."""
-    begins = np.diff(GROUPS.prefix(ledger))
-    found: list[list[Message]] = []
+    begins = _begins(ledger)
+    groups: list[list[Message]] = []
     for message in messages:
-        last = found[-1][-1] if found else None
+        last = groups[-1][-1] if groups else None
         follows = last is not None and message.event >= 0 and last.event == message.event - 1
-        if follows and not begins.item(message.event):
-            found[-1].append(message)
+        if follows and not begins[message.event]:
+            groups[-1].append(message)
         else:
-            found.append([message])
-    return [_group(ledger, tuple(group)) for group in found]
+            groups.append([message])
+    return [_group(ledger, tuple(group)) for group in groups]
+
+
+def _begins(ledger: Ledger) -> list[int]:
+    """`starts` as plain numbers, once for a ledger."""
+    if "group begins" not in ledger.derived:
+        ledger.derived["group begins"] = starts(ledger).tolist()
+    begins: list[int] = ledger.derived["group begins"]
+    return begins
 
 
 def _group(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
+    """One message of a library; those that are as in the log are made once for a ledger."""
+    if any(message.event < 0 or message.form for message in messages):
+        return _made(ledger, messages)
+    known: dict[tuple[int, int], Group] = ledger.derived.setdefault("groups of the log", {})
+    key = messages[0].event, len(messages)
+    if key not in known:
+        known[key] = _made(ledger, messages)
+    return known[key]
+
+
+def _made(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
     role = role_of(ledger, messages[0])
     has_calls = role == ASSISTANT and any(calls_of(ledger, message) for message in messages)
     return Group(messages, role, has_calls)

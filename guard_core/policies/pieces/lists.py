@@ -7,6 +7,7 @@ which nothing is due are looked over at once by prefix sums, views are priced, r
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -38,9 +39,10 @@ from guard_core.trace import (
     head_of,
 )
 from guard_core.usage import Counted, CountedRun, normal
-from guard_core.views import Segment, Span, View, content_count
+from guard_core.view_sums import messages_in
+from guard_core.views import Segment, Span, View, shared
 
-TOKENS, MESSAGES, TURNS, GROUPS = "tokens", "messages", "turns", "groups"
+TOKENS, MESSAGES, TURNS, GROUPS, ITEMS = "tokens", "messages", "turns", "groups", "items"
 COLUMNS = (
     Column("last_prompt", "prompt tokens of the last call that the provider counted since the last compaction", none=0),
     Column("last_step", "the step of that call", "step", none=-1),
@@ -52,6 +54,7 @@ COMPARED = {
     MESSAGES: ("messages_compared", "message_limit"),
     TURNS: ("turns_compared", "turn_limit"),
     GROUPS: ("groups_compared", "group_limit"),
+    ITEMS: ("items_compared", "item_limit"),
 }
 UNIT_COLUMNS = {
     TOKENS: (),
@@ -66,6 +69,10 @@ UNIT_COLUMNS = {
     GROUPS: (
         Column("groups_compared", "groups of messages compared with the limit", GROUPS, none=-1, label="groups"),
         Column("group_limit", "groups over which the policy acts", GROUPS, none=-1, label="limit"),
+    ),
+    ITEMS: (
+        Column("items_compared", "items that were compared with the limit", ITEMS, none=-1, label="items"),
+        Column("item_limit", "items at which the policy acts", ITEMS, none=-1, label="limit"),
     ),
 }
 
@@ -163,14 +170,14 @@ class Request(NamedTuple):
     def passed(self, given: View, after: View, **facts: Any) -> Pass:
         """The record of one pass: what a summariser was given, and the list afterwards."""
         return Pass(
-            contents_in=content_count(self.view),
+            contents_in=messages_in(self.ledger, self.view),
             tokens_in=self.costs.contents(self.view),
-            summariser_contents=content_count(given),
+            summariser_contents=messages_in(self.ledger, given),
             summariser_tokens=self.costs.contents(given),
             summary_bytes=facts.pop("summary_bytes", 0),
-            contents_after=content_count(after),
+            contents_after=messages_in(self.ledger, after),
             tokens_after=self.costs.request(after),
-            summariser_view=given,
+            summariser_view=shared(self.view, given),
             **facts,
         )
 
@@ -194,7 +201,7 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ListPolicy:
+class ListPolicy(ABC):
     """The base of list policies. `keeps` says whether what it makes of the list is its list from then on, or each
     request is edited anew; `forgets`, whether a compaction makes it forget the provider's last count; `most_attempts`
     how often it sends the request of a step that the provider refuses, and `gives_up`, whether it raises an error then;
@@ -218,20 +225,24 @@ class ListPolicy:
     def columns(self) -> tuple[Column, ...]:
         return (*COLUMNS, *UNIT_COLUMNS[self.compares], *self.own_columns)
 
+    @property
+    def moments(self) -> tuple[Point, ...]:
+        return self.points
+
     # ---- what a library says
 
     @property
     def compares(self) -> str:
-        """The unit of the number that it compares: TOKENS, MESSAGES, TURNS or GROUPS (of messages)."""
+        """The unit of the number that it compares: TOKENS, MESSAGES, TURNS, GROUPS (of messages) or ITEMS."""
         return TOKENS
 
+    @abstractmethod
     def costs(self) -> Costs:
         """What it adds up over its messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def limit(self, window: int) -> int:
         """The number over which it acts, in the unit that it compares."""
-        raise NotImplementedError
 
     def counted(self, sizes: Sizes) -> Ints:
         """The number that it compares, at some steps."""
@@ -258,9 +269,9 @@ class ListPolicy:
         """The form in which messages are sent, of which its list knows nothing."""
         return ""
 
+    @abstractmethod
     def compact(self, request: Request, state: Any) -> Outcome | None:
         """What it makes of its list when its count is over its limit; None: on a closer look it does not act."""
-        raise NotImplementedError
 
     def left_out(self, ledger: Ledger) -> NDArray[np.bool_] | None:
         """Which events of the log are never sent, though its list has them; None: none."""
@@ -297,7 +308,7 @@ class ListPolicy:
         counted_at = np.where(as_of >= 0, steps[as_of] if len(steps) else 0, at)
         return Sizes(
             whole=costs.view(ledger, head.view) + prefix[at] - prefix[head.kept_from],
-            messages=content_count(head.view) + at - head.kept_from,
+            messages=messages_in(ledger, head.view) + at - head.kept_from,
             last=np.where(as_of >= 0, tokens, 0),
             new=prefix[at] - prefix[counted_at],
             new_messages=at - counted_at,
@@ -349,6 +360,7 @@ class ListPolicy:
         if outcome.error or outcome.held:
             return Decision(before, outcome.state, {**evidence, "held": RAISED if outcome.error else outcome.held})
         view = in_form(check.ledger, outcome.view, self.sent_form) if self.sent_form else outcome.view
+        view = shared(before, view)
         head, request_head = self._head(view, check.at), Head((), 0)
         last_sent = Head(state.sent or state.head, state.sent_from if state.sent else state.kept_from)
         is_new = self.keeps or view != last_sent.at(check.ledger, check.at)
@@ -359,7 +371,8 @@ class ListPolicy:
         sent_view = view if outcome.sent is None else outcome.sent
         edited = not self.keeps or outcome.sent is not None
         sent = costs.request(sent_view)
-        evidence |= {"contents_sent": content_count(sent_view), "heuristic_sent": sent, "edited": int(edited)}
+        contents = messages_in(check.ledger, sent_view)
+        evidence |= {"contents_sent": contents, "heuristic_sent": sent, "edited": int(edited)}
         after = msgspec.structs.replace(
             outcome.state,
             head=head.view,
@@ -487,6 +500,8 @@ class ListPolicy:
         fired, held = int(trace.columns["fired"][step]), HELD_REASONS[int(trace.columns["held"][step])]
         verdict = "it acts" if fired else f"it does not act: {held}" if held else "it does not act"
         over, opposite = bool(self.over(np.array([counted]), most)[0]), {">": "<=", ">=": "<"}
+        if fired and not over and Point.END_OF_TURN in self.points:
+            verdict = "it acted when the turn before had ended"
         sign = self.relation if over else opposite[self.relation]
         rule = {"source": Provenance.RECOMPUTED, "as_of": step}
         return (
@@ -514,15 +529,19 @@ def _or_estimated(counted: CountedRun, heuristics: Ints) -> CountedRun:
 
 def without(view: View, left_out: NDArray[np.bool_]) -> View:
     """A view without some events of the log."""
-    kept: list[Segment] = []
+    if not left_out.any():
+        return view
+    segments: list[Segment] = []
     for segment in view:
         if isinstance(segment, Span):
-            gone = [*(np.flatnonzero(left_out[segment.start : segment.stop]) + segment.start).tolist(), segment.stop]
-            begins = [segment.start, *(event + 1 for event in gone[:-1])]
-            kept += [Span(first, last, segment.form) for first, last in zip(begins, gone, strict=True) if first < last]
+            omitted = [*(np.flatnonzero(left_out[segment.start : segment.stop]) + segment.start).tolist(), segment.stop]
+            begins = [segment.start, *(event + 1 for event in omitted[:-1])]
+            segments += [
+                Span(first, last, segment.form) for first, last in zip(begins, omitted, strict=True) if first < last
+            ]
         else:
-            kept.append(segment)
-    return tuple(kept)
+            segments.append(segment)
+    return tuple(segments)
 
 
 def turn_ends(ledger: Ledger) -> Ints:
@@ -534,8 +553,8 @@ def turn_ends(ledger: Ledger) -> Ints:
         follows[1:] = users[1:] & users[:-1]
         places = np.where(follows, 0, np.arange(len(users)))
         ledger.derived["turn ends"] = np.append(np.maximum.accumulate(places), len(users)).astype(np.int64)
-    found: Ints = ledger.derived["turn ends"]
-    return found
+    ends: Ints = ledger.derived["turn ends"]
+    return ends
 
 
 def failed(request: Request, state: Any, given: View, error: SummaryFailed) -> Outcome:

@@ -16,7 +16,8 @@ from guard_core.costs import HAS_CALL, HAS_RESULT, HAS_TEXT, IN_PAIR, MODEL, STA
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.usage import normal
-from guard_core.views import Segment, Span, Synthetic, View
+from guard_core.view_sums import FirstPlaces
+from guard_core.views import Segment, Span, Synthetic, View, followed
 
 Bools = NDArray[np.bool_]
 
@@ -117,6 +118,22 @@ def list_messages(ledger: Ledger, view: View) -> Messages:
     return Messages(ledger, view, events, np.repeat(np.arange(len(view)), sizes), own)
 
 
+def of_the_user(ledger: Ledger, view: View) -> View:
+    """The messages of a view that are the user's. An earlier compaction has left them at its beginning."""
+    name = "places of others' messages"
+    if name not in ledger.derived:
+        ledger.derived[name] = FirstPlaces(lambda segment: _own(ledger, (segment,)) != (segment,))
+    places: FirstPlaces = ledger.derived[name]
+    place = max(places.first(view) - 1, 0)  # the last one may go on in what follows
+    return followed(view, place, _own(ledger, view[place:]))
+
+
+def _own(ledger: Ledger, view: View) -> View:
+    messages = list_messages(ledger, view)
+    own = messages.is_said & ~messages.has_results & ~messages.is_written
+    return messages.take(np.flatnonzero(own).tolist())
+
+
 def between(view: View, start: int, stop: int) -> View:
     """The messages of a view from `start` up to `stop`, as a view."""
     part: list[Segment] = []
@@ -147,14 +164,14 @@ def in_form(ledger: Ledger, view: View, form: str) -> View:
 def events_in_form(ledger: Ledger, view: View, start: int, stop: int, form: str) -> View:
     """A view with its events from `start` up to `stop` in a form, which is named where it changes one of them; events
     in another form stay."""
-    made: list[Segment] = []
+    segments: list[Segment] = []
     for item in view:
         if not isinstance(item, Span) or item.form:
-            made.append(item)
+            segments.append(item)
             continue
         first, last = max(item.start, start), min(item.stop, stop)
         if first >= last:
-            made.append(item)
+            segments.append(item)
             continue
-        made += [Span(item.start, first), ledger.span(first, last, form), Span(last, item.stop)]
-    return normal(tuple(made))
+        segments += [Span(item.start, first), ledger.span(first, last, form), Span(last, item.stop)]
+    return normal(tuple(segments))

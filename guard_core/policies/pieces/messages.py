@@ -14,10 +14,13 @@ import numpy as np
 
 from guard_core.costs import CALL, HAS_RESULT, MODEL, RESULT, SYSTEM
 from guard_core.events import Role
+from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger
-from guard_core.views import Segment, Span, Synthetic, View
+from guard_core.view_sums import SHORT, ViewSums, sums_of
+from guard_core.views import Segment, Span, Synthetic, View, followed
 
 USER, ASSISTANT, TOOL, SYSTEM_ROLE = range(4)
+JOINED_AT_ONCE = 3  # segments of a view that may change when others follow it (`_join_last`)
 ROLE_OF = {Role.USER: USER, Role.MODEL: ASSISTANT, Role.SYSTEM: SYSTEM_ROLE}
 
 
@@ -46,9 +49,10 @@ def messages_of(view: View) -> list[Message]:
 
 
 def view_of(ledger: Ledger, messages: Iterable[Message], before: View = ()) -> View:
-    """The view of a list of messages, behind what is `before` them: as few spans as there can be, each beginning and
+    """The view of a list of messages, behind the view `before` them: as few spans as there can be, each beginning and
     ending with an event that its form changes, so that equal lists are equal views."""
-    return joined_view(ledger, (*before, *_runs(messages)))
+    stays = max(len(before) - JOINED_AT_ONCE, 0)
+    return followed(before, stays, joined_view(ledger, (*before[stays:], *_runs(messages))))
 
 
 def _runs(messages: Iterable[Message]) -> Iterator[Segment]:
@@ -72,22 +76,22 @@ def _runs(messages: Iterable[Message]) -> Iterator[Segment]:
 
 def joined_view(ledger: Ledger, segments: Iterable[Segment]) -> View:
     """The view of some segments one after the other, with spans as `view_of` makes them."""
-    made: list[Segment] = []
+    joined: list[Segment] = []
     for segment in segments:
         if not isinstance(segment, Span):
-            made.append(segment)
+            joined.append(segment)
             continue
         for span in _trimmed(ledger, segment):
-            made.append(span)
-            _join_last(ledger, made)
-    return tuple(made)
+            joined.append(span)
+            _join_last(ledger, joined)
+    return tuple(joined)
 
 
 def _trimmed(ledger: Ledger, span: Span) -> Iterator[Span]:
     """A span in parts: what its form leaves as it is at its beginning and its end is in no form."""
     start, stop, form = span.start, span.stop, span.form
     if form:
-        changed = np.flatnonzero(ledger.changed_by(form)[start:stop])
+        changed = np.flatnonzero(ledger.changed_in(start, stop, form))
         first, last = (start + changed.item(0), start + changed.item(-1) + 1) if len(changed) else (stop, stop)
         parts: tuple[Span, ...] = (Span(start, first), Span(first, last, form), Span(last, stop))
     else:
@@ -98,15 +102,25 @@ def _trimmed(ledger: Ledger, span: Span) -> Iterator[Span]:
 def parted_at(view: View, event: int) -> tuple[View, View]:
     """The view of messages in the log's order before an event, and from it on. Inserted messages go with what is
     before them."""
-    before: list[Segment] = []
-    for place, segment in enumerate(view):
-        if isinstance(segment, Span) and segment.stop > event:
-            if segment.start >= event:
-                return tuple(before), view[place:]
-            head, rest = Span(segment.start, event, segment.form), Span(event, segment.stop, segment.form)
-            return (*before, head), (rest, *view[place + 1 :])
-        before.append(segment)
-    return tuple(before), ()
+    place = stop = len(view)
+    while stop:
+        last = view[stop - 1]
+        if isinstance(last, Span) and last.start < last.stop:
+            if last.stop <= event:
+                break
+            place = stop - 1
+        stop -= 1
+    segment = view[place] if place < len(view) else None
+    if not isinstance(segment, Span) or segment.start >= event:
+        return view[:place], tuple(view[place:])
+    head, rest = Span(segment.start, event, segment.form), Span(event, segment.stop, segment.form)
+    return followed(view, place, (head,)), (rest, *view[place + 1 :])
+
+
+def until(view: View, stop: int) -> View:
+    """A view of spans of the log, up to event `stop`."""
+    spans = (item for item in view if isinstance(item, Span) and item.start < stop)
+    return tuple(Span(item.start, min(item.stop, stop), item.form) for item in spans)
 
 
 def _join_last(ledger: Ledger, segments: list[Segment]) -> None:
@@ -131,8 +145,8 @@ def roles_of(ledger: Ledger) -> Ints:
         flags = ledger.events["flags"]
         role = np.where(flags & MODEL, ASSISTANT, np.where(flags & SYSTEM, SYSTEM_ROLE, USER))
         ledger.derived["list roles"] = np.where(flags & HAS_RESULT, TOOL, role)
-    found: Ints = ledger.derived["list roles"]
-    return found
+    roles: Ints = ledger.derived["list roles"]
+    return roles
 
 
 def role_of(ledger: Ledger, message: Message) -> int:
@@ -147,12 +161,14 @@ class Costs:
     """What a library adds up over messages, in its own unit (characters, tokens).
 
     `events` gives it for every event from the columns of the parts in a form; `inserted` for an inserted message. `key`
-    names it, with the settings that it depends on: sums over one ledger are made once.
+    names it, with the settings that it depends on: sums over one ledger are made once. `is_local`: what it gives for an
+    event follows from that event's own columns alone.
     """
 
     key: str
     events: Callable[[Ledger, dict[str, Ints]], Ints]
     inserted: Callable[[Synthetic], int]
+    is_local: bool = False
 
     def prefix(self, ledger: Ledger, form: str = "") -> Ints:
         """Prefix sums over the log's events, in a form if named."""
@@ -160,13 +176,22 @@ class Costs:
 
     def view(self, ledger: Ledger, view: View) -> int:
         """The messages of a view together."""
-        return sum(self.segment(ledger, segment) for segment in view)
+        if len(view) < SHORT:
+            return sum(self.segment(ledger, segment) for segment in view)
+        return self.sums(ledger).total(view)
+
+    def sums(self, ledger: Ledger) -> ViewSums:
+        """The sums over the segments of views of a ledger's log."""
+        return sums_of(ledger, ("costs", self.key), lambda segment: self.segment(ledger, segment))
 
     def segment(self, ledger: Ledger, segment: Segment) -> int:
         """One segment of a view."""
         if isinstance(segment, Span):
-            prefix = self.prefix(ledger, segment.form)
-            return prefix.item(segment.stop) - prefix.item(segment.start)
+            start, stop, form = segment.start, segment.stop, segment.form
+            if form and self.is_local and (alone := ledger.alone(start, stop, form)) is not None:
+                return int(self.events(alone, get_form(form).parts(alone, alone.parts)).item())
+            prefix = self.prefix(ledger, form)
+            return prefix.item(stop) - prefix.item(start)
         assert isinstance(segment, Synthetic)
         return self.inserted(segment)
 

@@ -89,6 +89,14 @@ def joined(asks: tuple[Ask, ...]) -> Ask:
 def summarised(check: Check, request: Ask, tokens: int, previous: Summary, call: int) -> tuple[Summary, bool]:
     """The answer of the summariser to call number `call` of a run, and whether it failed; an answer without text has 0
     bytes. `tokens` is the estimate of what it is given."""
+    try:
+        return ask_for_summary(check, request, tokens, previous, call), False
+    except SummaryFailed:
+        return Summary(0), True
+
+
+def ask_for_summary(check: Check, request: Ask, tokens: int, previous: Summary, call: int) -> Summary:
+    """The same answer. Raises SummaryFailed."""
     asked = SummaryRequest(
         view=request.given,
         tokens=tokens,
@@ -100,10 +108,7 @@ def summarised(check: Check, request: Ask, tokens: int, previous: Summary, call:
         session=check.session,
         todos=check.todos,
     )
-    try:
-        return check.summarizer.summarise(asked), False
-    except SummaryFailed:
-        return Summary(0), True
+    return check.summarizer.summarise(asked)
 
 
 def fitting(history: History, view: View) -> tuple[View, int]:
@@ -113,8 +118,8 @@ def fitting(history: History, view: View) -> tuple[View, int]:
 
     def fits(dropped: int) -> bool:
         assert check.usage is not None
-        kept = between(view, dropped, count)
-        return check.usage.one(check.step, kept, costs.request(kept)).tokens <= check.window
+        rest = between(view, dropped, count)
+        return check.usage.one(check.step, rest, costs.request(rest)).tokens <= check.window
 
     if check.usage is None or count < 2 or fits(0):
         return view, 0

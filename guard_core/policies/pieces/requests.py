@@ -36,16 +36,16 @@ def request_tokens(ledger: Ledger, event: int) -> int:
 
 def _within(ledger: Ledger, events: list[int], budget: int) -> list[Span]:
     """The first of some events within a budget; the one that does not fit is cut to what is left, and ends it."""
-    left, kept = budget, []
+    left, spans = budget, []
     for event in events:
         tokens = request_tokens(ledger, event)
         if tokens > left:
             if left:
-                kept.append(Span(event, event + 1, f"cut:{left * BYTES_PER_TOKEN}"))
+                spans.append(Span(event, event + 1, f"cut:{left * BYTES_PER_TOKEN}"))
             break
-        kept.append(Span(event, event + 1))
+        spans.append(Span(event, event + 1))
         left -= tokens
-    return kept
+    return spans
 
 
 def _text_bytes(ledger: Ledger) -> Ints:

@@ -7,6 +7,7 @@ API that are triggered by a number of tool uses, or that clear the arguments of 
 
 from __future__ import annotations
 
+from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.providers.clear_thinking import ClearThinking, ClearThinkingSettings
 from guard_core.policies.providers.clear_tool_uses import ClearToolUses, ClearToolUsesSettings
 from guard_core.policies.providers.compaction import (
@@ -98,16 +99,7 @@ CLEAR_THINKING = PolicyKind(
     known_problems=(KnownProblem("The cache is lost from the edit on", _CACHE, _EDITING),),
 )
 _COMPACTION = "Anthropic, compaction; specification of new policies section 1"
-_BUDGET = Setting(
-    "summary_budget",
-    "Summary budget",
-    COUNT,
-    4_000,
-    "the size that a share of the summary budget refers to",
-    "ours",
-    unit="tokens",
-    least=1,
-)
+_BUDGET = summary_budget()
 ANTHROPIC_COMPACTION = PolicyKind(
     AnthropicCompaction.name,
     "Anthropic API (compaction)",

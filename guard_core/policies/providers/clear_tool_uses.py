@@ -17,7 +17,7 @@ from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import Outcome, Request
-from guard_core.policies.pieces.messages import Message, view_of
+from guard_core.policies.pieces.messages import Message, until, view_of
 from guard_core.policies.providers.requests import ProviderPolicy
 from guard_core.trace import TOO_LITTLE
 from guard_core.usage import normal
@@ -104,7 +104,7 @@ class ClearToolUses(ProviderPolicy):
         last = int(uses.events[count - 1]) + 1
         split = min(int(uses.untouched[count]), last)
         tail = view_of(ledger, self._messages(ledger, uses, count, split, last))
-        return normal((*_until(uses.whole, split), *tail, Span(last, at)))
+        return normal((*until(uses.whole, split), *tail, Span(last, at)))
 
     def _messages(self, ledger: Ledger, uses: Uses, count: int, start: int, stop: int) -> list[Message]:
         """Events `start` to `stop` of the log with the first `count` uses cleared that may be."""
@@ -138,9 +138,3 @@ def _places(ledger: Ledger, event: int, kind: int, rows: Set[int]) -> tuple[int,
     if not chosen:
         return None
     return () if len(chosen) == len(own) else chosen
-
-
-def _until(view: View, stop: int) -> View:
-    """A view of spans of the log, up to event `stop`."""
-    spans = (item for item in view if isinstance(item, Span) and item.start < stop)
-    return tuple(Span(item.start, min(item.stop, stop), item.form) for item in spans)

@@ -19,12 +19,12 @@ from guard_core.errors import SettingError, SummaryFailed
 from guard_core.events import Role
 from guard_core.ledger import Ints
 from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
-from guard_core.policies.pieces.message_columns import between, list_messages
+from guard_core.policies.pieces.message_columns import between, of_the_user
 from guard_core.policies.providers.requests import ProviderPolicy
 from guard_core.summaries.base import Summary
 from guard_core.trace import SUMMARISER_FAILED, UNDER_WAY
 from guard_core.usage import normal
-from guard_core.views import Synthetic, View, content_count
+from guard_core.views import Synthetic, View, content_count, followed
 
 THRESHOLD, ON_DEMAND, BACKGROUND = "threshold", "on-demand", "background"
 SERVER, EXPLICIT = "server", "explicit"
@@ -93,10 +93,10 @@ class AnthropicCompaction(ProviderPolicy):
         count = content_count(view)
         cut = count - (check.at - stop)
         state = msgspec.structs.replace(state, begun=-1, begun_at=0)
-        given, kept = between(view, 0, cut), between(view, cut, count)
+        given, tail = between(view, 0, cut), between(view, cut, count)
 
         def leaves(summary: Summary) -> View:
-            return (Synthetic(BLOCK, summary.bytes, summary.text, Role.MODEL), *kept)
+            return normal((Synthetic(BLOCK, summary.bytes, summary.text, Role.MODEL), *tail))
 
         return replaced(request, state, given, stop, self.settings.summary_budget, leaves)
 
@@ -116,14 +116,10 @@ class OpenAiCompaction(ProviderPolicy):
         return self.settings.compact_threshold
 
     def compact(self, request: Request, state: ListMemory) -> Outcome:
-        messages = list_messages(request.ledger, request.view)
-        users: View = ()
-        if self.settings.profile == EXPLICIT:
-            own = messages.is_said & ~messages.has_results & ~messages.is_written
-            users = messages.take(np.flatnonzero(own).tolist())
+        users = of_the_user(request.ledger, request.view) if self.settings.profile == EXPLICIT else ()
 
         def leaves(summary: Summary) -> View:
-            return (*users, Synthetic(OPAQUE, summary.bytes, None, Role.MODEL))
+            return followed(users, len(users), (Synthetic(OPAQUE, summary.bytes, None, Role.MODEL),))
 
         return replaced(request, state, request.view, request.check.at, self.settings.summary_budget, leaves)
 
@@ -140,6 +136,6 @@ def replaced(
         return Outcome(request.view, asked, held=SUMMARISER_FAILED)
     if not summary.bytes:
         return Outcome(request.view, state, held=SUMMARISER_FAILED)
-    after = normal(leaves(summary))
+    after = leaves(summary)
     state = msgspec.structs.replace(state, watermark=stop, summary_bytes=summary.bytes)
     return Outcome(after, state, (request.passed(given, after, summary_bytes=summary.bytes),))

@@ -9,6 +9,9 @@ pictures in tool results, reasoning in estimates.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns, Value
 from guard_core.policies.strands.settings import (
     SLIDING_SETTINGS,
@@ -21,9 +24,22 @@ from guard_core.policies.strands.summarizing import StrandsSummarizing
 
 # The runs offered tools whose definitions have so many tokens by the library's estimate; the provider refuses by
 # characters / 4; what is `acted` there says only that a view changed.
-_NAMES = {"proactive_compression": "proactive"}
 _RUNS: dict[str, Value] = {"tool_tokens": 316}
 _SOURCE = "specification of policies, section 7; measured by running strands-agents 1.62.0"
+
+
+def strands_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings: `proactive_compression` is a switch, or has a threshold."""
+    given = {name: value for name, value in parameters.items() if name != "proactive_compression"}
+    proactive = parameters.get("proactive_compression")
+    if isinstance(proactive, Mapping):
+        return {**given, "proactive": True, **proactive}
+    return {**given, "proactive": bool(proactive)}
+
+
+def _runs(strategy: str) -> RecordedRuns:
+    return RecordedRuns("strands-agents", strategy, {}, _RUNS, judges_acted=False, settings_of=strands_settings)
+
 
 SLIDING = PolicyKind(
     StrandsSlidingWindow.name,
@@ -32,7 +48,7 @@ SLIDING = PolicyKind(
     lambda **values: StrandsSlidingWindow(SlidingSettings(**values)),
     SLIDING_SETTINGS,
     summarises=False,
-    judged_by=RecordedRuns("strands-agents", "sliding_window", _NAMES, _RUNS, judges_acted=False),
+    judged_by=_runs("sliding_window"),
     known_problems=(
         KnownProblem(
             "oldest results only",
@@ -47,7 +63,7 @@ SUMMARIZING = PolicyKind(
     "Summarises the oldest share of the messages when a request is refused.",
     lambda **values: StrandsSummarizing(SummarizingSettings(**values)),
     SUMMARIZING_SETTINGS,
-    judged_by=RecordedRuns("strands-agents", "summarizing", _NAMES, _RUNS, judges_acted=False),
+    judged_by=_runs("summarizing"),
     known_problems=(
         KnownProblem(
             "one summary again and again",

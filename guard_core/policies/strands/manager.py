@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -112,7 +113,7 @@ class StrandsManager(ListPolicy):
         prefix, answers = ESTIMATE.prefix(ledger), _last_answers(ledger)[at]
         in_log, in_head = answers >= head.kept_from, _last_in_head(ledger, head)
         after_head = ESTIMATE.view(ledger, view_of(ledger, in_head[1])) + prefix[at] - prefix[head.kept_from]
-        new = np.where(in_log, prefix[at] - prefix[np.maximum(answers, 0) + 1], after_head)
+        new = np.where(in_log, prefix[at] - prefix[np.where(in_log, answers + 1, 0)], after_head)
         last = np.where(in_log, answers, in_head[0])
         steps = np.append(ledger.steps["at"], -1)
         known = (sizes.as_of >= 0) & (steps[sizes.as_of] == last)
@@ -156,9 +157,9 @@ class StrandsManager(ListPolicy):
         """The checks before a call, in their order."""
         return [lambda messages: bool(self.over(np.array([counted]), request.limit)[0])]
 
+    @abstractmethod
     def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
         """What the library leaves of a list. Raises nothing: an error is part of the outcome."""
-        raise NotImplementedError
 
     def pinned(self, groups: list[Group], state: Any) -> Any:
         """The state in which the first messages are pinned, from the first reduction on."""
@@ -195,8 +196,8 @@ def _last_answers(ledger: Ledger) -> Ints:
     if "last answers" not in ledger.derived:
         own = np.where(roles_of(ledger) == ASSISTANT, np.arange(ledger.event_count), -1)
         ledger.derived["last answers"] = np.append(-1, np.maximum.accumulate(own)).astype(np.int64)
-    found: Ints = ledger.derived["last answers"]
-    return found
+    answers: Ints = ledger.derived["last answers"]
+    return answers
 
 
 def _last_in_head(ledger: Ledger, head: Head) -> tuple[int, list[Message]]:

@@ -125,9 +125,9 @@ def _head_groups(ledger: Ledger, head: Head) -> int:
 
 def _dropped(request: Request, groups: list[Group], place: int, state: Any, *, refused: bool = False) -> Outcome:
     """The list without the messages before a place, but for pinned ones."""
-    kept = [group for number, group in enumerate(groups) if number >= place or is_pinned(group, state)]
-    view = view_of(request.ledger, flat(kept))
-    if len(kept) == len(groups):
+    remaining = [group for number, group in enumerate(groups) if number >= place or is_pinned(group, state)]
+    view = view_of(request.ledger, flat(remaining))
+    if len(remaining) == len(groups):
         return Outcome(view, state, error=CANNOT if refused else "", held=NOTHING_TO_COMPACT)
     return Outcome(view, state, (request.passed((), view),))
 

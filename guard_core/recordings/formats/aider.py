@@ -36,6 +36,7 @@ _UNIT = {"k": 1_000, "M": 1_000_000}
 class AiderFormat:
     name = "aider"
     label = "Aider"
+    place = ".aider.chat.history.md"
     known_names = None
 
     def matches(self, source: ByteSource) -> bool:

@@ -62,6 +62,7 @@ class AnthropicFormat:
 
     name = NAME
     label = "Anthropic messages"
+    place = "messages, or request and response logs"
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:

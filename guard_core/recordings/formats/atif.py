@@ -47,6 +47,7 @@ _KNOWN_NAMES = Names(
 class AtifFormat:
     name = "atif"
     label = "ATIF"
+    place = "trajectory.json"
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -65,6 +65,7 @@ _KNOWN_NAMES = Names(
 class CrushFormat:
     name = "crush"
     label = "Crush"
+    place = ".crush/crush.db"
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:

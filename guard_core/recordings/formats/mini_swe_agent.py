@@ -41,6 +41,7 @@ _KNOWN_NAMES = Names(
 class MiniSweAgentFormat:
     name = "mini-swe-agent"
     label = "mini-swe-agent"
+    place = "*.traj.json"
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:

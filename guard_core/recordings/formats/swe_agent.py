@@ -41,6 +41,7 @@ _KNOWN_NAMES = Names(
 class SweAgentFormat:
     name = "swe-agent"
     label = "SWE-agent"
+    place = "trajectories/…/*.traj"
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:

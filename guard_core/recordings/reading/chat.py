@@ -107,6 +107,8 @@ def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 def _definitions(value: list[Any]) -> Iterable[ToolDefinition]:
     for item in fields.objects(value):
         declarations = item.get("function_declarations", item.get("functionDeclarations"))
+        if fields.text(item, "type") == "namespace":  # of the Responses API: tools under a common name
+            declarations = item.get("tools")
         if isinstance(declarations, list):
             yield from _definitions(declarations)
             continue

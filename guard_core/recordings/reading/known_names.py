@@ -38,6 +38,14 @@ def words(text: str) -> Words:
     return frozenset(text.split())
 
 
+def united(*several: Names) -> Names:
+    """The names of several formats, for a file that may hold any of them."""
+    fields = {name: frozenset().union(*(getattr(names, name) for names in several)) for name in _SETS}
+    endings = tuple(dict.fromkeys(ending for names in several for ending in names.tool_endings))
+    return Names(**fields, tool_endings=endings, totals=any(names.totals for names in several))
+
+
+_SETS = ("usage", "counts", "rests", "beside", "holders", "tools", "kinds", "passed_over")
 ANTHROPIC_COUNTS = words(
     "input_tokens output_tokens cache_read_input_tokens cache_creation_input_tokens thinking_tokens"
     " ephemeral_5m_input_tokens ephemeral_1h_input_tokens cache_missed_input_tokens web_search_requests"
@@ -61,4 +69,5 @@ CHAT_USAGE = words(
 CHAT_TOOLS = words("tool_calls tool_call function function_call tools functions tool_choice custom tool")
 RESPONSES_TOOLS = words(
     "function function_call function_call_output tools tool_choice input output item items mcp_list_tools"
+    " additional_tools namespace"
 )

@@ -39,6 +39,11 @@ class LogIndex:
         inserted = tuple(message for message, place in zip(history, base, strict=True) if place is None)
         return view_of(base), inserted
 
+    def knows(self, message: Event) -> bool:
+        """Is an equal message in the log."""
+        self._learn()
+        return message_key(message) in self._places
+
     def turns(self) -> list[int]:
         """The events that begin a user turn."""
         outlines = self._log.outlines

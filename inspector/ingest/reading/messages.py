@@ -34,7 +34,7 @@ class Read(Message, frozen=True):
 class Look(Message, frozen=True):
     """What the provider reported for the calls of the first session."""
 
-    found: FirstLook
+    first: FirstLook
 
 
 class Cut(Message, frozen=True):
@@ -55,7 +55,7 @@ class Batch(Message, frozen=True):
 
     texts: list[bytes]  # contents.packed
     keys: list[bytes]  # contents.key_of each
-    words: list[str]  # contents.text_of
+    words: list[str]  # guard_core.facts.searchable.text_of
     lines: bytes  # int64, -1: none
     timestamps: bytes  # float64, nan: none
     source_ids: list[str]

@@ -14,10 +14,11 @@ import msgspec
 from guard_core import recordings
 from guard_core.errors import RecordingError
 from guard_core.events import Event
+from guard_core.facts.searchable import text_of
 from guard_core.packing import encode
 from guard_core.sessions import Session
 from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
-from inspector.storage.contents import key_of, packed, text_of
+from inspector.storage.contents import key_of, packed
 
 BATCH_BYTES = 300_000  # of texts; their words are as many again, and about six batches are in memory at once
 BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
@@ -41,7 +42,7 @@ def read_here(options: Options, send: Send) -> None:
     """Read a file and send what is in it. Raises RecordingError."""
     messages = _SessionMessages(send, options.batch)
     early = recordings.EarlyEvents(messages.add) if options.early else None
-    found = recordings.read(
+    recording = recordings.read(
         options.path,
         strict=options.strict,
         window=options.window,
@@ -49,11 +50,11 @@ def read_here(options: Options, send: Send) -> None:
         shelve=Path(options.path).parent,
         early=early,
     )
-    sessions = deque(found.sessions[:MAX_SESSIONS])
-    left_out = len(found.sessions) - len(sessions)
+    sessions = deque(recording.sessions[:MAX_SESSIONS])
+    left_out = len(recording.sessions) - len(sessions)
     if not any(session.events for session in sessions):
         raise RecordingError("no messages were found in this file, so there is no session to show")
-    found = replace(found, sessions=())  # each session goes when it is sent, and its events with it
+    recording = replace(recording, sessions=())  # each session goes when it is sent, and its events with it
     send(Read(sum(len(session.events) for session in sessions)))
     send(Look(recordings.look_at(sessions[0])))
     if early is not None:
@@ -63,7 +64,7 @@ def read_here(options: Options, send: Send) -> None:
         send(Begin(session.format, session.source_id))
         messages.rest(session)
         messages = _SessionMessages(send, options.batch)
-    send(Done(found.format, found.facts, found.notes, left_out))
+    send(Done(recording.format, recording.facts, recording.notes, left_out))
 
 
 class _SessionMessages:

@@ -19,7 +19,7 @@ from inspector.pages.shared.numbers import counted, size
 
 class Command(BaseCommand):
     help = (
-        "Write everything stored to one file, while the server runs. `manage.py restore FILE` restores it. "
+        "Write all stored data to one file; the server may be running. `manage.py restore FILE` restores it. "
         "Exit code 2 when it cannot be written."
     )
 

@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder with everything in it"
+            "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder with all its files"
         )
         parser.add_argument("--lenient", action="store_true", help="skip damaged lines instead of rejecting the file")
         parser.add_argument(
@@ -224,11 +224,11 @@ def files(paths: list[Path]) -> Iterator[Given]:
             if pieces := whole.get("" if inner == "." else inner):
                 yield Given(Path(folder), False, pieces=tuple(Path(path, name) for name in pieces))
             inside = [item for item in (Path(folder, name) for name in sorted(names)) if item not in held]
-            found = [item for item in inside if item.is_file() and not item.is_symlink() and item.stat().st_size]
+            files_inside = [item for item in inside if item.is_file() and not item.is_symlink() and item.stat().st_size]
             place = str(Path(path.name, Path(folder).relative_to(path)).as_posix())
-            for unit in arranged([(place, item.name) for item in found]):
-                log = None if unit.wal is None else found[unit.wal]
-                yield Given(found[unit.file], False, log, unit.aside)
+            for unit in arranged([(place, item.name) for item in files_inside]):
+                log = None if unit.wal is None else files_inside[unit.wal]
+                yield Given(files_inside[unit.file], False, log, unit.aside)
 
 
 def is_session(path: Path) -> bool:

@@ -23,6 +23,10 @@ NAMES = {
     INSERTED: "Summary, inserted messages",
     UNEXPLAINED: "Not explained by this file",
 }
+SEALED_NAMES = {  # of a bridge whose summary is not readable
+    INSERTED: "Inserted messages without the summary, which is not readable",
+    UNEXPLAINED: "Not explained by this file; the summary that is not readable is part of it",
+}
 LESS = "Counts less what this file explains"  # UNEXPLAINED where it is less than 0
 ATTRIBUTED = "attributed"  # a share of the provider's counts
 NOTABLE = 0.02  # of a request: less than this is left unsaid
@@ -32,12 +36,12 @@ def header(bridge: Bridge) -> list[dict[str, str]]:
     """The four figures of the head, all in prompt tokens."""
     before, full, after = bridge.total("before"), bridge.uncompacted, bridge.total("after")
     grown = f"{signed(bridge.total('grown'))} since then"
-    kept = f"{tokens(after)} of {tokens(full)}"
+    remaining = f"{tokens(after)} of {tokens(full)}"
     return [
         _figure(_first(bridge), tokens(before) if bridge.before_source else "–", bridge.before_source, ""),
         _figure("without the compaction", tokens(full), Provenance.MODELLED.value, grown),
         _figure(_last(bridge), tokens(after), bridge.after_source, ""),
-        _figure("remaining", percent(after, full, 1), "", kept),
+        _figure("remaining", percent(after, full, 1), "", remaining),
     ]
 
 
@@ -65,32 +69,37 @@ def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[s
     """Rows of the parts that hold anything, and their sums."""
     shown = [part for part in bridge.parts if part != Part(part.name, 0, 0, 0, 0, 0)]
     total = [bridge.total(name) for name in ("before", "grown", "removed", "inserted", "unexplained", "after")]
+    heads = (
+        _end("before", bridge.before_step),
+        "added since",
+        "removed",
+        "inserted",
+        "not explained",
+        _end("after", bridge.after_step),
+    )
+
+    def cells(*values: int) -> list[dict[str, str]]:
+        return [{"head": head, "value": value} for head, value in zip(heads, _cells(*values), strict=True)]
+
     return {
-        "heads": [
-            _end("before", bridge.before_step),
-            "added since",
-            "removed",
-            "inserted",
-            "not explained",
-            _end("after", bridge.after_step),
-        ],
+        "heads": heads,
         "rows": [
             {
-                "name": _name(part),
-                "cells": _cells(part.before, part.grown, part.removed, part.inserted, part.unexplained, part.after),
+                "name": _name(bridge, part),
+                "cells": cells(part.before, part.grown, part.removed, part.inserted, part.unexplained, part.after),
                 "source": _source(part.name, attribution, recorded),
             }
             for part in shown
         ],
-        "total": _cells(*total),
+        "total": cells(*total),
     }
 
 
-def _name(part: Part) -> str:
+def _name(bridge: Bridge, part: Part) -> str:
     """A part as people call it. Less than nothing is the difference of two measures and no content."""
     if part.name == UNEXPLAINED and min(part.before, part.after) < 0:
         return LESS
-    return NAMES[part.name]
+    return (SEALED_NAMES if bridge.is_sealed else NAMES).get(part.name, NAMES[part.name])
 
 
 def _cells(before: int, grown: int, removed: int, inserted: int, unexplained: int, after: int) -> list[str]:
@@ -119,8 +128,8 @@ def bars(bridge: Bridge) -> dict[str, Any]:
     changes = [
         *([("grown", "added since", bridge.total("grown"))] if bridge.total("grown") else []),
         *(("removed", NAMES[part.name], -part.removed) for part in bridge.parts if part.removed),
-        *(("inserted", NAMES[part.name], part.inserted) for part in bridge.parts if part.inserted),
-        *(("unexplained", _name(part), part.unexplained) for part in bridge.parts if part.unexplained),
+        *(("inserted", _name(bridge, part), part.inserted) for part in bridge.parts if part.inserted),
+        *(("unexplained", _name(bridge, part), part.unexplained) for part in bridge.parts if part.unexplained),
     ]
     level = bridge.total("before")
     steps = [("total", _first(bridge), 0, level)] if bridge.before_source else []
@@ -146,11 +155,22 @@ def _bar(kind: str, name: str, start: int, change: int, scale: int) -> dict[str,
 def _words(bridge: Bridge) -> str:
     """The picture in one sentence."""
     removed, inserted, rest = (bridge.total(name) for name in ("removed", "inserted", "unexplained"))
+    sealed = ", without the summary, which is not readable" if bridge.is_sealed else ""
     unexplained = f" The file does not explain {signed(rest)}." if rest else ""
     return (
         f"From {tokens(bridge.uncompacted)} prompt tokens without the compaction, {tokens(removed)} were removed and "
-        f"{tokens(inserted)} inserted; {tokens(bridge.total('after'))} remain.{unexplained}"
+        f"{tokens(inserted)} inserted{sealed}; {tokens(bridge.total('after'))} remain.{unexplained}"
     )
+
+
+def _cause(bridge: Bridge, recorded: bool) -> str:
+    """What tokens that the file does not hold may be, as the end of a sentence."""
+    if not recorded:
+        return ": what this agent sends beyond what its file holds, as measured at recorded calls"
+    attached = "files that the agent attached again, or a larger system prompt"
+    if bridge.is_sealed:
+        return f". The summary, which is not readable, is among them; so may be {attached}"
+    return f". They may be {attached}"
 
 
 def notes(
@@ -170,12 +190,10 @@ def notes(
     said = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
     rest = next(part for part in bridge.parts if part.name == UNEXPLAINED)
     if bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
-        why = (
-            "what the agent attached again, such as files, or a larger system prompt"
-            if recorded
-            else "what this agent sends beyond what its file holds, as measured at recorded calls"
-        )
-        said.append(f"{rest.after:,} tokens of the first request after it are not in this file: {why}.")
+        what = f"{rest.after:,} tokens of the first request after it are not in this file"
+        said.append(f"{what}{_cause(bridge, recorded)}.")
+    elif bridge.is_sealed and bridge.after_step is not None:
+        said.append("The summary is not readable, so how many tokens of the first request after it are its is unknown.")
     fixed = next(part.after for part in bridge.parts if part.name == FIXED)
     if 0 < cached < fixed - NOTABLE * bridge.total("after"):
         said.append(

@@ -14,6 +14,7 @@ from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, part_te
 from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction
 from guard_core.trace import CompactionRecord, Trace, given_to_summarisers
+from guard_core.triggers import UNKNOWN, trigger_of
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, held_events
 from inspector.pages.shared.numbers import counted, message_number, tokens
 from inspector.pages.shared.parts import role_of, summary_line
@@ -21,6 +22,7 @@ from inspector.pages.shared.requests import DROPPED, INSERTED, KEPT, REPEATED, R
 
 PAGE = 60  # rows of one window
 BEFORE, SENT, AFTER = 1, 2, 4
+NOT_READABLE = "not readable"  # the kind of an inserted message without a text in the file: its size is unknown
 
 
 @dataclass(frozen=True)
@@ -109,13 +111,13 @@ def states_of(item: Compaction, bits: NDArray[np.int8], ledger: Ledger) -> NDArr
     """The fate of each event that the request held before: kept, rewritten, summarised, dropped; "" for the others."""
     states = np.full(len(bits), "", dtype="U12")
     held = (bits & BEFORE) > 0
-    kept = (bits & AFTER) > 0
+    stays = (bits & AFTER) > 0
     seen = held if item.sent is None else (bits & SENT) > 0
-    gone = DROPPED if item.kind in {"trim", "edit"} else SUMMARISED
-    states[held & ~kept & seen] = gone
-    states[held & ~kept & ~seen] = DROPPED
-    states[held & kept] = KEPT
-    states[held & kept & (_changed(item.after, ledger, item.at) & ~_changed(item.before, ledger, item.at))] = REWRITTEN
+    fate = DROPPED if item.kind in {"trim", "edit"} else SUMMARISED
+    states[held & ~stays & seen] = fate
+    states[held & ~stays & ~seen] = DROPPED
+    states[held & stays] = KEPT
+    states[held & stays & (_changed(item.after, ledger, item.at) & ~_changed(item.before, ledger, item.at))] = REWRITTEN
     for segment in item.after:
         if isinstance(segment, Rewritten) and segment.event < len(states):
             states[segment.event] = REWRITTEN
@@ -171,7 +173,7 @@ def _inserted(segment: Segment, inserted: Sequence[Event], repeated: frozenset[i
 def _kind_of(index: int, message: Event, text: str) -> str:
     """What an inserted message is: a tool's result, or an answer after the summary, is no summary."""
     if not text:
-        return "not readable"
+        return NOT_READABLE
     if any(isinstance(part, ToolCallPart | ToolResultPart) for part in message.parts):
         return "tool call" if message.role is Role.MODEL else "tool result"
     return "model message" if index and message.role is Role.MODEL else "summary"
@@ -180,8 +182,16 @@ def _kind_of(index: int, message: Event, text: str) -> str:
 def badges(item: Compaction) -> list[str]:
     """Its kind, who asked for it, and how sure it is that it happened."""
     kind = {"opaque": "summary not readable"}.get(item.kind, item.kind)
-    trigger = {"auto": "automatic"}.get(item.trigger, item.trigger) if item.recorded else ""
+    trigger = _trigger(item) if item.recorded else ""
     return [text for text in (kind, trigger, item.evidence) if text]
+
+
+def _trigger(item: Compaction) -> str:
+    """Who asked for it, as counts have it, with the recorder's own word where that says more."""
+    who = trigger_of(item.trigger)
+    if who == UNKNOWN:
+        return f"unknown trigger ({item.trigger})" if item.trigger else "unknown trigger"
+    return who if item.trigger.lower() in (who, "auto") else f"{who} ({item.trigger})"
 
 
 def sentence(item: Compaction) -> str:

@@ -17,9 +17,9 @@ MODELLED = Provenance.MODELLED.value
 LONGEST_EVEN = 10_000  # calls; more than that is never
 
 
-def price_of(found: Analysis, item: Compaction, step_url: Callable[[int], str]) -> dict[str, Any]:
+def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str]) -> dict[str, Any]:
     """The panel of the price. Where no call was made with a compaction it says so."""
-    known = found.recorded_payback if item.recorded else found.replayed_payback
+    known = analysis.recorded_payback if item.recorded else analysis.replayed_payback
     price = next((one for one in known if one.index == item.index), None)
     if price is None:
         later = next((one for one in known if one.index > item.index and one.step == item.step), None)
@@ -28,7 +28,7 @@ def price_of(found: Analysis, item: Compaction, step_url: Callable[[int], str]) 
         number = compaction_number(later.index)
         text = f"Compaction {number:,} followed before any call was made; its page has the price of both."
         return {"sentences": [text], "figures": []}
-    prices = found.prices
+    prices = analysis.prices
     figures = []
     if prices.has_prices:
         even = usual_break_even(price, prices)
@@ -40,9 +40,22 @@ def price_of(found: Analysis, item: Compaction, step_url: Callable[[int], str]) 
         ]
     return {
         "figures": figures,
-        "sentences": [*payback_words(price, prices), *_cache_words(found, item, price.step)],
+        "sentences": [
+            *payback_words(price, prices),
+            *_sealed_words(analysis, item),
+            *_cache_words(analysis, item, price.step),
+        ],
         "url": step_url(price.earned_back) if price.earned_back >= 0 and prices.has_prices else "",
     }
+
+
+def _sealed_words(analysis: Analysis, item: Compaction) -> list[str]:
+    """What the price lacks where the summary's own tokens are not known."""
+    is_sealed = item.recorded and analysis.ledger.bases[item.place].is_sealed
+    written = analysis.head.compactions[item.place].summariser if item.recorded else None
+    if not is_sealed or (written is not None and written.output_tokens is not None):
+        return []
+    return ["The summary is not readable: writing it cost more than this by its tokens, which are not known."]
 
 
 def _figure(label: str, value: str, note: str, *, bad: bool = False) -> dict[str, Any]:
@@ -61,11 +74,11 @@ def _even(calls: float | None) -> str:
     return "never" if calls > LONGEST_EVEN else f"{calls:,.1f}"
 
 
-def _cache_words(found: Analysis, item: Compaction, step: int) -> list[str]:
+def _cache_words(analysis: Analysis, item: Compaction, step: int) -> list[str]:
     """What the provider reported of the first call, beside what was modelled."""
-    if found.prices.caching == OFF:
+    if analysis.prices.caching == OFF:
         return ["The recording's agent used no cache, so none is modelled."]
-    read = int(found.ledger.steps["cached_tokens"][step])
+    read = int(analysis.ledger.steps["cached_tokens"][step])
     return (
         [f"The provider reported {tokens(read)} tokens read from the cache there."]
         if item.recorded and read >= 0

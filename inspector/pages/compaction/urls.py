@@ -6,5 +6,5 @@ from inspector.pages.compaction import views
 
 urlpatterns = [
     path("c/<int:number>/", views.compaction, name="compaction"),
-    re_path(r"^c/(?P<letter>[rp])(?P<index>[0-9]{1,6})/$", views.old_address),
+    re_path(r"^c/(?P<letter>[rp])(?P<index>[0-9]{1,6})/$", views.old_address, name="compaction_old"),
 ]

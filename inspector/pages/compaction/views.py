@@ -19,7 +19,7 @@ from guard_core.rules import KeptVerdict
 from guard_core.sessions import Provenance
 from guard_core.views import View, content_count, held_events
 from inspector.pages.compaction import bridge as bridges
-from inspector.pages.compaction import presenter
+from inspector.pages.compaction import facts, presenter
 from inspector.pages.compaction import price as prices
 from inspector.pages.compaction.bridge import ATTRIBUTED
 from inspector.pages.compaction.presenter import Compaction
@@ -82,64 +82,74 @@ def _no_such(side: str, count: int) -> str:
 
 
 def _item(page: Frame, side: str, index: int) -> Compaction:
-    found = page.analysis
+    analysis = page.analysis
     if side == "replayed":
-        records = found.replayed.compactions
-        return presenter.replayed_compaction(records, index, int(found.ledger.steps["at"][records[index].step]))
+        records = analysis.replayed.compactions
+        return presenter.replayed_compaction(records, index, int(analysis.ledger.steps["at"][records[index].step]))
     counted = page.compactions.compactions[index]
-    earlier = np.flatnonzero(found.ledger.steps["epoch"] < counted.place)
+    earlier = np.flatnonzero(analysis.ledger.steps["epoch"] < counted.place)
     before = int(earlier[-1]) if len(earlier) else 0
     step = counted.step if counted.step >= 0 else before
-    return presenter.recorded_compaction(found.head.compactions, counted.place, index, step)
+    return presenter.recorded_compaction(analysis.head.compactions, counted.place, index, step)
 
 
 def _head(page: Frame, item: Compaction) -> dict[str, Any]:
-    found, index, made = page.analysis, item.index, _count(page, item.side)
+    analysis, index, total = page.analysis, item.index, _count(page, item.side)
     side = "" if item.recorded else "replayed"
-    states = presenter.states_of(item, presenter.columns_of(item), found.ledger)
+    states = presenter.states_of(item, presenter.columns_of(item), analysis.ledger)
     return {
-        "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {made:,}",
+        "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {total:,}",
         "badges": presenter.badges(item),
         "sentences": _sentences(page, item),
         "own": _own(page, item),
         **_bridge(page, item),
         "previous": page.compaction_url(index - 1, item.side) if index else "",
-        "next": page.compaction_url(index + 1, item.side) if index + 1 < made else "",
+        "next": page.compaction_url(index + 1, item.side) if index + 1 < total else "",
+        "share_url": _share_url(page, item),
         "step_url": page.paths["steps"] + page.choice.query(at=step_number(item.step), side=side),
         "step": f"{step_number(item.step):,}" if page.count else "",
-        "fates": _fates(presenter.counts(states, found.attribution)),
+        "fates": _fates(presenter.counts(states, analysis.attribution)),
         "texts": _texts(page, item),
         "prompt": _prompt(page, item),
         "unseen": _unseen(page, item, states),
-        "price": prices.price_of(found, item, step_url=page.step_url),
-        "passes": [] if item.recorded else presenter.pass_rows(found.replayed.compactions[index]),
+        "facts": facts.facts_of(page, item),
+        "price": prices.price_of(analysis, item, step_url=page.step_url),
+        "passes": [] if item.recorded else presenter.pass_rows(analysis.replayed.compactions[index]),
     }
+
+
+def _share_url(page: Frame, item: Compaction) -> str:
+    """The form that shares the report with this compaction in full; a replayed one with its replay."""
+    number = compaction_number(item.index)
+    if item.recorded:
+        return f"{page.paths['share']}?compaction={number}"
+    return page.paths["share"] + page.choice.query(policy=page.choice.kind.name, compaction=number)
 
 
 def _own(page: Frame, item: Compaction) -> dict[str, str]:
     """What the rule of the recording's agent says of a recorded compaction; empty where it is not known."""
     explanation = page.analysis.facts.explanation
-    made = next((each for each in explanation.compactions if each.place == item.place), None)
-    if not item.recorded or made is None or explanation.rule is None or page.analysis.facts.is_contextguards:
+    explained = next((each for each in explanation.compactions if each.place == item.place), None)
+    if not item.recorded or explained is None or explanation.rule is None or page.analysis.facts.is_contextguards:
         return {}
-    words = f"By the rule of {explanation.rule.agent}: {made.reason.replace('>=', '≥')}."
-    kept = next((each for each in explanation.kept if each.place == item.place), None)
-    if kept is not None and kept.verdict is not KeptVerdict.NOT_MODELLED:
-        words += f" What was kept: {kept.verdict}{f' ({kept.reason})' if kept.reason else ''}."
-    at = step_number(min(made.step, page.count - 1)) if page.count else ""
+    words = f"By the rule of {explanation.rule.agent}: {explained.reason.replace('>=', '≥')}."
+    messages = next((each for each in explanation.kept if each.place == item.place), None)
+    if messages is not None and messages.verdict is not KeptVerdict.NOT_MODELLED:
+        words += f" What was kept: {messages.verdict}{f' ({messages.reason})' if messages.reason else ''}."
+    at = step_number(min(explained.step, page.count - 1)) if page.count else ""
     return {"words": words, "url": page.paths["rule"] + page.choice.query(at=at)}
 
 
 def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
     """From the last request before it to the first one after it, in prompt tokens."""
-    found = page.analysis
+    analysis = page.analysis
     if item.recorded:
-        bridge = recorded_bridge(found.ledger, found.attribution, found.observed, item.place)
+        bridge = recorded_bridge(analysis.ledger, analysis.attribution, analysis.observed, item.place)
     else:
-        bridge = replayed_bridge(found.ledger, found.attribution, found.replayed, item.index)
+        bridge = replayed_bridge(analysis.ledger, analysis.attribution, analysis.replayed, item.index)
     return {
         "figures": bridges.header(bridge),
-        "bridge": bridges.table(bridge, found.attribution, recorded=item.recorded),
+        "bridge": bridges.table(bridge, analysis.attribution, recorded=item.recorded),
         "bars": bridges.bars(bridge),
         "bridge_notes": bridges.notes(
             bridge,
@@ -147,7 +157,7 @@ def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
             item.agent_before,
             item.agent_after,
             is_replaced=_is_replaced(page, item),
-            cached=cached_prefix(found.ledger, item.place) if item.recorded else 0,
+            cached=cached_prefix(analysis.ledger, item.place) if item.recorded else 0,
         ),
     }
 
@@ -181,14 +191,15 @@ def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     """The messages that stand for what is gone, each cut unless the address asks for all of it."""
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
     shown = []
-    for found in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item)):
-        part = piece(found["text"], 0, length)
+    for inserted in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item)):
+        part = piece(inserted["text"], 0, length)
         more = page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else ""
-        note = _no_text(found["kind"], found["bytes"], item.recorded)
-        size = (
-            f"{found['bytes']:,} bytes, {found['tokens']:,} prompt tokens ({ATTRIBUTED if item.recorded else MODELLED})"
-        )
-        shown.append({"kind": found["kind"], "text": part["text"], "size": size, "more": more, "note": note})
+        note = _no_text(inserted["kind"], inserted["bytes"], item.recorded)
+        source = ATTRIBUTED if item.recorded else MODELLED
+        size = f"{inserted['bytes']:,} bytes, {inserted['tokens']:,} prompt tokens ({source})"
+        if inserted["kind"] == presenter.NOT_READABLE:
+            size = "size unknown"
+        shown.append({"kind": inserted["kind"], "text": part["text"], "size": size, "more": more, "note": note})
     return shown
 
 
@@ -268,9 +279,9 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
 
 
 def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], state: str, bits: int) -> dict[str, Any]:
-    found = page.analysis
+    analysis = page.analysis
     shown = None if item.sent is None else _shown(page, item.sent, seq)
-    row = presenter.row(seq, events.get(seq), state, bits, found.ledger, found.attribution, shown)
+    row = presenter.row(seq, events.get(seq), state, bits, analysis.ledger, analysis.attribution, shown)
     return {**row, "badge": presenter.BADGES[state]}
 
 
@@ -295,7 +306,7 @@ def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:
             "badge": presenter.BADGES[state],
             "before": "",
             "sent": "",
-            "after": tokens(text["tokens"]),
+            "after": "?" if text["kind"] == presenter.NOT_READABLE else tokens(text["tokens"]),
         }
         for text in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item))
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from django.urls import reverse
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.outcomes.cycles import Cycle
 from guard_core.outcomes.outcome import RECORDED, PolicyOutcome
-from guard_core.outcomes.words import dollars
+from guard_core.outcomes.words import dollars, rewrites_words
 from guard_core.prices import UNIT
 from inspector.figures.sparkline import Trend, sparkline, words
 from inspector.pages.session.frame import Frame
@@ -115,33 +115,16 @@ def _parted(row: PolicyOutcome) -> Cell:
 COLUMNS = (
     PolicyColumn("compactions", "Compactions", "summaries or cuts made", lambda row: row.compactions, _compactions),
     PolicyColumn("overflows", "Overflows", "requests larger than the window", lambda row: row.overflows, _overflows),
+    PolicyColumn(
+        "near",
+        "Near misses",
+        f"times the request rose above {NEAR_MISS_SHARE:.0%} of the window",
+        lambda row: row.near_misses,
+        lambda row: Cell(tokens(row.near_misses)),
+    ),
     PolicyColumn("peak", "Peak", "the largest request, of the window", lambda row: row.peak, _peak),
     PolicyColumn(
         "cost", "Cost", "of all calls, the summariser's included, at list prices", lambda row: row.costs.total, _cost
-    ),
-    PolicyColumn(
-        "prompt",
-        "Prompt tokens",
-        "of all calls",
-        lambda row: row.costs.prompt,
-        lambda row: Cell(short(row.costs.prompt), "recorded" if row.side == RECORDED else "modelled"),
-    ),
-    PolicyColumn(
-        "cached", "From cache", "share of them that the provider's cache gave", lambda row: row.costs.read, _cached
-    ),
-    PolicyColumn(
-        "anew",
-        "Written anew",
-        "prompt tokens that no cache gave",
-        lambda row: row.costs.anew,
-        lambda row: Cell(short(row.costs.anew)),
-    ),
-    PolicyColumn(
-        "unpaid",
-        "Never paid",
-        "compactions that cost more than they saved, though the window did not need them",
-        lambda row: row.unpaid if row.costs.total is not None else None,
-        _unpaid,
     ),
     PolicyColumn(
         "requests",
@@ -165,11 +148,21 @@ COLUMNS = (
         _room,
     ),
     PolicyColumn(
-        "near",
-        "Near misses",
-        f"times the request rose above {NEAR_MISS_SHARE:.0%} of the window",
-        lambda row: row.near_misses,
-        lambda row: Cell(tokens(row.near_misses)),
+        "prompt",
+        "Prompt tokens",
+        "of all calls",
+        lambda row: row.costs.prompt,
+        lambda row: Cell(short(row.costs.prompt), "recorded" if row.side == RECORDED else "modelled"),
+    ),
+    PolicyColumn(
+        "cached", "From cache", "share of them that the provider's cache gave", lambda row: row.costs.read, _cached
+    ),
+    PolicyColumn(
+        "uncached",
+        "Not cached",
+        "prompt tokens that the provider's cache did not hold",
+        lambda row: row.costs.uncached,
+        lambda row: Cell(short(row.costs.uncached)),
     ),
     PolicyColumn(
         "summariser",
@@ -177,6 +170,13 @@ COLUMNS = (
         "tokens that the summariser read and wrote, estimated from sizes",
         lambda row: row.costs.summariser_prompt + row.costs.summariser_output,
         _summariser,
+    ),
+    PolicyColumn(
+        "unpaid",
+        "Never paid",
+        "compactions that cost more than they saved, though the window did not need them",
+        lambda row: row.unpaid if row.costs.total is not None else None,
+        _unpaid,
     ),
     PolicyColumn(
         "parted",
@@ -193,6 +193,11 @@ COLUMNS = (
         _held,
     ),
 )
+VIEWS = {  # name in addresses: label, and the columns that a table shows at a time, as many as a desk has room for
+    "": ("Outcome", ("compactions", "overflows", "near", "peak", "cost", "requests", "rules", "room")),
+    "tokens": ("Tokens and cost", ("compactions", "cost", "prompt", "cached", "uncached", "summariser", "unpaid")),
+    "odd": ("Irregularities", ("compactions", "overflows", "parted", "held")),
+}
 BY_KEY = {column.key: column for column in COLUMNS}
 
 
@@ -208,25 +213,43 @@ class Order(NamedTuple):
         return cls(BY_KEY.get(text.removeprefix("-")), text.startswith("-"))
 
 
-def headings(order: Order, address: Callable[[str], str]) -> list[dict[str, Any]]:
+def view_of(name: str, order: Order) -> str:
+    """The view that an address names; where it names none, the one that has the column of the order."""
+    if name in VIEWS and (name or order.column is None):
+        return name
+    keys = (view for view, (_, keys) in VIEWS.items() if order.column is not None and order.column.key in keys)
+    return next(keys, "")
+
+
+def columns(view: str) -> list[PolicyColumn]:
+    """The columns of a view."""
+    return [BY_KEY[key] for key in VIEWS[view][1]]
+
+
+def headings(view: str, order: Order, address: Callable[[str], str]) -> list[dict[str, Any]]:
     """The heads of the columns as links: the smallest first, then the largest."""
-    made = []
-    for column in COLUMNS:
+    cells = []
+    for column in columns(view):
         is_current = column is order.column
         turned = is_current and not order.descending
         state = ("descending" if order.descending else "ascending") if is_current else ""
         url = address(("-" if turned else "") + column.key)
-        made.append({"head": column.head, "help": column.help, "order": state, "url": url})
-    return made
+        cells.append({"head": column.head, "help": column.help, "order": state, "url": url})
+    return cells
 
 
-def rows(found: Comparison, order: Order, page: Frame) -> list[dict[str, Any]]:
-    """The recording on top, then the policies in the order that was asked for; those without a value last."""
-    recording = [row for row in found.rows if not row.policy]
-    policies = [row for row in found.rows if row.policy]
+def ordered(compared: Comparison, order: Order) -> list[PolicyRow]:
+    """The policies in the order that was asked for; those without a value last."""
+    policies = [row for row in compared.rows if row.policy]
     if order.column is not None:
         policies.sort(key=lambda row: _rank(row, order))
-    return [_row(row, page) for row in (*recording, *policies)]
+    return policies
+
+
+def rows(compared: Comparison, policies: Sequence[PolicyRow], view: str, page: Frame) -> list[dict[str, Any]]:
+    """The recording on top, then these policies, with the columns of a view."""
+    recording = [row for row in compared.rows if not row.policy]
+    return [_row(row, view, page) for row in (*recording, *policies)]
 
 
 def _rank(row: PolicyRow, order: Order) -> tuple[bool, float]:
@@ -237,8 +260,8 @@ def _rank(row: PolicyRow, order: Order) -> tuple[bool, float]:
     return False, -value if order.descending else value
 
 
-def _row(row: PolicyRow, page: Frame) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _row(row: PolicyRow, view: str, page: Frame) -> dict[str, Any]:
+    context: dict[str, Any] = {
         "title": row.title,
         "url": _url(row, page),
         "problem": row.problem,
@@ -246,10 +269,10 @@ def _row(row: PolicyRow, page: Frame) -> dict[str, Any]:
         "about": row.policy and reverse("policy", args=[row.policy]),
     }
     if row.outcome is None:
-        return made
-    note = "" if not row.policy or row.outcome.divergence >= 0 else "sends what was recorded"
-    cells = [_cell(column, row.outcome) for column in COLUMNS]
-    return {**made, "cells": cells, "note": note, "picture": _picture(row.trend, row.outcome)}
+        return context
+    note = "sends what was recorded" if row.policy and row.outcome.divergence < 0 else rewrites_words(row.outcome)
+    cells = [_cell(column, row.outcome) for column in columns(view)]
+    return {**context, "cells": cells, "note": note, "picture": _picture(row.trend, row.outcome)}
 
 
 def _cell(column: PolicyColumn, row: PolicyOutcome) -> dict[str, Any]:
@@ -270,16 +293,16 @@ def _picture(shown: Trend | None, row: PolicyOutcome) -> dict[str, Any] | None:
     return {**sparkline(shown).context, "words": words(shown, row.steps, row.peak, steps)}
 
 
-def headline(found: Comparison) -> str:
+def headline(compared: Comparison) -> str:
     """What the comparison says first: who stays within the window, and who of those is the cheapest."""
-    policies = [row for row in found.rows if row.policy and row.outcome]
+    policies = [row for row in compared.rows if row.policy and row.outcome]
     fitting = [row for row in policies if row.outcome and not row.outcome.overflows]
-    recording = next((row.outcome for row in found.rows if not row.policy), None)
+    recording = next((row.outcome for row in compared.rows if not row.policy), None)
     if not policies or not any(row.outcome and row.outcome.steps for row in policies):
         return "This recording has no model call to compare."
     if not fitting:
         count = counted(len(policies), "replay")
-        return f"None of {count} keeps every request within the window of {found.window:,} tokens."
+        return f"None of {count} keeps every request within the window of {compared.window:,} tokens."
     best = min(fitting, key=lambda row: _price(row.outcome))
     assert best.outcome is not None
     cost = best.outcome.costs
@@ -287,7 +310,7 @@ def headline(found: Comparison) -> str:
     by = dollars(cost.total) if cost.total is not None else f"{short(cost.prompt)} prompt tokens"
     text = (
         f"{len(fitting):,} of {counted(len(policies), 'replay')} keep every request within the window of "
-        f"{found.window:,} tokens; of these {best.title} {'costs' if is_priced else 'sends'} least, {by} (modelled)"
+        f"{compared.window:,} tokens; of these {best.title} {'costs' if is_priced else 'sends'} least, {by} (modelled)"
     )
     if recording is None:
         return f"{text}."
@@ -302,16 +325,16 @@ def _price(row: PolicyOutcome | None) -> tuple[bool, int]:
     return total is None, row.costs.prompt if total is None else total
 
 
-def floor(found: Comparison, page: Frame) -> dict[str, Any] | None:
+def floor(compared: Comparison, page: Frame) -> dict[str, Any] | None:
     """What clearing tool results alone would free, cycle by cycle."""
-    if not found.floor:
+    if not compared.floor:
         return None
-    last = found.floor[-1]
+    last = compared.floor[-1]
     return {
         "limit": tokens(last.limit),
         "share": f"{NEAR_MISS_SHARE:.0%}",
-        "cycles": [_cycle(number, cycle, page) for number, cycle in enumerate(found.floor[:SHOWN_CYCLES], 1)],
-        "more": max(0, len(found.floor) - SHOWN_CYCLES),
+        "cycles": [_cycle(number, cycle, page) for number, cycle in enumerate(compared.floor[:SHOWN_CYCLES], 1)],
+        "more": max(0, len(compared.floor) - SHOWN_CYCLES),
         "stuck": {"step": f"{step_number(last.step):,}", "url": page.step_url(last.step)} if last.is_stuck else None,
     }
 
@@ -328,10 +351,10 @@ def _cycle(number: int, cycle: Cycle, page: Frame) -> dict[str, Any]:
     }
 
 
-def sheet(found: Comparison) -> list[list[Value]]:
+def sheet(compared: Comparison) -> list[list[Value]]:
     """The table for a spreadsheet: plain values, money in US dollars."""
     lines: list[list[Value]] = [["policy", "profile", *(column.key for column in COLUMNS), "remark"]]
-    for row in found.rows:
+    for row in compared.rows:
         values = [None] * len(COLUMNS) if row.outcome is None else [_plain(column, row.outcome) for column in COLUMNS]
         lines.append([row.policy or "recording", row.profile, *values, row.problem])
     return lines
@@ -342,11 +365,8 @@ def _plain(column: PolicyColumn, row: PolicyOutcome) -> Value:
     return value / UNIT / 1_000_000 if column.key == "cost" and isinstance(value, int) else value
 
 
-def plain(found: Comparison) -> dict[str, Any]:
+def plain(compared: Comparison) -> dict[str, Any]:
     """The comparison as plain values; steps count from 0, money is in the millionth part of a millionth of a dollar."""
-    values: dict[str, Any] = msgspec.to_builtins(found)
-    return {**values, "money": f"US$ / {UNIT * 1_000_000:,}", "rows": [_without_picture(row) for row in values["rows"]]}
-
-
-def _without_picture(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "trend"}
+    values: dict[str, Any] = msgspec.to_builtins(compared)
+    rows = [{name: value for name, value in row.items() if name != "trend"} for row in values["rows"]]
+    return {**values, "money": f"US$ / {UNIT * 1_000_000:,}", "rows": rows}

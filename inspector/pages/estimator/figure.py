@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from guard_core.decimation import thinned
 from inspector.figures import theme
 from inspector.pages.shared.numbers import step_number
 
 HEIGHT = 380
 RATIOS = (1, 2, 3, 4, 5)
-MOST_POINTS = 2_000
+MOST_POINTS = 600  # each is an element of the page
 MARGIN_SHARE = 1.25  # the axes go so far beyond the outermost points
 
 
 def real_against_heuristic(steps: Sequence[int], recorded: Sequence[int], heuristic: Sequence[int]) -> go.Figure:
     """The figure of at most MOST_POINTS calls, log axes. Counts are above 0; `customdata`: the steps, from 1."""
-    steps, recorded, heuristic = (list(values[:MOST_POINTS]) for values in (steps, recorded, heuristic))
+    shown = drawn_points(len(steps))
+    steps, recorded, heuristic = ([values[place] for place in shown] for values in (steps, recorded, heuristic))
     low, high = _range(heuristic)
     return go.Figure(
         data=[*(_guide(ratio, low, high) for ratio in RATIOS), _calls(steps, recorded, heuristic)],
@@ -34,6 +36,11 @@ def real_against_heuristic(steps: Sequence[int], recorded: Sequence[int], heuris
             annotations=_labels(high, _range(recorded)),
         ),
     )
+
+
+def drawn_points(count: int) -> list[int]:
+    """Which of so many points are drawn: all, or MOST_POINTS spread evenly."""
+    return [int(place) for place in thinned(np.arange(count), MOST_POINTS)]
 
 
 def _range(values: Sequence[int]) -> tuple[float, float]:

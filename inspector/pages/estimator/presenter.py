@@ -23,10 +23,11 @@ from inspector.storage.estimates import Points, Result
 
 TABLE_ROWS = 50
 HEADS = ("calls", "bias", "MAPE", "p95", "worst call")
+RATIO_EDGES = (0.0, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, float("inf"))  # of the histogram
 POINT_HEADS = ("step", "recorded", "heuristic", "ratio")
 NO_USAGE = (
     "No call in this file has the provider's count of prompt tokens, so no estimate can be checked against them. "
-    "What the tokenizers say of the texts is below."
+    "The tokenizers' counts of the texts are below."
 )
 SIMULATED = (
     "This session was simulated: its prompt tokens are the heuristic estimate times a chosen ratio, and no provider "
@@ -47,36 +48,82 @@ ESTIMATORS = {
 }
 
 
-def forecast_rows(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+def headline(result: Result) -> str:
+    """What the page says first: how far off the next call is predicted, and how far the heuristic alone is."""
+    ahead, heuristic = result.forecast.get("1"), result.heuristic
+    parts = []
+    if ahead is not None:
+        parts.append(
+            f"The next call is predicted with a mean error of {percent(ahead.mape, 1, 2)} "
+            f"({counted(ahead.calls, 'call')}, each from the past only)"
+        )
+    if heuristic is not None:
+        parts.append(
+            f"the heuristic estimate of the request alone is off by {percent(heuristic.mape, 1, 2)} on average "
+            f"({counted(heuristic.calls, 'call')})"
+        )
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def histogram(points: Points) -> dict[str, Any]:
+    """The calls by recorded tokens for one estimated: a bar for each range, and the middle half in a sentence."""
+    ratios = np.array(points.recorded, dtype=np.float64) / np.array(points.heuristic, dtype=np.float64)
+    counts = np.histogram(ratios, RATIO_EDGES)[0]
+    used = np.flatnonzero(counts)
+    low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
+    return {
+        "sentence": f"Recorded for one estimated token: {middle:.2f} at the median of {counted(len(ratios), 'call')}, "
+        f"half of them between {low:.2f} and {high:.2f}.",
+        "bars": [
+            {
+                "name": _ratio_range(place),
+                "count": f"{counts[place]:,}",
+                "share": percent(int(counts[place]), len(ratios)),
+                "width": f"{100 * counts[place] / counts.max():.1f}",
+            }
+            for place in range(int(used[0]), int(used[-1]) + 1)
+        ],
+    }
+
+
+def _ratio_range(place: int) -> str:
+    low, high = RATIO_EDGES[place : place + 2]
+    if low == 0:
+        return f"below {high:g}"
+    return f"{low:g} to {high:g}" if np.isfinite(high) else f"{low:g} and more"
+
+
+def forecast_rows(result: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The errors of predictions from the past only, by how far ahead."""
-    rows = [_row(FORECASTS[name], value, path, choice, strong=name == "1") for name, value in found.forecast.items()]
+    rows = [_row(FORECASTS[name], value, path, choice, strong=name == "1") for name, value in result.forecast.items()]
     return [row for row in rows if row]
 
 
-def interpolation_rows(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+def interpolation_rows(result: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The errors of predictions from both sides: all calls, weighed otherwise, by content, by the way of predicting."""
-    rows = [_row("every call from all the others", found.interpolated, path, choice, strong=True)]
-    rows += [_row(f"weighed by {name}", found.weighed.get(name), path, choice) for name in ENCODINGS]
-    rows += [_row(f"after {name}", found.by_kind.get(name), path, choice) for name in KINDS]
-    rows += [_row(name, found.by_method.get(name), path, choice) for name in METHODS]
-    rows.append(_row("whole stretches between compactions", found.stretches, path, choice))
+    rows = [_row("every call from all the others", result.interpolated, path, choice, strong=True)]
+    rows += [_row(f"weighed by {name}", result.weighed.get(name), path, choice) for name in ENCODINGS]
+    rows += [_row(f"after {name}", result.by_kind.get(name), path, choice) for name in KINDS]
+    rows += [_row(name, result.by_method.get(name), path, choice) for name in METHODS]
+    rows.append(_row("whole stretches between compactions", result.stretches, path, choice))
     return [row for row in rows if row]
 
 
-def between(found: Result) -> str:
+def between(result: Result) -> str:
     """What share of the interpolated calls has a known count on both sides, in words."""
-    return "" if found.between is None else f"In this session that is {percent(found.between, 1)} of them."
+    return "" if result.between is None else f"In this session that is {percent(result.between, 1)} of them."
 
 
-def estimator_groups(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+def estimator_groups(result: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The same calls by other estimators, grouped by what each is given beside the text."""
     own = {
-        GIVENS[0]: _row("heuristic", found.heuristic, path, choice, note="what the policy counts of the request"),
-        GIVENS[-1]: _row("calibrated", found.calibrated, path, choice, note="max(recorded, heuristic × factor)"),
+        GIVENS[0]: _row("heuristic", result.heuristic, path, choice, note="what the policy counts of the request"),
+        GIVENS[-1]: _row("calibrated", result.calibrated, path, choice, note="max(recorded, heuristic × factor)"),
     }
     groups = []
     for given in GIVENS:
-        values = {name: found.estimators.get(name, {}).get(given) for name in COUNTERS}
+        values = {name: result.estimators.get(name, {}).get(given) for name in COUNTERS}
         rows = [_row(name, value, path, choice, note=ESTIMATORS[name]) for name, value in values.items()]
         groups.append({"name": given, "rows": [row for row in (*rows, own.get(given)) if row]})
     return [group for group in groups if group["rows"]]
@@ -103,39 +150,39 @@ def _row(
     }
 
 
-def bias_sentence(found: Bias) -> str:
+def bias_sentence(bias: Bias) -> str:
     """How the bias of the overview comes about, with its sums."""
     less = (
-        f", less {tokens(found.not_in_file)} tokens that the file does not hold (modelled: system prompt, tools, what "
+        f", less {tokens(bias.not_in_file)} tokens that the file does not hold (modelled: system prompt, tools, what "
         "came before the first message)"
-        if found.not_in_file
+        if bias.not_in_file
         else ""
     )
     return (
-        f"Over {counted(found.calls, 'call')} the heuristic estimate of the requests adds up to "
-        f"{tokens(found.estimated)} tokens. The provider counted {tokens(found.recorded)}{less}. "
-        f"{tokens(found.estimated)} is {signed_percent(found.ratio)} against "
-        f"{tokens(found.recorded - found.not_in_file)}."
+        f"Over {counted(bias.calls, 'call')} the heuristic estimate of the requests adds up to "
+        f"{tokens(bias.estimated)} tokens. The provider counted {tokens(bias.recorded)}{less}. "
+        f"{tokens(bias.estimated)} is {signed_percent(bias.ratio)} against "
+        f"{tokens(bias.recorded - bias.not_in_file)}."
     )
 
 
-def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
+def facts(ledger: Ledger, attribution: Attribution) -> list[dict[str, str]]:
     """Overhead, prologue, what the file lacks after a compaction, and residual of the attribution, with sources."""
     recorded = ledger.steps["prompt_tokens"]
     reported = recorded > 0
-    known = found.overhead_source == TOTAL or (found.measured and found.overhead_source != USUAL)
+    known = attribution.overhead_source == TOTAL or (attribution.measured and attribution.overhead_source != USUAL)
     source = MODELLED if known else ASSUMED
     holds = "system prompt, tools, framing: tokens"
-    if found.overhead_source == TOTAL:
+    if attribution.overhead_source == TOTAL:
         holds += ", chosen so that the modelled requests average what the recorded total gives per call"
-    if found.overhead_source == USUAL:
+    if attribution.overhead_source == USUAL:
         holds += "; what is usual for this agent, as the first prompt holds more than any conversation begins with"
-    missing = unrecorded(ledger, found.residual)
-    made = [
-        _fact("overhead of every request", tokens(found.overhead), source, holds),
+    missing = unrecorded(ledger, attribution.residual, attribution.ratios)
+    rows = [
+        _fact("overhead of every request", tokens(attribution.overhead), source, holds),
         _fact(
             "prologue",
-            tokens(found.prologue),
+            tokens(attribution.prologue),
             MODELLED,
             "tokens sent before the first event of this file, if it has any",
         ),
@@ -147,45 +194,45 @@ def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
         ),
     ]
     if reported.any():
-        rest = np.abs(found.residual[reported])
+        rest = np.abs(attribution.residual[reported])
         share = percent(float(rest.sum()), float(recorded[reported].sum()), 2)
-        worst = int(np.argmax(np.where(reported, np.abs(found.residual), -1)))
+        worst = int(np.argmax(np.where(reported, np.abs(attribution.residual), -1)))
         note = f"of the recorded tokens of {counted(int(reported.sum()), 'call')}, recorded − attributed, sizes added"
-        made.append(_fact("residual", share, RECOMPUTED, note))
-        made.append(
+        rows.append(_fact("residual", share, RECOMPUTED, note))
+        rows.append(
             _fact(
                 "largest residual",
-                signed(int(found.residual[worst])),
+                signed(int(attribution.residual[worst])),
                 RECOMPUTED,
                 f"tokens, at step {step_number(worst):,}",
             )
         )
-    return made
+    return rows
 
 
-def sources(found: Attribution) -> list[dict[str, str]]:
+def sources(attribution: Attribution) -> list[dict[str, str]]:
     """How many events, and how many attributed tokens, rest on each source."""
     rows = []
     for number, name in enumerate(ATTRIBUTION_SOURCES):
-        chosen = found.source == number
+        chosen = attribution.source == number
         if chosen.any():
-            size = int(found.tokens[chosen].sum())
-            share = percent(size, int(found.tokens.sum()), 1)
+            size = int(attribution.tokens[chosen].sum())
+            share = percent(size, int(attribution.tokens.sum()), 1)
             rows.append({"name": name, "events": f"{int(chosen.sum()):,}", "tokens": tokens(size), "share": share})
     return rows
 
 
-def ratios(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
+def ratios(ledger: Ledger, attribution: Attribution) -> list[dict[str, str]]:
     """Tokens per byte of each kind of content, and per picture and message for those; what never occurs is assumed."""
     occurs: NDArray[np.bool_] = np.logical_or.reduce(content(ledger), axis=0)
     units = {"media": "per picture", "message": "per message"}
     return [
         {
             "name": kind,
-            "value": f"{found.ratios[kind]:.4f}" if number < TEXT_KINDS else f"{found.ratios[kind]:,.2f}",
+            "value": f"{attribution.ratios[kind]:.4f}" if number < TEXT_KINDS else f"{attribution.ratios[kind]:,.2f}",
             "unit": units.get(kind, "per byte"),
-            "bytes": f"{1 / found.ratios[kind]:.2f}" if found.ratios[kind] and kind not in units else "",
-            "source": MODELLED if found.measured and occurs[number] else ASSUMED,
+            "bytes": f"{1 / attribution.ratios[kind]:.2f}" if attribution.ratios[kind] and kind not in units else "",
+            "source": MODELLED if attribution.measured and occurs[number] else ASSUMED,
         }
         for number, kind in enumerate(KINDS)
     ]

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from inspector.jobs.estimating import TOKEN_COUNTS
 from inspector.pages.estimator import presenter as present
-from inspector.pages.estimator.figure import real_against_heuristic
+from inspector.pages.estimator.figure import drawn_points, real_against_heuristic
 from inspector.pages.session.frame import Frame, frame, step_of
 from inspector.pages.shared.bias import bias
 from inspector.pages.shared.htmx import render_part, wants_part
@@ -50,19 +50,19 @@ def _waiting(page: Frame, counted: bool) -> str:
 
 def _bias(page: Frame) -> dict[str, Any]:
     """The figure of the overview, which is known before anything is measured; none of a session that was never sent."""
-    found = None if page.analysis.simulated else bias(page.analysis.facts, page.analysis.observed)
-    if found is None:
+    measured = None if page.analysis.simulated else bias(page.analysis.facts, page.analysis.observed)
+    if measured is None:
         return {}
-    return {"bias": {"value": signed_percent(found.ratio), "sentence": present.bias_sentence(found)}}
+    return {"bias": {"value": signed_percent(measured.ratio), "sentence": present.bias_sentence(measured)}}
 
 
 def _attribution(page: Frame) -> dict[str, Any]:
-    found, ledger = page.analysis.attribution, page.analysis.ledger
+    attribution, ledger = page.analysis.attribution, page.analysis.ledger
     return {
-        "facts": present.facts(ledger, found),
-        "ratios": present.ratios(ledger, found),
-        "sources": present.sources(found),
-        "weights": found.weights,
+        "facts": present.facts(ledger, attribution),
+        "ratios": present.ratios(ledger, attribution),
+        "sources": present.sources(attribution),
+        "weights": attribution.weights,
     }
 
 
@@ -75,6 +75,8 @@ def _measured(page: Frame, result: Result) -> dict[str, Any]:
     if not result.points.steps and result.interpolated is None:
         return {"nothing": present.NO_USAGE}
     return {
+        "headline": present.headline(result),
+        "histogram": present.histogram(result.points) if result.points.steps else None,
         "heads": present.HEADS,
         "forecast": _group(present.forecast_rows(result, steps, choice)),
         "interpolation": _group(present.interpolation_rows(result, steps, choice)),
@@ -93,7 +95,7 @@ def _figure(page: Frame, points: Points) -> dict[str, Any]:
         return {}
     part = wants_part(page.request, "estimator")  # a fragment carries no script element; the chart fetches its points
     drawn = real_against_heuristic(points.steps, points.recorded, points.heuristic)
-    shown = f"{len(points.steps):,} of {page.row.reported_calls:,} reported calls"
+    shown = f"{len(drawn_points(len(points.steps))):,} of {page.row.reported_calls:,} reported calls"
     return {
         "figure": {
             "id": "scatter",

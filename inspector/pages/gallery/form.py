@@ -11,11 +11,10 @@ from django.core.exceptions import ValidationError
 
 from guard_core import defaults
 from guard_core.errors import SettingError
-from guard_core.policies import POLICIES
 from guard_core.simulator.flow import Simulation, Turn
 from guard_core.simulator.scenarios import Scenario, server_tools
 from guard_core.sizes import parse_count
-from inspector.pages.gallery.table import PolicyChoice, all_profiles, guards
+from inspector.pages.gallery.table import PolicyChoice, guards_by_group
 from inspector.pages.shared.numbers import turn_index, turn_number
 from inspector.replays.choice import sentence
 
@@ -50,12 +49,12 @@ def sized(text: str, what: str, default: str, most: int) -> tuple[tuple[str, int
     """A list of sizes, each with a name if wanted: "10k, kubectl_logs:20k"."""
     pairs: list[tuple[str, int]] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
-        found = _NAMED.fullmatch(item)
-        if not found:
+        match = _NAMED.fullmatch(item)
+        if not match:
             raise ValidationError(
                 f"{what}: sizes with commas between them, such as 10k, 5k or logs:20k, not {item[:40]!r}."
             )
-        pairs.append((found[1] or default.format(len(pairs)), size(found[2], what, most)))
+        pairs.append((match[1] or default.format(len(pairs)), size(match[2], what, most)))
     if len(pairs) > MAX_RESULTS:
         raise ValidationError(f"{what}: at most {MAX_RESULTS} in one turn, not {len(pairs):,}.")
     return tuple(pairs)
@@ -87,8 +86,8 @@ def _text(label: str, most: int, help_text: str = "", **attrs: Any) -> forms.Cha
 USAGE = (("yes", "yes, at every step"), ("from", "from a turn on"), ("no", "never"))
 
 
-def _guard_choices() -> list[tuple[str, str]]:
-    return [(guard.name, guard.name) for guard in guards(POLICIES, all_profiles())]
+def _guard_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    return [(group, [(name, name) for name in names]) for group, names in guards_by_group()]
 
 
 class ScenarioForm(forms.Form):
@@ -181,9 +180,9 @@ class ScenarioForm(forms.Form):
     @property
     def name(self) -> str:
         """The title, or one made of the scenario's main figures."""
-        made = self.simulation
+        simulation = self.simulation
         return " ".join(self.cleaned_data["title"].split()) or (
-            f"Scenario: window {made.window:,}, {len(made.turns):,} turns, ratio {made.ratio:g}"
+            f"Scenario: window {simulation.window:,}, {len(simulation.turns):,} turns, ratio {simulation.ratio:g}"
         )
 
 
@@ -315,28 +314,28 @@ START: dict[str, Any] = {
 
 def from_scenario(scenario: Scenario) -> dict[str, Any]:
     """The fields that make a scenario of the gallery (the last part of one that has several), its turns as a plan."""
-    made = scenario.simulations[-1]
-    first = max(made.turns, key=lambda turn: len(turn.tools))
+    last = scenario.simulations[-1]
+    first = max(last.turns, key=lambda turn: len(turn.tools))
     return {
         **START,
         "title": f"{scenario.name}, changed",
-        "window": str(made.window),
-        "ratio": f"{made.ratio:g}",
-        "usage": {0: "yes", None: "no"}.get(made.reported_from, "from"),
-        "usage_turn": str(turn_number(made.reported_from)) if made.reported_from else "",
-        "system": str(made.system_bytes),
-        "tools": str(len(made.tools)),
-        "parameters": str(_parameters(made)),
-        "turns": str(len(made.turns)),
+        "window": str(last.window),
+        "ratio": f"{last.ratio:g}",
+        "usage": {0: "yes", None: "no"}.get(last.reported_from, "from"),
+        "usage_turn": str(turn_number(last.reported_from)) if last.reported_from else "",
+        "system": str(last.system_bytes),
+        "tools": str(len(last.tools)),
+        "parameters": str(_parameters(last)),
+        "turns": str(len(last.turns)),
         "user": str(first.user_bytes),
         "reply": str(first.model_bytes),
         "results": _list(first.tools, "tool_{}").replace(",", ", "),
         "inline": _list(first.inline, "image/png").replace(",", ", "),
         "sequential": first.sequential,
-        "plan": written_plan(made.turns),
+        "plan": written_plan(last.turns),
     }
 
 
-def _parameters(made: Simulation) -> int:
-    schema = made.tools[0].schema if made.tools else None
+def _parameters(simulation: Simulation) -> int:
+    schema = simulation.tools[0].schema if simulation.tools else None
     return len(schema.get("properties", ())) if isinstance(schema, dict) else 0

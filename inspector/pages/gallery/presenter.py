@@ -123,7 +123,7 @@ def ordered(rows: Sequence[ResultRow], sort: str) -> list[ResultRow]:
     return sorted(rows, key=_SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def headings(chosen: Filter, found: Sequence[PolicyChoice]) -> list[dict[str, Any]]:
+def headings(chosen: Filter, policies: Sequence[PolicyChoice]) -> list[dict[str, Any]]:
     """The headings: each a link that sorts, numbers largest first, and turns round at the second click."""
     heads = []
     for key, label, numeric, title in COLUMNS:
@@ -137,13 +137,13 @@ def headings(chosen: Filter, found: Sequence[PolicyChoice]) -> list[dict[str, An
                 "numeric": numeric,
                 "title": title,
                 "aria": aria,
-                "url": chosen.query(found, sort=turned if current and chosen.sort == first else first),
+                "url": chosen.query(policies, sort=turned if current and chosen.sort == first else first),
             }
         )
     return heads
 
 
-def switches(chosen: Filter, found: Sequence[PolicyChoice], rows: Sequence[ResultRow]) -> list[dict[str, Any]]:
+def switches(chosen: Filter, policies: Sequence[PolicyChoice], rows: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """The three filters as groups of links, with how many rows each would show."""
 
     def link(name: str, value: str, label: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def switches(chosen: Filter, found: Sequence[PolicyChoice], rows: Sequence[Resul
         changed = replace(chosen, **change)
         number = sum(fits(row, changed) for row in rows)
         current = getattr(chosen, name) == value
-        return {"label": label, "count": number, "url": chosen.query(found, **{name: value}), "current": current}
+        return {"label": label, "count": number, "url": chosen.query(policies, **{name: value}), "current": current}
 
     sizes = {"": "all", **{size: size for size in windows()}}
     groups = (("group", "Group", GROUPS), ("window", "Window", sizes), ("show", "Result", SHOW))
@@ -171,7 +171,7 @@ def table_row(row: ResultRow, *, many: bool) -> dict[str, Any]:
         "guard_value": PolicyChoice(row.policy, row.profile).name,
         "window": short(row.trend.window),
         "turns": f"{_turns(scenario):,}",
-        "ratio": " / ".join(f"{made.ratio:g}" for made in scenario.simulations),
+        "ratio": " / ".join(f"{simulation.ratio:g}" for simulation in scenario.simulations),
         "usage": usage_words(scenario),
         "compactions": row.compactions,
         "injections": row.injections,
@@ -197,8 +197,8 @@ def need_cell(need: Need) -> dict[str, str]:
     text = _NEEDS[need.kind].format(wanted=need.wanted)
     if need.met is None:
         return {"text": f"– {text} (not judged: newer than this profile)", "class": ""}
-    found = "" if need.met and need.kind != "summary" else f", {_FOUND[need.kind].format(found=need.found)}"
-    return {"text": f"{'✓' if need.met else '✕ not met:'} {text}{found}", "class": "" if need.met else "is-unmet"}
+    measured = "" if need.met and need.kind != "summary" else f", {_FOUND[need.kind].format(found=need.found)}"
+    return {"text": f"{'✓' if need.met else '✕ not met:'} {text}{measured}", "class": "" if need.met else "is-unmet"}
 
 
 def picture(shown: Trend, row: ResultRow) -> dict[str, Any]:
@@ -208,30 +208,30 @@ def picture(shown: Trend, row: ResultRow) -> dict[str, Any]:
 
 def about(scenario: Scenario) -> str:
     """What a scenario is, in a line."""
-    made = scenario.simulations[-1]
+    simulation = scenario.simulations[-1]
     calls = sum(len(turn.tools) for part in scenario.simulations for turn in part.turns)
-    chained = any(turn.sequential and turn.tools for turn in made.turns)
+    chained = any(turn.sequential and turn.tools for turn in simulation.turns)
     facts = [f"{counted(calls, 'tool call')}{' one after the other' if chained else ''}" if calls else "no tools"]
-    if any(turn.inline for turn in made.turns):
+    if any(turn.inline for turn in simulation.turns):
         facts.append("inline data")
-    if made.tools:
-        facts.append(f"{len(made.tools):,} tool definitions")
+    if simulation.tools:
+        facts.append(f"{len(simulation.tools):,} tool definitions")
     return ", ".join([*facts, *([scenario.note] if scenario.note else [])])
 
 
 def usage_words(scenario: Scenario) -> str:
     """Does the provider report its counts."""
-    return " / ".join(_usage(made) for made in scenario.simulations)
+    return " / ".join(_usage(simulation) for simulation in scenario.simulations)
 
 
-def _usage(made: Simulation) -> str:
-    if made.reported_from is None:
+def _usage(simulation: Simulation) -> str:
+    if simulation.reported_from is None:
         return "not reported"
-    return "reported" if made.reported_from == 0 else f"from turn {turn_number(made.reported_from):,}"
+    return "reported" if simulation.reported_from == 0 else f"from turn {turn_number(simulation.reported_from):,}"
 
 
 def _turns(scenario: Scenario) -> int:
-    return sum(len(made.turns) for made in scenario.simulations)
+    return sum(len(simulation.turns) for simulation in scenario.simulations)
 
 
 def totals(rows: Sequence[ResultRow]) -> list[dict[str, Any]]:

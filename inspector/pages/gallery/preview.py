@@ -20,14 +20,14 @@ NAMED = 6  # compactions named by their step
 
 def preview(form: ScenarioForm) -> dict[str, Any]:
     """The preview of a form whose fields are all allowed."""
-    made, guard = form.simulation, form.chosen_guard
-    flow = play(made)
+    simulation, guard = form.simulation, form.chosen_guard
+    flow = play(simulation)
     ledger = Ledger.of(flow.session)
-    trace = play_trace(made, guard, ledger)
+    trace = play_trace(simulation, guard, ledger)
     return {
         "name": form.name,
         "guard": guard.name,
-        "facts": _facts(flow, ledger, made.ratio, made.window),
+        "facts": _facts(flow, ledger, simulation.ratio, simulation.window),
         "outcome": _outcome(trace),
         "picture": _picture(trace),
         "steps": [_step(flow, trace, step) for step in range(min(FIRST, len(trace)))],

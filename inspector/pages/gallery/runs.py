@@ -55,8 +55,8 @@ def guards_of(run: GalleryRun) -> tuple[PolicyChoice, ...]:
 
 def latest_run(project: Project, chosen: Iterable[PolicyChoice], *states: str) -> GalleryRun | None:
     """The newest run of a choice in a project, by state if wanted; results of another engine do not count."""
-    found = GalleryRun.objects.of(project).filter(choice=choice_key(chosen), engine=engine_key())
-    return (found.filter(state__in=states) if states else found).order_by("-created").first()
+    runs = GalleryRun.objects.of(project).filter(choice=choice_key(chosen), engine=engine_key())
+    return (runs.filter(state__in=states) if states else runs).order_by("-created").first()
 
 
 def start_run(project: Project, chosen: tuple[PolicyChoice, ...]) -> GalleryRun:
@@ -156,8 +156,8 @@ def _noter(mine: Any, every: float) -> Callable[[int], None]:
 
 def _drop_old(project: int) -> None:
     runs = GalleryRun.objects.of(project)
-    kept = runs.order_by("-created").values_list("pk", flat=True)[:KEPT_RUNS]
-    runs.exclude(pk__in=list(kept)).exclude(state__in=UNDER_WAY).delete()
+    newest = runs.order_by("-created").values_list("pk", flat=True)[:KEPT_RUNS]
+    runs.exclude(pk__in=list(newest)).exclude(state__in=UNDER_WAY).delete()
 
 
 def packed(rows: list[ResultRow]) -> bytes:

@@ -158,21 +158,21 @@ def _compacted(step: Step) -> dict[str, Any]:
         "The old messages go to a summariser, and its summary takes their place. What the policy keeps is stored with "
         "the watermark: the log itself is left as it is."
     )
-    made = record.passes[-1] if record.passes else None
+    last = record.passes[-1] if record.passes else None
     facts = [
         fact("before", record.tokens_before, "UTF-8 bytes // 4 of the request"),
         *(
             [
-                fact("given to the summariser", made.summariser_tokens, f"{made.summariser_contents:,} messages"),
+                fact("given to the summariser", last.summariser_tokens, f"{last.summariser_contents:,} messages"),
                 fact(
                     "summary",
-                    made.summary_bytes,
+                    last.summary_bytes,
                     "the simulator's summariser always writes so much",
                     Provenance.ASSUMED,
                     "bytes",
                 ),
             ]
-            if made
+            if last
             else []
         ),
         fact("after", record.tokens_after, "system prompt, tools, and what the compaction left"),

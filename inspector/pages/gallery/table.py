@@ -11,7 +11,7 @@ import numpy as np
 
 from guard_core.errors import UnknownName
 from guard_core.ledger import Ledger
-from guard_core.policies import POLICIES, get_policy, policy_kind
+from guard_core.policies import GROUPS, POLICIES, get_policy, policy_kind
 from guard_core.policies.base import Policy
 from guard_core.replay import replay
 from guard_core.simulator.flow import Simulation, play
@@ -94,6 +94,15 @@ def _of_policy(policy: str, wanted: set[str]) -> Iterator[PolicyChoice]:
         yield PolicyChoice(policy, profile)
 
 
+def guards_by_group() -> list[tuple[str, list[str]]]:
+    """The names of every policy under every profile it knows, by the groups of the policies."""
+    profiles = all_profiles()
+    return [
+        (group, [guard.name for guard in guards((kind.name for kind in kinds), profiles)])
+        for group, kinds in GROUPS.items()
+    ]
+
+
 def all_profiles() -> tuple[str, ...]:
     """The profiles of all policies, each once."""
     return tuple(dict.fromkeys(name for policy in POLICIES for name in profiles_of(policy)))
@@ -114,9 +123,9 @@ def ledger_of(simulation: Simulation) -> Ledger:
 
 def play_trace(simulation: Simulation, guard: PolicyChoice, ledger: Ledger | None = None) -> Trace:
     """A simulation under a guard. As in the source's simulator, the continuation names no request."""
-    made = FixedSummaries(simulation.summary_bytes)
+    summaries = FixedSummaries(simulation.summary_bytes)
     played = ledger or ledger_of(simulation)
-    return replay(played, make_policy(guard), window=simulation.window, summarizer=made, request="")
+    return replay(played, make_policy(guard), window=simulation.window, summarizer=summaries, request="")
 
 
 def rows_for(scenario: Scenario, chosen: Iterable[PolicyChoice]) -> list[ResultRow]:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from guard_core.errors import GuardError, UnknownName
 from guard_core.ledger import Ledger
-from guard_core.policies import DEFAULT_POLICY, POLICIES
+from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
 from inspector.figures.flow import drawing
@@ -25,7 +25,15 @@ from inspector.pages.gallery import presenter, preview
 from inspector.pages.gallery import runs as service
 from inspector.pages.gallery import step as telling
 from inspector.pages.gallery.form import LIMITS, START, ScenarioForm, from_scenario
-from inspector.pages.gallery.table import PolicyChoice, ResultRow, all_profiles, guards, make_policy, play_trace
+from inspector.pages.gallery.table import (
+    PolicyChoice,
+    ResultRow,
+    all_profiles,
+    guards,
+    guards_by_group,
+    make_policy,
+    play_trace,
+)
 from inspector.pages.session.frame import number, other_step_note, step_of
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.numbers import step_number, turn_number
@@ -46,19 +54,19 @@ def gallery(request: HttpRequest) -> HttpResponse:
         if run and run.state == GalleryRun.State.DONE
         else service.latest_run(project_of(request), chosen, GalleryRun.State.DONE)
     )
-    found = presenter.parse_filter(request.GET.dict())
+    filtered = presenter.parse_filter(request.GET.dict())
     context = {
         "error": error,
         "chooser": _chooser(chosen),
         "run": run,
         "under_way": run is not None and not run.ended,
-        "here": reverse("gallery") + found.query(chosen),
+        "here": reverse("gallery") + filtered.query(chosen),
         "policies": list(dict.fromkeys(guard.policy for guard in chosen)),
         "profiles": list(dict.fromkeys(guard.profile for guard in chosen if guard.profile)),
         "choice": ", ".join(guard.name for guard in chosen),
         "count": len(SCENARIOS),
         "has_table": done is not None,
-        **(_table(service.rows_of(done), found, chosen) if done else {}),
+        **(_table(service.rows_of(done), filtered, chosen) if done else {}),
     }
     page, part = "inspector/gallery/index.html", "inspector/gallery/_gallery.html"
     return render_part(request, "gallery", part, page, context, 422 if error else 200)
@@ -102,10 +110,10 @@ def gallery_open(request: HttpRequest) -> HttpResponse:
 def gallery_new(request: HttpRequest) -> HttpResponse:
     """The form for a scenario; a POST makes the session, a GET shows what it will be."""
     if "csrfmiddlewaretoken" in request.GET:  # sent along by a preview without JavaScript: not for addresses
-        kept = [
+        fields = [
             (key, value) for key in request.GET for value in request.GET.getlist(key) if key != "csrfmiddlewaretoken"
         ]
-        return redirect(f"{reverse('gallery_new')}?{urlencode(kept)}")
+        return redirect(f"{reverse('gallery_new')}?{urlencode(fields)}")
     form, error = _form(request)
     if request.method == "POST" and form.is_valid():
         (job,) = settled([service.open_simulation(project_of(request), form.simulation, form.name)])
@@ -168,7 +176,7 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: PolicyChoice)
         "scenario": scenario,
         "about": presenter.about(scenario),
         "names": list(SCENARIOS),
-        "guards": [item.name for item in guards(POLICIES, all_profiles())],
+        "guards": guards_by_group(),
         "guard": guard.name,
         "part": part,
         "parts": range(1, len(scenario.simulations) + 1),
@@ -224,25 +232,25 @@ def _one_guard(name: str) -> tuple[PolicyChoice, str]:
 def _chooser(chosen: tuple[PolicyChoice, ...]) -> dict[str, Any]:
     policies, profiles = {guard.policy for guard in chosen}, {guard.profile for guard in chosen}
     return {
-        "policies": [(name, name in policies) for name in POLICIES],
+        "groups": [(group, [(kind.name, kind.name in policies) for kind in kinds]) for group, kinds in GROUPS.items()],
         "profiles": [(name, name in profiles) for name in all_profiles()],
     }
 
 
-def _table(rows: list[ResultRow], found: presenter.Filter, chosen: tuple[PolicyChoice, ...]) -> dict[str, Any]:
-    fitting = presenter.ordered([row for row in rows if presenter.fits(row, found)], found.sort)
+def _table(rows: list[ResultRow], filtered: presenter.Filter, chosen: tuple[PolicyChoice, ...]) -> dict[str, Any]:
+    fitting = presenter.ordered([row for row in rows if presenter.fits(row, filtered)], filtered.sort)
     pages = max(1, -(-len(fitting) // presenter.PAGE))
-    page = min(found.page, pages)
+    page = min(filtered.page, pages)
     shown = fitting[(page - 1) * presenter.PAGE : page * presenter.PAGE]
     return {
-        "filter": found,
+        "filter": filtered,
         "totals": presenter.totals(rows),
-        "switches": presenter.switches(found, chosen, rows),
-        "headings": presenter.headings(found, chosen),
+        "switches": presenter.switches(filtered, chosen, rows),
+        "headings": presenter.headings(filtered, chosen),
         "rows": [presenter.table_row(row, many=len(chosen) > 1) for row in shown],
         "shown": f"{len(fitting):,} of {len(rows):,}",
         "everything": reverse("gallery") + presenter.Filter().query(chosen),
-        "pages": [(n, found.query(chosen, page=n), n == page) for n in range(1, pages + 1)] if pages > 1 else [],
+        "pages": [(n, filtered.query(chosen, page=n), n == page) for n in range(1, pages + 1)] if pages > 1 else [],
     }
 
 

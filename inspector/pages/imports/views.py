@@ -82,8 +82,8 @@ def _job(request: HttpRequest, pk: UUID) -> Import:
 
 def _context(job: Import) -> dict[str, Any]:
     report = report_of(job)
-    found = sessions_of(job).filter(deleted=None).order_by("ordinal", "pk")
-    rows = [choosing.row(session, report) for session in found] if report else []
+    sessions = sessions_of(job).filter(deleted=None).order_by("ordinal", "pk")
+    rows = [choosing.row(session, report) for session in sessions] if report else []
     names = list(PHASES)
     recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0

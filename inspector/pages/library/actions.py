@@ -11,14 +11,17 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from inspector.accounts import audit
 from inspector.models import Session
 from inspector.pages.errors.views import plain
 from inspector.pages.library import tagging
 from inspector.pages.library.dismissing import COOKIE, SHOWN_FOR, Dismissed
-from inspector.pages.library.listing import Listing
+from inspector.pages.shared.listing import Listing
+from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.storage import deleting
 
+MAX_COMPARED = 5  # one more than the page of comparisons takes, so that it says that some are left out
 MAX_CHOSEN = 500  # sessions ticked one by one; more are chosen as "all that match"
 
 
@@ -35,31 +38,43 @@ def rename(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Take one session off the list."""
-    get_object_or_404(Session.objects.of(project_of(request)), pk=pk, deleted=None)
-    return _back(
-        request, undo=deleting.delete(project_of(request), Session.objects.of(project_of(request)).filter(pk=pk))
-    )
+    session = get_object_or_404(Session.objects.of(project_of(request)), pk=pk, deleted=None)
+    undo = deleting.delete(project_of(request), Session.objects.of(project_of(request)).filter(pk=pk))
+    audit.note(request, "session deleted", session.pk)
+    return _back(request, undo=undo)
 
 
 @require_POST
 def restore(request: HttpRequest) -> HttpResponse:
     """Bring back what one deletion took."""
-    deleting.restore(project_of(request), request.POST.get("undo", ""))
+    count = deleting.restore(project_of(request), request.POST.get("undo", ""))
+    audit.note(request, "deletion undone", counted(count, "session"))
     return _back(request)
 
 
 @require_POST
 def bulk(request: HttpRequest) -> HttpResponse:
-    """Tag, untag or delete the chosen sessions."""
+    """Tag, untag, delete or compare the chosen sessions."""
     action = request.POST.get("action", "")
     chosen = _chosen(request)
+    if action == "compare":
+        return _compared(chosen)
     if action == "delete":
-        return _back(request, undo=deleting.delete(project_of(request), chosen))
+        words = counted(chosen.count(), "session")
+        undo = deleting.delete(project_of(request), chosen)
+        audit.note(request, "sessions deleted", words)
+        return _back(request, undo=undo)
     change = {"tag": tagging.tag, "untag": tagging.untag}.get(action)
     if change is None:
-        return plain(request, 400, "Nothing was done", "Choose what to do with the sessions: tag, untag or delete.")
+        return plain(request, 400, "Nothing was done", "Choose what to do: tag, untag, delete or compare.")
     change(project_of(request), chosen, tagging.tag_names(request.POST.get("tags", "")))
     return _back(request)
+
+
+def _compared(chosen: QuerySet[Session]) -> HttpResponse:
+    """The page that compares them."""
+    keys = chosen.order_by("created", "ordinal").values_list("pk", flat=True)[:MAX_COMPARED]
+    return HttpResponseRedirect(f"{reverse('compare')}?{urlencode([('side', key) for key in keys])}")
 
 
 @require_POST
@@ -86,8 +101,8 @@ def _remember(response: HttpResponse, dismissed: Dismissed) -> HttpResponse:
 
 def _chosen(request: HttpRequest) -> QuerySet[Session]:
     if request.POST.get("all"):
-        found = Listing.parse(_address(request)).sessions(project_of(request))
-        return Session.objects.of(project_of(request)).filter(pk__in=found.order_by().values("pk"))
+        listed = Listing.parse(_address(request)).sessions(project_of(request))
+        return Session.objects.of(project_of(request)).filter(pk__in=listed.order_by().values("pk"))
     keys = []
     for text in request.POST.getlist("id")[:MAX_CHOSEN]:
         try:

@@ -8,10 +8,10 @@ from typing import Any
 from django.core.paginator import Page
 
 from guard_core.findings import NEAR_MISS_SHARE
-from guard_core.recordings import LABELS
+from guard_core.recordings import LABELS, PLACES
 from inspector.models import Project, Session, Tag
-from inspector.pages.library.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
 from inspector.pages.shared.kinds import KINDS, kind_name
+from inspector.pages.shared.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
 from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short, size, tokens
 from inspector.pages.shared.peaks import peak_source
 
@@ -19,37 +19,6 @@ NUMERIC = ("calls", "compactions")
 # A click shows the largest first:
 FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions", "threshold")
 NEAR, OVER = round(100 * NEAR_MISS_SHARE), 100  # per cent of the window
-
-# Where each agent leaves its sessions: what a person looks for first.
-PLACES = {
-    "claude-code": "~/.claude/projects/…/*.jsonl",
-    "codex": "~/.codex/sessions/…/rollout-*.jsonl",
-    "gemini-cli": "~/.gemini/tmp/…/chats/*.json",
-    "opencode": "~/.local/share/opencode/opencode.db",
-    "pi": "~/.pi/agent/sessions/…/*.jsonl",
-    "copilot-cli": "~/.copilot/session-state/…/events.jsonl",
-    "qwen-code": "~/.qwen/projects/…/chats/*.jsonl",
-    "kimi-cli": "~/.kimi/sessions/…, a folder or its zip archive",
-    "kimi-code": "~/.kimi-code/sessions/…/agents/main/wire.jsonl",
-    "mistral-vibe": "~/.vibe/logs/session/…, a folder or its zip archive",
-    "crush": ".crush/crush.db",
-    "hermes": "~/.hermes/state.db",
-    "aider": ".aider.chat.history.md",
-    "adk": "sessions as JSON or SQLite",
-    "inspect": "logs/*.eval, or .json",
-    "openhands": "trajectory JSON",
-    "swe-agent": "trajectories/…/*.traj",
-    "mini-swe-agent": "*.traj.json",
-    "atif": "trajectory.json",
-    "otel": "OTLP JSON with GenAI or OpenInference spans",
-    "langchain": "messages or runs as JSON",
-    "openai-chat": "messages, or request and response logs",
-    "openai-responses": "input and output items",
-    "anthropic-messages": "messages, or request and response logs",
-    "cline": "api_conversation_history.json",
-    "compaction-inspector": "our own export",
-}
-
 
 # Columns of the list, each with what else it sorts by: what is shown small in the same column.
 COLUMNS = {
@@ -214,11 +183,10 @@ def pages(listing: Listing, page: Page[Session]) -> dict[str, Any]:
 
 
 def formats() -> list[dict[str, Any]]:
-    """What is read, each with the place where its agent keeps it; agents first, in the order of PLACES."""
-    order = list(PLACES)
-    names = sorted(LABELS, key=lambda name: order.index(name) if name in order else len(order))
-    places = ((name, PLACES.get(name, "")) for name in names)
-    return [{"label": LABELS[name], "place": place, "is_path": " " not in place} for name, place in places]
+    """What is read, each with the place where its agent keeps it; agents with a known folder first, then by name."""
+    listed = [{"label": LABELS[name], "place": PLACES.get(name, "")} for name in LABELS]
+    rows = [{**item, "is_path": " " not in item["place"]} for item in listed]
+    return sorted(rows, key=lambda row: (not row["place"].startswith(("~", ".")), row["label"].lower()))
 
 
 def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:

@@ -34,18 +34,18 @@ def tag(project: Project, sessions: QuerySet[Session], names: Iterable[str]) -> 
     with transaction.atomic():
         batches = _batches(sessions)
         for name in names:
-            made, _ = Tag.objects.of(project).get_or_create(name=name)
+            tag, _ = Tag.objects.of(project).get_or_create(name=name)
             for keys in batches:
-                made.sessions.add(*keys)  # type: ignore[arg-type]  # the stubs know whole numbers as keys, ours are UUIDs
+                tag.sessions.add(*keys)  # type: ignore[arg-type]  # the stubs know whole numbers as keys, ours are UUIDs
 
 
 def untag(project: Project, sessions: QuerySet[Session], names: Iterable[str]) -> None:
     """Take tags off sessions of a project; a tag that nobody carries any more is forgotten."""
     with transaction.atomic():
         batches = _batches(sessions)
-        for found in Tag.objects.of(project).filter(name__in=list(names)):
+        for tag in Tag.objects.of(project).filter(name__in=list(names)):
             for keys in batches:
-                found.sessions.remove(*keys)  # type: ignore[arg-type]  # as above
+                tag.sessions.remove(*keys)  # type: ignore[arg-type]  # as above
         Tag.objects.of(project).filter(sessions=None).delete()
 
 

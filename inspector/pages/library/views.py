@@ -15,8 +15,8 @@ from guard_core.simulator.samples import SAMPLES
 from inspector.models import Import, Project, Session
 from inspector.pages.library import presenter
 from inspector.pages.library.dismissing import COOKIE, Dismissed, failed_lately
-from inspector.pages.library.listing import PAGE_SIZE, Listing, rows_of, totals
 from inspector.pages.shared.htmx import wants_part
+from inspector.pages.shared.listing import PAGE_SIZE, Listing, rows_of, totals
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.undo import undo
 
@@ -42,9 +42,9 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def listed(project: Project, listing: Listing, renaming: str = "") -> dict[str, Any]:
     """What the list shows: one page of rows, heads, sums, filters."""
-    found = listing.sessions(project)
-    sums = totals(found)
-    paginator = Paginator(found, PAGE_SIZE)
+    sessions = listing.sessions(project)
+    sums = totals(sessions)
+    paginator = Paginator(sessions, PAGE_SIZE)
     paginator.count = sums["sessions"]  # known already
     page = paginator.get_page(listing.page)
     shown = cast("QuerySet[Session]", page.object_list)  # a slice of `found`
@@ -73,12 +73,12 @@ def imports(request: HttpRequest) -> dict[str, Any]:
     aside = failed.filter(phase="received").exclude(folder="")  # as Import.left_aside
     wanted = Q(state__in=UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
     mine = Import.objects.of(project_of(request))
-    found = mine.filter(wanted).order_by("-created")
-    shown = list(found[:IMPORTS_SHOWN])
+    matching = mine.filter(wanted).order_by("-created")
+    shown = list(matching[:IMPORTS_SHOWN])
     earlier = request.GET.get("dismissed", "")
     return {
         "imports": shown,
-        "imports_more": max(0, found.count() - len(shown)),
+        "imports_more": max(0, matching.count() - len(shown)),
         "imports_waiting": mine.filter(state__in=UNDER_WAY).count(),
         "imports_aside": aside.count(),
         "imports_failed": failed.count(),

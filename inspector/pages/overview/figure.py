@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
+from numpy.typing import NDArray
 
+from guard_core.decimation import DENSE, MAX_MARKS, MAX_POINTS, crossings, edge_steps, kept_steps, thinned
 from guard_core.forecast import Forecast
 from inspector.figures import theme
-from inspector.figures.decimate import MAX_MARKS, MAX_POINTS, crossings, highest_steps, kept_steps, thinned
 from inspector.figures.timeline import Floats, Ints, Replayed, Timeline, Track
 from inspector.pages.overview.uncertainty import share_off
 from inspector.pages.shared.numbers import step_number
@@ -23,8 +23,13 @@ FEW_MARKS = 60  # more marks than this are drawn small
 MAX_BANDS = 60  # bands are nodes of the page
 RECORDED_MARK = ("triangle-down", "line-ns")  # of a compaction: where they are few, and where they are many
 REPLAYED_MARK = ("triangle-down-open", "line-ew")
-DENSE = 60  # more compactions in view than this, and only the recording is drawn in full
-EDGE_POINTS = 120  # of the upper edge of a dense replay
+NUMBERED = 30  # as many marks have their numbers beside them
+LOW = 0.07  # of the axis: the number of a lower mark is above it
+EDGE_POINTS = 120  # of each edge of a dense line
+CYCLES = 2  # compactions in each stretch of a dense line, so that it has both a peak and a foot
+STRETCHES = 10  # of a dense view, each with the count of its compactions
+HEADROOM = 1.18  # of the axis, for these counts
+COUNT_PLACES = (0.975, 0.895)  # of the axis: the counts of the recording, and of the replay
 AT_STEP = " at step %{x:,d}"
 WINDOW_SHARE = 0.25  # a window that the session fills less than this is named at the edge, not drawn to scale
 
@@ -35,8 +40,9 @@ def context_timeline(
     stop: int | None = None,
     limit: int = MAX_POINTS,
     forecast: Forecast | None = None,
-) -> go.Figure:
-    """The figure for the steps from `start` to `stop` (exclusive), with at most `limit` points a series.
+) -> dict[str, Any]:
+    """The figure for the steps from `start` to `stop` (exclusive), with at most `limit` points a series: traces as
+    `data`, and `layout`, in the words of plotly.js.
 
     Its x axis counts steps from 1, as people do; everything else here counts from 0. `forecast` gives the band around
     what is modelled.
@@ -44,24 +50,24 @@ def context_timeline(
     stop = len(data) if stop is None else min(stop, len(data))
     start = max(0, min(start, stop))
     steps = drawn_steps(data, start, stop, limit)
-    top = y_top(data, start, stop)
+    dense = is_dense(data, steps)
+    top = y_top(data, start, stop) * (HEADROOM if dense else 1)
     traces = [
         *_band_traces(data, steps, forecast or {}),
         *_main_traces(data, steps, top),
-        *_mark_traces(data, start, stop),
+        *_mark_traces(data, start, stop, top, dense),
         *_factor_traces(data, steps),
     ]
     for number, track in enumerate(data.tracks):
         traces += _track_traces(track, steps, f"y{number + 3}")
     layout = theme.layout(
         TOP + BOTTOM + _edges(data)[-1],
-        template=go.layout.Template(),
         margin={"l": LEFT, "r": RIGHT, "t": TOP, "b": BOTTOM},
         legend={
             "orientation": "h",
             "traceorder": "normal",
             "x": 0,
-            "y": 1.0,
+            "y": 1.03,
             "yanchor": "bottom",
             "font": {"size": 11, "color": theme.MUTED},
         },
@@ -69,7 +75,7 @@ def context_timeline(
         annotations=_edge_labels(data, steps, top) + _row_titles(data),
         **_axes(data, start, stop, top, "step (model call)"),
     )
-    return go.Figure(data=[_named(trace) for trace in traces], layout=layout)
+    return {"data": [_named(trace) for trace in traces], "layout": layout}
 
 
 def _named(trace: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +121,7 @@ def y_top(data: Timeline, start: int, stop: int) -> float:
 def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]]:
     """The lines of the main row, those that matter most last, so that they are drawn over the others. What has no
     value, or lies outside the axis, is no line and no entry of the legend."""
-    dense = _is_dense(data, steps)
+    dense = is_dense(data, steps)
     ends = steps[[0, -1]] if len(steps) else steps
     window = np.full(len(ends), float(data.window))
     name = "context window of the replay" if data.is_replayed_in_another_window else "context window"
@@ -129,12 +135,32 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
             traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(values, data.window)))
     if data.replayed is not None and data.replayed.divergence is not None:
         traces.append(_replayed(data, data.replayed, steps, dense))
-    recorded = data.recorded[steps]
-    solid = theme.line(theme.RECORDED, width=1.25 if dense else 2.5)
-    traces.append(
-        _series("recorded prompt tokens", steps, recorded, solid, **_reading(recorded, data.recorded_window, AT_STEP))
-    )
+    traces += _dense_recording(data, steps) if dense else [_recording(data, steps, 2.5)]
     return [trace for trace in traces if (trace["y"] <= top).any()]
+
+
+def _recording(data: Timeline, steps: Ints, width: float, name: str = "recorded prompt tokens") -> dict[str, Any]:
+    """The line of the recording."""
+    values = data.recorded[steps]
+    line = theme.line(theme.RECORDED, width=width)
+    return _series(name, steps, values, line, **_reading(values, data.recorded_window, AT_STEP))
+
+
+def _dense_recording(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
+    """The recording where it is dense: its peaks over its lowest counts, with the area between them."""
+    low, high = edge_steps(data.recorded, steps[0], steps[-1] + 1, _stretches(data.compactions, steps))
+    foot = _series("lowest recorded", low, data.recorded[low], theme.line(theme.RECORDED, width=0))
+    peaks = _recording(data, high, 1.25, "recorded prompt tokens, peaks")
+    return [
+        {**foot, "hoverinfo": "skip", "showlegend": False},
+        {**peaks, "fill": "tonexty", "fillcolor": theme.LIVE},
+    ]
+
+
+def _stretches(compactions: Ints, steps: Ints) -> int:
+    """How many stretches a dense line is cut into."""
+    inside = int(((compactions >= steps[0]) & (compactions <= steps[-1])).sum())
+    return max(1, min(EDGE_POINTS, inside // CYCLES)) if inside else EDGE_POINTS
 
 
 def _threshold_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
@@ -152,7 +178,7 @@ def _threshold_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
     if own.agent:
         values = own.threshold[steps]
         traces.append(_series(f"{own.agent} threshold", steps, values, long_dash, **_margin(values, own.counts[steps])))
-    if own.agent and not data.shows_policy and not _is_dense(data, steps):
+    if own.agent and not data.shows_policy and not is_dense(data, steps):
         compared, name = theme.line(theme.CALIBRATED, "dashdot", 1), f"count that {own.agent} compares"
         traces.append(_series(name, steps, own.counts[steps], compared, hovertemplate="%{y:,.0f} tokens"))
     ends = steps[[0, -1]] if len(steps) else steps
@@ -168,7 +194,7 @@ def _margin(threshold: Floats, counts: Floats) -> dict[str, Any]:
     return {"customdata": left, "hovertemplate": "%{y:,.0f} tokens, margin %{customdata:,.0f}"}
 
 
-def _is_dense(data: Timeline, steps: Ints) -> bool:
+def is_dense(data: Timeline, steps: Ints) -> bool:
     """Do so many compactions follow one another that several lines would be one carpet."""
     sides = [data.compactions] if data.replayed is None else [data.compactions, data.replayed.compactions]
     return len(steps) > 0 and any(((at >= steps[0]) & (at <= steps[-1])).sum() > DENSE for at in sides)
@@ -176,7 +202,7 @@ def _is_dense(data: Timeline, steps: Ints) -> bool:
 
 def shows_estimates(data: Timeline, steps: Ints) -> bool:
     """Estimates are a policy's: shown with its arithmetic, but not in a dense view, unless there is nothing else."""
-    return bool(np.isnan(data.recorded).all()) or (data.shows_policy and not _is_dense(data, steps))
+    return bool(np.isnan(data.recorded).all()) or (data.shows_policy and not is_dense(data, steps))
 
 
 def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
@@ -210,7 +236,7 @@ def _has_lone_values(values: Floats | Ints) -> bool:
 def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[str, Any]]:
     """The band in which 95 % of this session's forecasts lie, around the modelled counts; none where it is dense."""
     off = None if data.replayed is None else share_off(data.replayed, forecast)
-    if data.replayed is None or off is None or _is_dense(data, steps):
+    if data.replayed is None or off is None or is_dense(data, steps):
         return []
     inside = steps[~np.isnan(off[steps])]
     values, size = data.replayed.prompt_tokens[inside], off[inside]
@@ -225,25 +251,70 @@ def _replayed(data: Timeline, replayed: Replayed, steps: Ints, dense: bool) -> d
     dense only its upper edge is drawn, and is called so."""
     name = f"{theme.label(replayed.name)} (modelled)"
     if dense:
-        steps, name = highest_steps(replayed.prompt_tokens, steps[0], steps[-1] + 1, EDGE_POINTS), f"{name}, peaks"
+        stretches = _stretches(replayed.compactions, steps)
+        steps, name = edge_steps(replayed.prompt_tokens, steps[0], steps[-1] + 1, stretches)[1], f"{name}, peaks"
     values = np.where(steps >= max(0, (replayed.divergence or 0) - 1), replayed.prompt_tokens[steps], np.nan)
     return _series(name, steps, values, theme.line(theme.REPLAYED, "4px,2px", 1.25), **_reading(values, data.window))
 
 
-def _mark_traces(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
+def _mark_traces(data: Timeline, start: int, stop: int, top: float, dense: bool) -> list[dict[str, Any]]:
+    """Compactions, overflows and near misses; in a dense view compactions are counted instead of marked."""
     traces = [
-        _marks("compaction", data.compactions, data.recorded, RECORDED_MARK, theme.COMPACTION, start, stop),
         _marks("overflow", data.overflows, data.requests, ("x", "line-ns"), theme.OVERFLOW, start, stop),
         _marks("near miss", data.near_misses, data.requests, ("circle-open", "line-ns"), theme.OVERFLOW, start, stop),
     ]
+    sides = [("compaction", data.compactions, data.numbers, data.recorded, RECORDED_MARK, theme.COMPACTION)]
     if data.replayed is not None:
-        values = data.replayed.prompt_tokens
-        name = "compaction, replayed"
-        traces.append(_marks(name, data.replayed.compactions, values, REPLAYED_MARK, theme.REPLAYED, start, stop))
-        name = "overflow, replayed"
-        shapes = ("x-open", "x-thin")
+        values, fired = data.replayed.prompt_tokens, data.replayed.compactions
+        numbers = np.arange(1, len(fired) + 1)
+        sides.append(("compaction, replayed", fired, numbers, values, REPLAYED_MARK, theme.REPLAYED))
+        name, shapes = "overflow, replayed", ("x-open", "x-thin")
         traces.append(_marks(name, data.replayed.overflows, values, shapes, theme.OVERFLOW, start, stop))
+    for (name, at, numbers, values, symbols, color), place in zip(sides, COUNT_PLACES, strict=False):
+        if dense:
+            traces.append(_counts(name, at, place * top, symbols[0], color, start, stop))
+        else:
+            marks = _marks(name, at, values, symbols, color, start, stop)
+            traces.append({**marks, **_numbered(marks["y"] < LOW * top, at, numbers, color, start, stop)})
     return [trace for trace in traces if len(trace["x"])]
+
+
+def _counts(name: str, at: Ints, height: float, symbol: str, color: str, start: int, stop: int) -> dict[str, Any]:
+    """How many compactions of one side each tenth of a dense view has, in a row at the top of it."""
+    edges = np.unique(np.linspace(start, stop, STRETCHES + 1).astype(np.int64))
+    counts = np.histogram(at[(at >= start) & (at < stop)], edges)[0]
+    some = counts > 0
+    middles = step_number(edges[:-1] + np.diff(edges) // 2)
+    ranges = [f"{step_number(low):,} to {high:,}" for low, high in pairwise(edges.tolist())]
+    plural = name.replace("compaction", "compactions")
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": f"{plural} (count)",
+        "cliponaxis": False,
+        "x": middles[some],
+        "y": np.full(int(some.sum()), height),
+        "text": [f"{count:,}" for count in counts[some].tolist()],
+        "textposition": "bottom center",
+        "textfont": {"size": 10, "color": color},
+        "marker": {"symbol": symbol, "size": 7, "color": color, "line": {"color": color, "width": 1}},
+        "customdata": [words for words, has in zip(ranges, some.tolist(), strict=True) if has],
+        "hovertemplate": "%{text} in steps %{customdata}",
+    }
+
+
+def _numbered(low: NDArray[np.bool_], at: Ints, numbers: Ints, color: str, start: int, stop: int) -> dict[str, Any]:
+    """The numbers of the compactions beside their marks, where they are few; `low`: which marks are near the axis."""
+    inside = numbers[(at >= start) & (at < stop)] if len(numbers) == len(at) else numbers[:0]
+    if not 0 < len(inside) <= NUMBERED:
+        return {}
+    return {
+        "mode": "markers+text",
+        "text": [f"{number}" if number else "" for number in inside.tolist()],
+        "textposition": ["top right" if is_low else "bottom center" for is_low in low.tolist()],
+        "textfont": {"size": 10, "color": color},
+        "hovertemplate": "no. %{text}, %{y:.3~s} tokens",
+    }
 
 
 def _marks(
@@ -293,13 +364,13 @@ def _track_traces(track: Track, drawn: Ints, axis: str) -> list[dict[str, Any]]:
     more = {"yaxis": axis, "fill": "tozeroy", "showlegend": False, "hovertemplate": "%{y:,.0f}"}
     edge = theme.line(theme.LIVE, width=0, shape="hv")
     live = _series(f"messages in the log, {track.name}", steps, track.at[steps], edge)
-    gone = _series(
+    stripped = _series(
         f"messages no longer sent, {track.name}",
         steps,
         track.stripped[steps],
         theme.line(theme.COMPACTION, width=1.5, shape="hv"),
     )
-    return [{**live, **more, "fillcolor": theme.LIVE}, {**gone, **more, "fillcolor": theme.STRIPPED}]
+    return [{**live, **more, "fillcolor": theme.LIVE}, {**stripped, **more, "fillcolor": theme.STRIPPED}]
 
 
 def _heights(data: Timeline) -> list[int]:
@@ -421,7 +492,7 @@ def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     if shows_estimates(data, steps):
         ends.append(("heuristic", theme.HEURISTIC, _last(data.heuristic, steps)))
         ends.append(("calibrated", theme.CALIBRATED, _last(data.calibrated, steps)))
-    replay_ends = not _is_dense(data, steps)  # else only peaks of it are drawn
+    replay_ends = not is_dense(data, steps)  # else only peaks of it are drawn
     if replay_ends and data.replayed is not None and data.replayed.divergence is not None:
         ends.append(("replay", theme.REPLAYED, _last(data.replayed.prompt_tokens, steps)))
     known = sorted((end for end in ends if not np.isnan(end[2])), key=lambda end: -end[2])

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from guard_core.decimation import DENSE, edge_steps, kept_steps
 from inspector.figures import theme
-from inspector.figures.decimate import kept_steps
 from inspector.figures.paths import Box
 from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
 from inspector.pages.overview.figure import y_top
@@ -18,6 +18,8 @@ POINTS = 300  # a series: a third of a chart's, because they are in the page its
 TICKS = (1, 2, 5, 10)  # steps of the token axis, times a power of ten
 MOST_TICKS = 5
 LABEL = 5  # pixels between a line and the words above it
+STRETCHES = 100  # of a dense line
+TICK = 10  # units: the length of a mark where there are many
 LETTERS = 13  # pixels that a line of words takes
 
 
@@ -80,13 +82,20 @@ def _own_levels(data: Timeline) -> list[tuple[str, float]]:
 
 def _recorded(data: Timeline, box: Box) -> list[Path]:
     side = data.side("recorded")
-    steps = _steps(data, side.tokens, side.compactions)
     kind = "recorded" if side.tokens is data.recorded else "heuristic"
-    return [
-        Path(kind, box.line(steps, side.tokens), side.name),
-        Path("compactions", box.dots(side.compactions, side.tokens), "compaction"),
-        Path("overflows", box.dots(side.overflows, side.tokens), "overflow"),
-    ]
+    dots = Path("overflows", box.dots(side.overflows, side.tokens), "overflow")
+    if len(side.compactions) > DENSE:
+        low, high = edge_steps(side.tokens, 0, len(data), min(STRETCHES, len(data)))
+        many = f"{len(side.compactions):,} compactions"
+        return [
+            Path("range", box.band(low, high, side.tokens), ""),
+            Path(f"{kind}-peaks", box.line(high, side.tokens), f"{side.name}, peaks"),
+            Path("ticks", box.ticks(side.compactions, TICK), many),
+            dots,
+        ]
+    steps = _steps(data, side.tokens, side.compactions)
+    line = Path(kind, box.line(steps, side.tokens), side.name)
+    return [line, Path("compactions", box.dots(side.compactions, side.tokens), "compaction"), dots]
 
 
 def _replayed(data: Timeline, box: Box) -> list[Path]:
@@ -94,6 +103,9 @@ def _replayed(data: Timeline, box: Box) -> list[Path]:
         return []
     side = data.side("replayed")
     values = np.where(np.arange(len(data)) >= max(0, data.replayed.divergence - 1), side.tokens, np.nan)
+    if len(side.compactions) > DENSE:
+        high = edge_steps(values, 0, len(data), min(STRETCHES, len(data)))[1]
+        return [Path("replayed", box.line(high, values), f"{side.name}, peaks")]
     return [Path("replayed", box.line(_steps(data, values, side.compactions), values), side.name)]
 
 

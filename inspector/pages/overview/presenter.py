@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from guard_core.cached_prefix import smallest_cached_prefix
+from guard_core.decimation import DENSE
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.words import compactions_words, totals_words
 from guard_core.forecast import Forecast
-from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.models import main_model
 from guard_core.rules import Explanation
@@ -24,13 +24,16 @@ from guard_core.trace import Trace
 from guard_core.triggers import is_counted
 from guard_core.unrecorded import unrecorded
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
-from inspector.pages.overview.figure import DENSE, shows_estimates
+from inspector.pages.overview.figure import is_dense
 from inspector.pages.shared.bias import bias
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
+from inspector.pages.shared.remedies import anchor
 from inspector.replays.choice import Choice
 
 SHOWN_FINDINGS = 30
+LOSSES = ("request_lost", "tail_lost")  # kinds of findings that the facts page has more of
+SHOWN_DECISIONS = 10  # steps at which one side compacts and the other does not
 FIRST_FINDINGS = 8  # of them that are unfolded
 MODELS_NAMED = 4
 SMALLEST_SHARE = 0.02  # of a prompt: less is within the error of what its messages cost
@@ -48,7 +51,8 @@ def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
 def _threshold(explanation: Explanation) -> dict[str, str] | None:
     """The threshold of the agent's own rule and how its compactions agree, else what the recording proves of it."""
     rule = explanation.rule
-    if rule is not None and rule.threshold is not None:
+    is_contradicted = rule is not None and not rule.is_known and explanation.auto and not explanation.comparable
+    if rule is not None and rule.threshold is not None and not is_contradicted:
         note = f"{rule.formula}; {agreement_words(explanation)}" if explanation.auto else rule.formula
         source = Provenance.USER if any(item.source is Provenance.USER for item in rule.settings) else ""
         return {**_kpi(f"threshold of {rule.agent}", tokens(rule.threshold), str(source), note), "page": "rule"}
@@ -114,13 +118,13 @@ def _why_nothing_saved(facts: Facts) -> str:
 
 
 def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
-    found = bias(facts, observed)
-    if found is None:
+    measured = bias(facts, observed)
+    if measured is None:
         return _kpi("estimator bias", DASH, "", "no call in this file has the provider's count")
-    note = f"heuristic against provider, {counted(found.calls, 'call')}"
-    note += ", without what is not in the file" if found.not_in_file else ""
+    note = f"heuristic against provider, {counted(measured.calls, 'call')}"
+    note += ", without what is not in the file" if measured.not_in_file else ""
     return {
-        **_kpi("estimator bias", signed_percent(found.ratio), Provenance.RECOMPUTED.value, note),
+        **_kpi("estimator bias", signed_percent(measured.ratio), Provenance.RECOMPUTED.value, note),
         "page": "estimator",
     }
 
@@ -130,9 +134,7 @@ def _compactions(facts: Facts, evidence: str) -> dict[str, str]:
     numbers = [f"{step_number(item.step):,}" for item in counts.compactions if item.step >= 0]
     steps = ", ".join(numbers[:4]) + (" …" if len(numbers) > 4 else "")
     parts = [f"at {'steps' if len(numbers) > 1 else 'step'} {steps}"] if numbers else []
-    parts += [f"{counts.manual:,} manual"] if counts.manual else []
-    parts += [f"{counts.at_the_end:,} at the end of the recording"] if counts.at_the_end else []
-    note = ", ".join(parts) or "none in the recording"
+    note = ", ".join([*parts, *counts.split]) or "none in the recording"
     return _kpi("compactions", f"{counts.total:,}", evidence if counts.total else "", note)
 
 
@@ -140,8 +142,15 @@ def _kpi(name: str, value: str, source: str, note: str) -> dict[str, str]:
     return {"name": name, "value": value, "source": source, "note": note}
 
 
-def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path: str, choice: Choice) -> dict[str, Any]:
-    """Findings of both sides, the gravest first, each a link to its step; those of the replay say so."""
+def finding_rows(
+    recorded: Sequence[Finding], replayed: Sequence[Finding], paths: Mapping[str, str], choice: Choice
+) -> dict[str, Any]:
+    """Findings of both sides, the gravest first, each a link to its step and to what filled the context there, or to
+    the facts that were lost; those of the replay say so. `paths`: the addresses of the pages of the session."""
+
+    def address(page: str, side: str, **more: Any) -> str:
+        return paths[page] + choice.query(**more, side=side if side == "replayed" else "")
+
     tagged = [(item, "recorded") for item in recorded] + [(item, "replayed") for item in replayed]
     tagged.sort(key=lambda pair: SEVERITIES.index(pair[0].severity))
     rows = [
@@ -152,7 +161,12 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
             "sentence": item.sentence,
             "side": side,
             "step": f"{step_number(item.step):,}",
-            "url": path + choice.query(at=step_number(item.step), side=side if side == "replayed" else ""),
+            "url": address("steps", side, at=step_number(item.step)),
+            "more": "facts" if item.kind in LOSSES else "context",
+            "more_url": address("facts", side)
+            if item.kind in LOSSES
+            else address("context", side, at=step_number(item.step)),
+            "avoid": anchor(item) if side == "recorded" else "",
         }
         for item, side in tagged[:SHOWN_FINDINGS]
     ]
@@ -160,7 +174,7 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
     return {"rows": shown, "folded": folded, "count": tokens(len(tagged)), "left": max(0, len(tagged) - SHOWN_FINDINGS)}
 
 
-def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) -> dict[str, Any]:
+def comparison(data: Timeline, recorded: Case, replayed: Case, forecast: Forecast) -> dict[str, Any]:
     """Recorded and replayed side by side, each against its own window, and how far the modelled part can be trusted."""
     before, after = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
     windows = recorded.window.value, data.window
@@ -176,11 +190,37 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) 
             _compare("largest request, tokens", _largest(before), _largest(after)),
             _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
         ],
-        "honesty": honesty(data, ahead),
+        "honesty": honesty(data, forecast),
     }
 
 
-def honesty(data: Timeline, ahead: Forecast) -> str:
+def decisions(recorded: Case, replayed: Case, divergence: int | None, path: str, choice: Choice) -> dict[str, Any]:
+    """Where the two sides compact at different steps, each with its numbers and the address of the step."""
+    ours, theirs = ({item.step: item for item in case.fired} for case in (recorded, replayed))
+    changed = sorted(ours.keys() ^ theirs.keys())
+    rows = []
+    for step in changed[:SHOWN_DECISIONS]:
+        item, other = (ours[step], replayed) if step in ours else (theirs[step], recorded)
+        rows.append(
+            {
+                "step": f"{step_number(step):,}",
+                "url": path + choice.query(at=step_number(step), side="" if step in ours else "replayed"),
+                "side": "recorded" if step in ours else "replayed",
+                "change": f"{tokens(item.before)} → {tokens(item.after)}",
+                "other": tokens(int(other.tokens[step])),
+            }
+        )
+    first = "" if divergence is None else path + choice.query(at=step_number(divergence), side="replayed")
+    return {
+        "rows": rows,
+        "count": counted(len(changed), "changed decision"),
+        "left": max(0, len(changed) - SHOWN_DECISIONS),
+        "same": counted(len(ours.keys() & theirs.keys()), "compaction"),
+        "first": {"step": "" if divergence is None else f"{step_number(divergence):,}", "url": first},
+    }
+
+
+def honesty(data: Timeline, forecast: Forecast) -> str:
     """From where on the replay is modelled, and how far off forecasts of this session's own calls are."""
     first = None if data.replayed is None else data.replayed.divergence
     if first is None:
@@ -188,20 +228,21 @@ def honesty(data: Timeline, ahead: Forecast) -> str:
     text = (
         f"From step {step_number(first):,} on the replay is modelled: the same turns and replies, with other requests."
     )
-    if not any(ahead.values()):
+    if not any(forecast.values()):
         return text
     return (
         f"{text} Forecasts of this session's recorded prompts, made from the past only, are off on average by: "
-        f"1 call ahead {_off(ahead.get('1'))}, 10 calls {_off(ahead.get('10'))}, 50 calls {_off(ahead.get('50'))}, "
-        f"first call after a compaction {_off(ahead.get('compaction'), least=1)}."
+        f"1 call ahead {_off(forecast.get('1'))}, 10 calls {_off(forecast.get('10'))}, "
+        f"50 calls {_off(forecast.get('50'))}, "
+        f"first call after a compaction {_off(forecast.get('compaction'), least=1)}."
     )
 
 
-def _off(found: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
-    if found is None or found.calls < least:
+def _off(errors: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
+    if errors is None or errors.calls < least:
         return "not measured"
-    few = f" ({counted(found.calls, 'call')})" if found.calls < LEAST_FORECASTS else ""
-    return f"{100 * found.mape:.1f} %{few}"
+    few = f" ({counted(errors.calls, 'call')})" if errors.calls < LEAST_FORECASTS else ""
+    return f"{100 * errors.mape:.1f} %{few}"
 
 
 def _sum(values: Floats) -> int:
@@ -245,9 +286,9 @@ def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) ->
 def caption(data: Timeline, facts: Facts, name: str) -> str:
     """The finding of the chart in words, and what a view of all of it leaves out."""
     words = f"{_peak_sentence(facts)} Replayed under {name}{_replay_words(data)}"
-    if not data.shows_policy or shows_estimates(data, np.arange(len(data))):
+    if not is_dense(data, np.arange(len(data))):
         return words
-    return f"{words} More than {DENSE} compactions: zoom in to see the estimates."
+    return f"{words} More than {DENSE} compactions: lines are peaks, and above them compactions are counted; zoom in."
 
 
 def _replay_words(data: Timeline) -> str:
@@ -283,15 +324,14 @@ class Counts(Protocol):
     window_override: int | None
 
 
-def facts(
-    session: Session, ledger: Ledger, window: Sourced, format_name: str, row: Counts, replays: int
-) -> list[dict[str, str]]:
+def facts(known: Facts, window: Sourced, format_name: str, row: Counts, replays: int) -> list[dict[str, str]]:
     """What is known about the session; `window` is the recording's own, `replays` the replay's, in tokens."""
+    session, ledger = known.session, known.ledger
     calls = ledger.step_count
     rows = [
         {"name": "format", "value": format_name},
         {"name": "agent", "value": session.agent},
-        {"name": "model", "value": _models(session)},
+        {"name": "model", "value": _models(known)},
         {
             "name": "window",
             "value": f"{window.value:,} tokens",
@@ -321,11 +361,11 @@ def _window_note(window: Sourced, row: Counts, replays: int) -> str:
     return "; ".join(filter(None, (own or window.note, other)))
 
 
-def _models(session: Session) -> str:
+def _models(known: Facts) -> str:
     """The model; where several answered, each with its calls, the first with most."""
-    counts = Counter(call.model for call in session.calls if call.model)
+    counts = Counter({name: answer.calls for name, answer in known.answers.items() if name})
     if len(counts) < 2:
-        return main_model(session)
+        return main_model(known.session, known.answers)
     return ", ".join(f"{name} ({counted(count, 'call')})" for name, count in counts.most_common(MODELS_NAMED))
 
 
@@ -358,7 +398,7 @@ def _missing_around_compactions(facts: Facts) -> list[str]:
     fired = [(item.index, item.counted) for item in facts.recording.fired if item.counted]
     blind = [index for index, counted in fired if facts.removes_nothing(counted)]
     sealed = [index for index, counted in fired if facts.is_sealed(counted)]
-    known = unrecorded(facts.ledger, facts.attribution.residual)
+    known = unrecorded(facts.ledger, facts.attribution.residual, facts.attribution.ratios)
     gaps = [f"the messages that {compactions_words(blind)} removed"] if blind else []
     gaps += [f"the summary of {compactions_words(sealed)}: encrypted, or left out"] if sealed else []
     if (known.share or 0) >= SMALLEST_SHARE:

@@ -18,7 +18,7 @@ def share_off(replayed: Replayed, forecast: Forecast) -> Floats | None:
     too few recorded ones could be forecast to say anything.
     """
     measured = ((horizon, forecast.get(str(horizon))) for horizon in HORIZONS)
-    known = [(horizon, found.p95) for horizon, found in measured if found and found.calls >= LEAST_CALLS]
+    known = [(horizon, errors.p95) for horizon, errors in measured if errors and errors.calls >= LEAST_CALLS]
     if replayed.divergence is None or not known:
         return None
     steps = np.arange(len(replayed.prompt_tokens))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from guard_core.rules.words import headline
+from inspector.figures.plain import plain_figure
 from inspector.pages.overview import presenter, without_calls
+from inspector.pages.overview.answers import answers
 from inspector.pages.overview.figure import context_timeline, rows_of
 from inspector.pages.overview.picture import context_picture
 from inspector.pages.session import reread
@@ -51,56 +54,72 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The chart's points from a step to another, for a zoom; like every address this one counts steps from 1."""
     page = frame(request, session_id)
-    found = page.analysis
+    analysis = page.analysis
     start = step_of(request, "from", page.count - SMALLEST_RANGE + 1)
     stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))
-    return HttpResponse(
-        context_timeline(found.data, start, stop, forecast=found.forecast).to_json(), content_type="application/json"
-    )
+    return JsonResponse(plain_figure(context_timeline(analysis.data, start, stop, forecast=analysis.forecast)))
 
 
 def _overview(page: Frame) -> dict[str, Any]:
-    found, row = page.analysis, page.row
+    analysis, row = page.analysis, page.row
     name = page.choice.words()
     typed = {key: page.request.GET.get(key, "") for key in NAMES}
-    recorded = {str(item.evidence.value) for item in found.head.compactions}
+    recorded = {str(item.evidence.value) for item in analysis.head.compactions}
     if not page.count:
         load = partial(convert.load_events, row)
         return {
             "errors": page.errors,
             "verdict": "",
-            "nothing": without_calls.known(found.ledger, found.window, load),
+            "nothing": without_calls.known(analysis.ledger, analysis.window, load),
             **_facts(page),
         }
     compared = presenter.comparison(
-        found.data, found.facts.recording, found.facts.replay(found.replayed), found.forecast
+        analysis.data, analysis.facts.recording, analysis.facts.replay(analysis.replayed), analysis.forecast
     )
     return {
         "errors": page.errors,
-        "own_rule": "" if found.facts.is_contextguards else headline(found.facts.explanation),
-        "verdict": f"Simulated under {name}: {found.verdict.sentence}" if found.simulated else found.verdict.sentence,
-        "kpis": presenter.simulated_kpis(found.replayed)
-        if found.simulated
-        else presenter.kpis(found.facts, found.observed, "/".join(sorted(recorded))),
+        "answers": answers(page, "" if analysis.facts.is_contextguards else headline(analysis.facts.explanation)),
+        "verdict": f"Simulated under {name}: {analysis.verdict.sentence}"
+        if analysis.simulated
+        else analysis.verdict.sentence,
+        "kpis": presenter.simulated_kpis(analysis.replayed)
+        if analysis.simulated
+        else presenter.kpis(analysis.facts, analysis.observed, "/".join(sorted(recorded))),
         "figure": _figure(page),
         "table": _table(page),
         "findings": presenter.finding_rows(
-            found.recorded_findings, found.shown_replayed_findings, page.paths["steps"], page.choice
+            analysis.recorded_findings, analysis.shown_replayed_findings, page.paths, page.choice
         ),
-        "comparison": {**compared, "name": name, "notes": found.replayed.notes},
+        "decisions": {
+            **presenter.decisions(
+                analysis.facts.recording,
+                analysis.facts.replay(analysis.replayed),
+                analysis.data.replayed.divergence if analysis.data.replayed else None,
+                page.paths["steps"],
+                page.choice,
+            ),
+            "compare": _side_by_side(page),
+        },
+        "comparison": {**compared, "name": name, "notes": analysis.replayed.notes},
         "form": form(page.choice, typed, page.errors, in_use(page)),
         **_facts(page),
     }
 
 
+def _side_by_side(page: Frame) -> str:
+    """The recording and this replay on one axis."""
+    replay = page.choice.query() or f"?policy={page.choice.kind.name}"
+    return f"{reverse('compare')}?{urlencode([('side', page.row.pk), ('side', f'{page.row.pk}{replay}')])}"
+
+
 def _facts(page: Frame) -> dict[str, Any]:
-    found, row = page.analysis, page.row
+    analysis, row = page.analysis, page.row
     return {
         "read_again": reread.offer(row, page.reading),
         "facts": presenter.facts(
-            found.head, found.ledger, convert.window_in_use(row), page.format_label, row, found.window.value
+            analysis.facts, convert.window_in_use(row), page.format_label, row, analysis.window.value
         ),
-        "missing": presenter.missing(found.facts),
+        "missing": presenter.missing(analysis.facts),
         **window_context(page),
     }
 
@@ -114,15 +133,15 @@ def in_use(page: Frame) -> dict[str, str]:
 
 
 def _figure(page: Frame) -> dict[str, Any]:
-    found = page.analysis
+    analysis = page.analysis
     # A fragment carries no script element: its chart fetches the points.
     part = bool(getattr(page.request, "htmx", None))
     return {
         "id": "timeline",
-        "rows": rows_of(found.data),
-        "picture": context_picture(found.data),
-        "data": None if part else json.loads(context_timeline(found.data, forecast=found.forecast).to_json()),
-        "caption": presenter.caption(found.data, found.facts, page.choice.words()),
+        "rows": rows_of(analysis.data),
+        "picture": context_picture(analysis.data),
+        "data": None if part else plain_figure(context_timeline(analysis.data, forecast=analysis.forecast)),
+        "caption": presenter.caption(analysis.data, analysis.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",
         "url": page.paths["overview"] + "figure.json" + page.choice.query(),
         "step_url": page.links["steps"],

@@ -12,7 +12,7 @@ from guard_core.policies.base import Point, Policy
 from guard_core.policies.settings import PolicyKind, Setting
 from inspector.figures.sparkline import sparkline, trend, words
 from inspector.pages.policies.examples import Example
-from inspector.pages.shared.numbers import counted, percent, tokens
+from inspector.pages.shared.numbers import counted, grouped, percent, tokens
 from inspector.replays.choice import plain
 
 
@@ -31,9 +31,9 @@ def row(kind: PolicyKind) -> dict[str, Any]:
 
 
 def looks(policy: Policy) -> str:
-    """When a policy may act, in words."""
-    points = [str(point) for point in Point if point in policy.points]
-    return " and ".join([", ".join(points[:-1]), points[-1]]) if len(points) > 1 else points[0]
+    """When a policy checks whether to compact, in words."""
+    points = [str(point) for point in Point if point in policy.moments]
+    return " and ".join(filter(None, [", ".join(points[:-1]), *points[-1:]])) or "never"
 
 
 def _summaries(kind: PolicyKind) -> str:
@@ -44,7 +44,7 @@ def facts(kind: PolicyKind, profile: str) -> list[dict[str, str]]:
     """What can be said of a policy in a line each."""
     command = f"--policy {kind.name}" + (f" --profile {profile}" if profile else "")
     return [
-        {"name": "looks", "value": looks(kind.make(profile or None))},
+        {"name": "checks whether to compact", "value": looks(kind.make(profile or None))},
         {"name": "summaries", "value": _summaries(kind)},
         {"name": "on the command line", "value": command},
     ]
@@ -72,7 +72,7 @@ def settings(kind: PolicyKind) -> list[dict[str, Any]]:
 def _setting(kind: PolicyKind, item: Setting) -> dict[str, Any]:
     default = item.default_in(kind.default_profile)
     others = [
-        {"name": name, "value": plain(item.default_in(name))}
+        {"name": name, "value": grouped(plain(item.default_in(name)))}
         for name in kind.profile_names
         if name not in item.not_in and item.default_in(name) != default
     ]
@@ -82,29 +82,29 @@ def _setting(kind: PolicyKind, item: Setting) -> dict[str, Any]:
         "help": item.help,
         "unit": item.unit,
         "allowed": item.allowed,
-        "default": plain(default) or "none",
+        "default": grouped(plain(default)) or "none",
         "others": others,
         "unused": ", ".join(item.not_in),
         "source": item.source,
     }
 
 
-def examples(found: Sequence[Example], shown: Example | None, path: str, profile: str) -> list[dict[str, Any]]:
+def examples(listed: Sequence[Example], shown: Example | None, path: str, profile: str) -> list[dict[str, Any]]:
     """The bundled sessions under the policy, a row each."""
-    return [_example(item, item is shown, path, profile) for item in found]
+    return [_example(item, item is shown, path, profile) for item in listed]
 
 
 def _example(item: Example, is_shown: bool, path: str, profile: str) -> dict[str, Any]:
     outcome, trace = item.compared.outcome, item.compared.trace
     query = urlencode({name: value for name, value in (("profile", profile), ("sample", item.sample.name)) if value})
-    made = {"title": item.sample.title, "name": item.sample.name, "url": f"{path}?{query}#flow", "current": is_shown}
+    example = {"title": item.sample.title, "name": item.sample.name, "url": f"{path}?{query}#flow", "current": is_shown}
     if outcome is None or trace is None:
-        return {**made, "problem": item.compared.problem}
+        return {**example, "problem": item.compared.problem}
     tokens_sent, fired, over = (trace.columns[name] for name in ("modelled_prompt_tokens", "fired", "overflow"))
     threshold = int(trace.columns["threshold"].max(initial=-1))
     picture = trend(tokens_sent, fired, over, threshold=threshold, window=trace.window)
     return {
-        **made,
+        **example,
         "steps": tokens(outcome.steps),
         "window": tokens(outcome.window),
         "compactions": tokens(outcome.compactions),

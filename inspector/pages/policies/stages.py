@@ -80,7 +80,11 @@ def _log(trace: Trace, at: int) -> dict[str, Any]:
 
 
 def _look(policy: Policy) -> dict[str, Any]:
-    return _stage(POLICY, "Look", counted(len(policy.points), "moment"), f"It may act {looks(policy)}.")
+    if not policy.moments:
+        return _stage(POLICY, "Look", DASH, "It never compacts.", off=True)
+    moments = looks(policy)
+    short = moments if len(policy.moments) == 1 else counted(len(policy.moments), "moment")
+    return _stage(POLICY, "Look", short, f"It checks {moments} whether to compact.")
 
 
 def _count(trace: Trace, at: int, terms: Sequence[Term]) -> dict[str, Any]:
@@ -106,16 +110,16 @@ def _compact(trace: Trace, at: int) -> dict[str, Any]:
     record = next((item for item in trace.compactions if item.step == at), None)
     if record is None:
         return _stage(POLICY, "Compact", "not here", "It sends the request as it is.", off=True)
-    made = next((one for one in reversed(record.passes) if one.summariser_contents), None)
+    last = next((one for one in reversed(record.passes) if one.summariser_contents), None)
     rows = [_fact("before", record.tokens_before, "by the policy's own estimator")]
-    if made is not None:
-        given = counted(made.summariser_contents, "message")
-        size = _fact("summary", made.summary_bytes, "as long as recorded ones, or assumed", Provenance.ASSUMED, "bytes")
-        rows += [_fact("given to the summariser", made.summariser_tokens, given), size]
+    if last is not None:
+        given = counted(last.summariser_contents, "message")
+        size = _fact("summary", last.summary_bytes, "as long as recorded ones, or assumed", Provenance.ASSUMED, "bytes")
+        rows += [_fact("given to the summariser", last.summariser_tokens, given), size]
     rows.append(_fact("after", record.tokens_after, "what the compaction left"))
     text = (
         "Older content is removed or rewritten; no model is asked."
-        if made is None
+        if last is None
         else "Older messages go to a summariser, and its summary takes their place."
     )
     return _stage(POLICY, "Compact", f"{record.tokens_before:,} → {record.tokens_after:,}", text, *rows)

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from guard_core.errors import UnknownName
-from guard_core.policies import POLICIES, policy_kind
+from guard_core.policies import GROUPS, POLICIES, policy_kind
 from inspector.figures.flow import drawing
 from inspector.pages.policies import presenter as present
 from inspector.pages.policies import stages as flow
@@ -18,8 +18,9 @@ from inspector.pages.policies.examples import examples_of
 
 @require_safe
 def policies(request: HttpRequest) -> HttpResponse:
-    """All policies in the order in which they are listed."""
-    context = {"rows": [present.row(kind) for kind in POLICIES.values()], "count": len(POLICIES)}
+    """All policies by group."""
+    groups = [(group, [present.row(kind) for kind in kinds]) for group, kinds in GROUPS.items()]
+    context = {"groups": groups, "count": len(POLICIES)}
     return render(request, "inspector/policies/index.html", context)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http.cookies import SimpleCookie
+from typing import NamedTuple
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -14,12 +15,35 @@ from inspector.models import Session
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, form, parse_choice
-from inspector.replays.messages import POLICIES, PROFILES, REPLAY, Page, Task
+from inspector.replays.messages import AVOID, POLICIES, PROFILES, REPLAY, Page, Task
 from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
 
 RETRY_SECONDS = "1"
-PAGES = {REPLAY: "session_overview", POLICIES: "session_policies", PROFILES: "session_policies"}
+PAGES = {
+    REPLAY: "session_overview",
+    POLICIES: "session_policies",
+    PROFILES: "session_policies",
+    AVOID: "session_avoid",
+}
 WHOLE_PAGE = "replay"  # the element of a page that shows nothing but the progress
+
+
+class Work(NamedTuple):
+    """What takes long, in words."""
+
+    heading: str
+    subject: str
+    failed: str
+    cancelled: str
+    again: str
+
+
+ONE_REPLAY = Work("Replaying", "This replay", "Not replayed", "Replay cancelled", "Replay again")
+COMPARISON = Work(
+    "Comparing policies", "Comparing all policies", "Not compared", "Comparison cancelled", "Compare again"
+)
+SEARCH = Work("Searching settings", "Trying other settings", "Not searched", "Search cancelled", "Search again")
+WORKS = {REPLAY: ONE_REPLAY, AVOID: SEARCH}  # all others compare policies
 
 
 def progress_page(request: HttpRequest, replay: LongReplay) -> HttpResponse:
@@ -58,6 +82,7 @@ def _show(request: HttpRequest, replay: LongReplay, ended: str = "") -> HttpResp
         "here": request.get_full_path(),
         "ended": ended,
         "words": _words(replay),
+        "work": _work(replay.task),
         "target": target or WHOLE_PAGE,
     }
     template = "inspector/replay/_progress.html" if target else "inspector/replay/progress.html"
@@ -65,6 +90,10 @@ def _show(request: HttpRequest, replay: LongReplay, ended: str = "") -> HttpResp
     if target:
         response["HX-Reswap"] = "outerHTML"
     return response
+
+
+def _work(task: Task) -> Work:
+    return WORKS.get(task.work, COMPARISON)
 
 
 def _target(request: HttpRequest) -> str:
@@ -83,7 +112,7 @@ def _as_json(replay: LongReplay, ended: str) -> JsonResponse:
 
 def _words(replay: LongReplay) -> str:
     if replay.state is State.WAITING:
-        return f"waiting: {AT_ONCE} other replays are running"
+        return f"waiting: {AT_ONCE} other replays or comparisons are running"
     if not replay.done:
         return "starting …"
     return f"{replay.done:,} of {counted(replay.total, 'step')} replayed"
@@ -122,10 +151,12 @@ def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     typed = {name: request.GET.get(name, "") for name in NAMES}
     choice, errors = parse_choice(typed)
+    task = _task(row, choice, request)
     context = {
         "session": row,
         "settings": choice.words() if choice.changed else "",
-        "again": _address("replay_again", _task(row, choice, request)),
+        "work": _work(task),
+        "again": _address("replay_again", task),
         "quick": row.get_absolute_url() + Choice(policy="none").query(),
         "form": form(choice, typed, errors, {"window": f"{row.effective_window:,}"}),
     }

@@ -28,13 +28,13 @@ def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
     explanation = checks.explanation
     if not explanation.rules or not page.count:
         return None
-    made = sorted({item.step for item in explanation.compactions if item.step < page.count})
-    at = step_of(page.request, "at", page.count, made[0] if made else page.count - 1)
+    steps = sorted({item.step for item in explanation.compactions if item.step < page.count})
+    at = step_of(page.request, "at", page.count, steps[0] if steps else page.count - 1)
     decision = checks.at(at)
-    kept = _kept_at(explanation, decision)
+    left = _kept_at(explanation, decision)
     stages = [
         {"number": number, "node": node, **part}
-        for number, (node, part) in enumerate(zip(NODES, _stages(page, checks, decision, kept, at), strict=True), 1)
+        for number, (node, part) in enumerate(zip(NODES, _stages(page, checks, decision, left, at), strict=True), 1)
     ]
     return {
         "at": step_number(at),
@@ -46,7 +46,7 @@ def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
         "drawing": drawing(stages, LANES),
         "label": f"{len(stages)} stages in three lanes: agent, rule, model",
         "bars": _bars(page, decision, at),
-        "links": list(_links(page, made, at)),
+        "links": list(_links(page, steps, at)),
         "action": page.paths["rule"],
         "hidden": list(page.choice.pairs().items()),
         "step_url": page.step_url(at),
@@ -56,11 +56,11 @@ def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
 def _kept_at(explanation: Explanation, decision: Decision) -> KeptMessages | None:
     """What the compaction at this check left."""
     item = decision.compaction
-    return None if item is None else next((kept for kept in explanation.kept if kept.place == item.place), None)
+    return None if item is None else next((left for left in explanation.kept if left.place == item.place), None)
 
 
 def _stages(
-    page: Frame, checks: OwnChecks, decision: Decision, kept: KeptMessages | None, at: int
+    page: Frame, checks: OwnChecks, decision: Decision, left: KeptMessages | None, at: int
 ) -> list[dict[str, Any]]:
     rule = decision.rule
     assert rule is not None
@@ -71,7 +71,7 @@ def _stages(
         _counted(decision, terms, at),
         _threshold(rule, checks, terms, at),
         _decided(decision, rule),
-        _compacted(decision, kept),
+        _compacted(decision, left),
         _called(page, at),
     ]
 
@@ -125,30 +125,32 @@ def _decided(decision: Decision, rule: OwnRule) -> dict[str, Any]:
     return stage(RULE, title, short, decision_words(decision))
 
 
-def _compacted(decision: Decision, kept: KeptMessages | None) -> dict[str, Any]:
-    if decision.compaction is None or kept is None:
+def _compacted(decision: Decision, left: KeptMessages | None) -> dict[str, Any]:
+    if decision.compaction is None or left is None:
         text = "Only where the rule fires: a summary would take the place of the old messages. Not at this step."
         return stage(AGENT, "No compaction", "not here", text, off=True)
     facts = [
-        fact("summarised or dropped", kept.gone, f"of {counted(kept.messages, 'message')} sent before", unit=MESSAGES),
-        fact("kept as they were", kept.kept, f"about {kept.kept_tokens:,} tokens, bytes / 4", unit=MESSAGES),
-        *([fact("shortened", kept.rewritten, "kept in another form", unit=MESSAGES)] if kept.rewritten else []),
-        fact("inserted", kept.inserted, _size_of(kept), unit=MESSAGES),
+        fact(
+            "summarised or dropped", left.removed, f"of {counted(left.messages, 'message')} sent before", unit=MESSAGES
+        ),
+        fact("kept as they were", left.kept, f"about {left.kept_tokens:,} tokens, bytes / 4", unit=MESSAGES),
+        *([fact("shortened", left.rewritten, "kept in another form", unit=MESSAGES)] if left.rewritten else []),
+        fact("inserted", left.inserted, _size_of(left), unit=MESSAGES),
     ]
-    if kept.said_after is not None:
-        facts.append(fact("size after, by the agent", kept.said_after, "", Provenance.RECORDER))
-    text = f"The rule keeps {kept.rule}." if kept.rule else "What this agent keeps is not known here."
-    words = f" This file: {kept.verdict}{f' ({kept.reason})' if kept.reason else ''}." if kept.rule else ""
-    after = DASH if kept.after is None else f"{kept.after:,}"
-    return stage(AGENT, "Compact", f"to {after}" if kept.after else f"{kept.gone:,} removed", text + words, *facts)
+    if left.said_after is not None:
+        facts.append(fact("size after, by the agent", left.said_after, "", Provenance.RECORDER))
+    text = f"The rule keeps {left.rule}." if left.rule else "What this agent keeps is not known here."
+    words = f" This file: {left.verdict}{f' ({left.reason})' if left.reason else ''}." if left.rule else ""
+    after = DASH if left.after is None else f"{left.after:,}"
+    return stage(AGENT, "Compact", f"to {after}" if left.after else f"{left.removed:,} removed", text + words, *facts)
 
 
-def _size_of(kept: KeptMessages) -> str:
+def _size_of(left: KeptMessages) -> str:
     """How large the inserted messages are, as far as the file shows it."""
-    about = f"about {kept.inserted_tokens:,} tokens, bytes / 4"
-    if not kept.is_sealed:
+    about = f"about {left.inserted_tokens:,} tokens, bytes / 4"
+    if not left.is_sealed:
         return about
-    return f"the summary is not readable; the rest {about}" if kept.inserted_tokens else "not readable, size unknown"
+    return f"the summary is not readable; the rest {about}" if left.inserted_tokens else "not readable, size unknown"
 
 
 def _called(page: Frame, at: int) -> dict[str, Any]:
@@ -189,9 +191,9 @@ def _bars(page: Frame, decision: Decision, at: int) -> list[dict[str, Any]]:
     ]
 
 
-def _links(page: Frame, made: list[int], at: int) -> list[dict[str, str]]:
+def _links(page: Frame, steps: list[int], at: int) -> list[dict[str, str]]:
     """To the steps before and after, and to the compactions before and after."""
-    before, after = [step for step in made if step < at], [step for step in made if step > at]
+    before, after = [step for step in steps if step < at], [step for step in steps if step > at]
     places = (
         ("‹ ▼", "previous compaction", before[-1] if before else None),
         ("‹", "previous step", at - 1 if at else None),

@@ -8,13 +8,12 @@ from typing import Any
 from guard_core.rules import Agent, Agreement, Explanation, Interval, KeptMessages, KeptVerdict, OwnRule, RuleSetting
 from guard_core.rules.words import agreement_words
 from inspector.pages.session.frame import Frame
-from inspector.pages.shared.numbers import DASH, counted, step_number
+from inspector.pages.shared.numbers import DASH, counted, grouped, step_number
 
 PREFIX = "set."  # of the parameters in an address or a form that are settings of the rule
 BEFORE, SAVED = "was.", "saved"  # of those that were remembered before, for an undo; present after a change
 LONGEST = 60  # characters of a typed value that are read
 NAMED = 5  # hypotheses of an interval that are listed
-LISTED = 200  # checks and compactions of one table
 COUNTERS = {
     "prompt": "prompt tokens of the last answer",
     "total": "prompt and output tokens of the last answer",
@@ -41,7 +40,7 @@ def stated(
     """What is remembered of the rule's settings, what an undo brings back, and whether the page shows others."""
     if agent is None:
         return {}
-    words = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+    words = ", ".join(f"{name.replace('_', ' ')} {grouped(value)}" for name, value in values.items())
     saved = SAVED in query
     before = {f"{PREFIX}{name}": value for name, value in typed(query, BEFORE).items() if name in agent.names}
     done = f"Saved for all sessions of {agent.label} in this project: {words}." if values else ""
@@ -107,10 +106,10 @@ def form(
     return fields
 
 
-def compactions(explanation: Explanation, page: Frame) -> list[dict[str, Any]]:
-    """Each recorded compaction beside the rule."""
+def compactions(explanation: Explanation, page: Frame, shown: slice) -> list[dict[str, Any]]:
+    """Recorded compactions beside the rule; `shown`: which of them."""
     rows = []
-    for item in explanation.compactions[:LISTED]:
+    for item in explanation.compactions[shown]:
         step = min(item.step, page.count - 1)
         rows.append(
             {
@@ -128,7 +127,7 @@ def compactions(explanation: Explanation, page: Frame) -> list[dict[str, Any]]:
     return rows
 
 
-def kept(explanation: Explanation, page: Frame) -> dict[str, Any]:
+def kept(explanation: Explanation, page: Frame, shown: slice) -> dict[str, Any]:
     """What each compaction left beside what the rule keeps; empty where there is none."""
     if not explanation.kept:
         return {}
@@ -137,8 +136,7 @@ def kept(explanation: Explanation, page: Frame) -> dict[str, Any]:
     return {
         "rules": list(dict.fromkeys(item.rule for item in explanation.kept if item.rule)),
         "agreement": f"{agrees:,} of {len(judged):,} as the rule says" if judged else "",
-        "rows": [_kept_row(item, page) for item in explanation.kept[:LISTED]],
-        "more": max(0, len(explanation.kept) - LISTED),
+        "rows": [_kept_row(item, page) for item in explanation.kept[shown]],
     }
 
 
@@ -148,7 +146,7 @@ def _kept_row(item: KeptMessages, page: Frame) -> dict[str, str]:
         "step": f"{step_number(item.step):,}" if in_session else "none",
         "url": page.paths["rule"] + page.choice.query(at=step_number(item.step)) + "#flow" if in_session else "",
         "messages": f"{item.messages:,}",
-        "gone": f"{item.gone:,}",
+        "removed": f"{item.removed:,}",
         "kept": f"{item.kept:,}, ≈ {item.kept_tokens:,}" if item.kept else "0",
         "inserted": _inserted(item),
         "before": DASH if item.before is None else f"{item.before:,}",
@@ -169,11 +167,10 @@ def _inserted(item: KeptMessages) -> str:
     )
 
 
-def missed(explanation: Explanation, page: Frame) -> dict[str, Any] | None:
+def missed(explanation: Explanation, page: Frame, shown: slice) -> dict[str, Any] | None:
     """The checks at which the rule fires and the agent did not compact."""
     if not explanation.missed:
         return None
-    shown = explanation.missed[:LISTED]
     return {
         "count": counted(len(explanation.missed), "check"),
         "rows": [
@@ -183,9 +180,8 @@ def missed(explanation: Explanation, page: Frame) -> dict[str, Any] | None:
                 "count": f"{item.count:,}",
                 "threshold": f"{item.threshold:,}",
             }
-            for item in shown
+            for item in explanation.missed[shown]
         ],
-        "more": len(explanation.missed) - len(shown),
     }
 
 
@@ -210,7 +206,9 @@ def _interval(item: Interval, page: Frame) -> dict[str, Any]:
             for step in (item.above_step, item.at_most_step)
             if step is not None
         ],
-        "hypotheses": [{"formula": found.formula, "threshold": f"{found.threshold:,}"} for found in listed],
+        "hypotheses": [
+            {"formula": hypothesis.formula, "threshold": f"{hypothesis.threshold:,}"} for hypothesis in listed
+        ],
         "more": len(item.hypotheses) + item.more - len(listed),
         "none": not item.hypotheses and not item.contradiction and None not in (item.above, item.at_most),
     }

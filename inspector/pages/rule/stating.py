@@ -19,14 +19,14 @@ AT_ONCE = 5_000  # calls of a session that is assessed while its page waits; a l
 
 def complaints(agent: Agent, values: Mapping[str, str]) -> dict[str, str]:
     """Why each of these settings cannot be one of the rule, by name; those that can are left out."""
-    found = {}
+    errors = {}
     for name, value in values.items():
         try:
             agent.check_typed({name: value})
-            agent.rule(Stretch(0, 0, "", "", None), {name: value})
+            agent.ruled(Stretch(0, 0, "", "", None), {name: value})
         except GuardError as error:
-            found[name] = sentence(error)
-    return found
+            errors[name] = sentence(error)
+    return errors
 
 
 def state(row: Session, agent: Agent, values: Mapping[str, str]) -> dict[str, str]:

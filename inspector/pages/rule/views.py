@@ -18,10 +18,13 @@ from inspector.models import Session
 from inspector.pages.rule import presenter as present
 from inspector.pages.rule import stating
 from inspector.pages.rule.flow import flow
-from inspector.pages.session.frame import Frame, frame
+from inspector.pages.session.frame import Frame, frame, number
+from inspector.pages.shared.paging import Pager, pager
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import sentence
 from inspector.storage import convert, explanations
+
+ROWS = 20  # of one table: with three tables less than half of the elements that a page may have
 
 
 @require_GET
@@ -33,6 +36,14 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
     tried = present.typed(request.GET, present.PREFIX)
     asked = bool(tried or page.choice.window)
     explanation, errors = _explained(page, {**stated, **tried}) if asked else (page.analysis.facts.explanation, {})
+    pagers = {
+        name: _pager(page, name, len(items), tried)
+        for name, items in (
+            ("compactions", explanation.compactions),
+            ("kept", explanation.kept),
+            ("missed", explanation.missed),
+        )
+    }
     context: dict[str, Any] = {
         **page.context("rule"),
         "headline": headline(explanation),
@@ -42,13 +53,25 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "stated": present.stated(agent, stated, tried, request.GET),
         "action": reverse("session_rule_settings", args=[page.row.pk]),
         "flow": flow(page, OwnChecks(page.analysis.head, page.analysis.ledger, explanation)),
-        "kept": present.kept(explanation, page),
-        "rows": present.compactions(explanation, page),
-        "missed": present.missed(explanation, page),
+        "kept": present.kept(explanation, page, pagers["kept"].shown),
+        "rows": present.compactions(explanation, page, pagers["compactions"].shown),
+        "missed": present.missed(explanation, page, pagers["missed"].shown),
+        "pagers": pagers,
         "intervals": present.intervals(explanation, page),
         "agreement": present.agreement(explanation),
     }
     return render(request, "inspector/rule/index.html", context)
+
+
+def _pager(page: Frame, name: str, count: int, tried: dict[str, str]) -> Pager:
+    """The rows of a table that the address names, as `?<table>=` the number of the first."""
+    tries = {f"{present.PREFIX}{setting}": value for setting, value in tried.items()}
+    at = page.request.GET.get("at", "")[: present.LONGEST]
+
+    def address(row: int) -> str:
+        return f"{page.paths['rule']}{page.choice.query(at=at, **tries, **{name: row})}#{name}-title"
+
+    return pager(count, number(page.request, name, 1, 1, max(1, count)) - 1, ROWS, address)
 
 
 @require_POST

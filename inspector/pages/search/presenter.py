@@ -9,18 +9,18 @@ from urllib.parse import urlencode
 import numpy as np
 from django.urls import reverse
 
+from guard_core.facts.searchable import text_of
 from guard_core.recordings import LABELS
 from inspector.models import Session
 from inspector.pages.shared.numbers import compaction_number, message_number, step_number
 from inspector.pages.shared.parts import role_of, visible
 from inspector.storage import convert
-from inspector.storage.contents import text_of
 from inspector.storage.query_words import Query, snippet
 from inspector.storage.search import Found, SummaryPlace, contents
 from inspector.storage.text_index import Place
 
 
-def sessions(found: list[Found], query: Query) -> list[dict[str, Any]]:
+def sessions(matches: list[Found], query: Query) -> list[dict[str, Any]]:
     """Each session with its first hits."""
     return [
         {
@@ -32,7 +32,7 @@ def sessions(found: list[Found], query: Query) -> list[dict[str, Any]]:
             "hits": [*summaries(item.session, item.summaries, query), *hits(item.session, list(item.hits), query)],
             "more": reverse("session_search", args=[item.session.pk]) + address(query) if item.more else "",
         }
-        for item in found
+        for item in matches
     ]
 
 

@@ -30,12 +30,12 @@ def search(request: HttpRequest) -> HttpResponse:
     """The newest sessions that have the words, a few hits of each."""
     query = parse(request.GET.get("q", ""))
     before = _whole(request.GET.get("before", ""), MAX_ROW)
-    found = searching.everywhere(project_of(request), query, before or None, SESSIONS + 1, EACH)
-    shown = found[:SESSIONS]
+    matches = searching.everywhere(project_of(request), query, before or None, SESSIONS + 1, EACH)
+    shown = matches[:SESSIONS]
     context = {
         "query": query,
         "found": present.sessions(shown, query),
-        "older": present.address(query, before=shown[-1].before) if len(found) > SESSIONS else "",
+        "older": present.address(query, before=shown[-1].before) if len(matches) > SESSIONS else "",
         **_state(pending().filter(project=project_of(request)).count(), query),
     }
     return render(request, _template(request, "all"), context)

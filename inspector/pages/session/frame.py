@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from guard_core.errors import GuardError
-from guard_core.findings import CompactionCounts, counted_compactions
+from guard_core.findings import CompactionCounts
 from guard_core.recordings import LABELS
 from inspector.models import Import, Session
 from inspector.pages.session import family_links as families
@@ -24,6 +24,8 @@ from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, Choice, parse_choice, sentence
 
 SIDES = ("recorded", "replayed")
+# Those that other pages of the session link to.
+PAGES = ("overview", "steps", "context", "rule", "policies", "facts", "estimator", "share")
 LONGEST_NUMBER = 10  # digits that are read as a number
 MAX_NUMBER = 10**9  # a step or message number above this is a slip, not a place
 
@@ -48,7 +50,7 @@ class Frame:
     @cached_property
     def compactions(self) -> CompactionCounts:
         """The recorded compactions that count; pages and their addresses number these."""
-        return counted_compactions(self.analysis.head)
+        return self.analysis.facts.counts
 
     @cached_property
     def family(self) -> Family:
@@ -65,16 +67,12 @@ class Frame:
         """Addresses of this session's pages, with the replay settings kept."""
         query = self.choice.query()
         return {
-            "overview": self.paths["overview"] + query,
+            **{page: self.paths[page] + query for page in PAGES},
             "overview_path": self.paths["overview"],
-            "steps": self.paths["steps"] + query,
             "steps_path": self.paths["steps"],
             "reset": self.paths["overview"],
-            "estimator": self.paths["estimator"] + query,
-            "rule": self.paths["rule"] + query,
-            "policies": self.paths["policies"] + query,
             "report": self.paths.get("report", ""),
-            "window": self.paths.get("window", ""),
+            "window": self.paths["window"],
         }
 
     def step_url(self, step: int, **more: Any) -> str:
@@ -111,7 +109,13 @@ class Frame:
             badges.append({"text": text, "class": "badge-compaction"})
         if overflows := len(self.analysis.facts.recording.over):
             badges.append({"text": counted(overflows, "overflow"), "class": "badge-overflow"})
-        return {"title": self.row.title, "steps": f"{self.count:,}", "badges": badges, "id": self.row.pk}
+        return {
+            "title": self.row.title,
+            "steps": f"{self.count:,}",
+            "step_count": self.count,
+            "badges": badges,
+            "id": self.row.pk,
+        }
 
     @property
     def format_label(self) -> str:
@@ -121,11 +125,11 @@ class Frame:
     def _compaction_tabs(self) -> list[dict[str, Any]]:
         tabs = []
         recorded = self.compactions.total
-        made = len(self.analysis.replayed.compactions) if self.analysis.diverges else 0
+        count = len(self.analysis.replayed.compactions) if self.analysis.diverges else 0
         if recorded:
             tabs.append(self._compaction_tab("Compactions", "recorded", recorded))
-        if made:
-            tabs.append(self._compaction_tab("Replayed compactions", "replayed", made))
+        if count:
+            tabs.append(self._compaction_tab("Replayed compactions", "replayed", count))
         return [{**item, "key": str(3 + number)} for number, item in enumerate(tabs)]
 
     def _compaction_tab(self, label: str, side: str, count: int) -> dict[str, Any]:
@@ -152,15 +156,7 @@ def frame(request: HttpRequest, session_id: UUID) -> Frame:
 
 
 def _paths(row: Session, reading: Import | None) -> dict[str, str]:
-    pages = {
-        "overview": "session_overview",
-        "steps": "session_steps",
-        "window": "session_window",
-        "estimator": "session_estimator",
-        "rule": "session_rule",
-        "policies": "session_policies",
-    }
-    paths = {key: reverse(name, args=[row.pk]) for key, name in pages.items()}
+    paths = {page: reverse(f"session_{page}", args=[row.pk]) for page in (*PAGES, "window", "avoid")}
     if reading is not None:
         paths["report"] = reading.get_absolute_url() + "?report"
     return paths

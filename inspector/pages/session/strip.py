@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from inspector.figures.decimate import kept_steps
+from guard_core.decimation import edge_steps, kept_steps
 from inspector.figures.paths import Box
 from inspector.figures.timeline import NO_STEPS, Floats, Timeline
 from inspector.pages.shared.numbers import counted
 
 WIDTH, HEIGHT = 1000, 56
 POINTS = 700
+STRETCHES = 120  # of a line that is dense with compactions: its peaks
 TICK = 5
 FULL_LINES = 80  # more compactions than this are ticks, or they would hide the curve
 
@@ -25,7 +26,10 @@ def strip(data: Timeline, at: int | None = None, side: str = "recorded") -> dict
     shown = data.side(side)
     box = Box(WIDTH, HEIGHT, count, _top(data, shown.tokens))
     few = len(shown.compactions) <= FULL_LINES
-    steps = kept_steps([shown.tokens], shown.compactions if few else NO_STEPS, NO_STEPS, 0, count, POINTS)
+    if few:
+        steps = kept_steps([shown.tokens], shown.compactions, NO_STEPS, 0, count, POINTS)
+    else:
+        steps = edge_steps(shown.tokens, 0, count, STRETCHES)[1]
     return {
         "count": count,
         "area": box.area(steps, shown.tokens),
@@ -36,7 +40,7 @@ def strip(data: Timeline, at: int | None = None, side: str = "recorded") -> dict
         "overflows": box.ticks(shown.overflows, TICK),
         "cursor": None if at is None else f"{100 * (at + 0.5) / count:.3f}",
         "modelled": shown.modelled,
-        "label": f"{shown.name.capitalize()} over {counted(count, 'step')}, "
+        "label": f"{shown.name.capitalize()}{'' if few else ', peaks,'} over {counted(count, 'step')}, "
         f"{counted(len(shown.compactions), 'compaction')} marked",
     }
 

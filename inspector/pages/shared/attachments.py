@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import csv
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
 
 Response = TypeVar("Response", bound=HttpResponseBase)
 
@@ -19,3 +24,17 @@ def attachment(response: Response, name: str) -> Response:
     """An answer that a browser keeps as a file of this name, which must be ASCII without quotes."""
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return sandboxed(response)
+
+
+def csv_file(name: str, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> HttpResponse:
+    """A table as a file of comma-separated values, none of which a spreadsheet computes."""
+    response = attachment(HttpResponse(content_type="text/csv; charset=utf-8"), name)
+    writer = csv.writer(response)
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return response
+
+
+def _cell(value: Any) -> Any:
+    """A value that a spreadsheet shows and does not compute."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_SIGNS) else value

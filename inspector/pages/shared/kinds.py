@@ -14,7 +14,7 @@ KINDS = {
     "tail_lost": "kept messages lost",
     "loop": "loop",
     "thrash": "compacts often",
-    "summary_not_kept": "summary not kept",
+    "summary_not_kept": "compaction did not last",
     "grown": "larger after a compaction",
     "still_over": "still over the threshold",
     "setting_never_acts": "setting never acts",

@@ -44,6 +44,11 @@ def signed(value: float | None) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else '±'}{abs(value):,.0f}"
 
 
+def grouped(text: str) -> str:
+    """A setting as typed, with comma groups where it is a whole number."""
+    return f"{int(text):,}" if text.isascii() and text.isdigit() else text
+
+
 def short(value: float | None) -> str:
     """Tokens where there is little room: 950, 8.7k, 180k, 1.05M, 5.47B (thousands, millions, billions)."""
     if value is None or value < 0:
@@ -68,9 +73,12 @@ def amount(value: int) -> str:
 
 
 def percent(part: float | None, whole: float | None, digits: int = 0) -> str:
-    """A share in per cent; a dash where one of the two is not known."""
+    """A share in per cent; a dash where one of the two is not known. Nothing is rounded down to 0."""
     if part is None or not whole or part < 0:
         return DASH
+    least = 10.0**-digits
+    if 0 < 100 * part / whole < least / 2:
+        return f"under {least:.{digits}f}{NARROW}%"
     return f"{100 * part / whole:.{digits}f}{NARROW}%"
 
 

@@ -26,10 +26,10 @@ def number(value: str) -> float | None:
 def day(value: str) -> date | None:
     """A date as a browser sends it."""
     try:
-        found = date.fromisoformat(value.strip()[:10])
+        parsed = date.fromisoformat(value.strip()[:10])
     except ValueError:
         return None
-    return found if 1900 <= found.year <= 9998 else None
+    return parsed if 1900 <= parsed.year <= 9998 else None
 
 
 def midnight(day: date | None) -> datetime | None:

@@ -34,8 +34,8 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(_mark, text)
 
 
-def _mark(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _mark(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code == 0x0D:
         return ""
     if code < 0x20:

@@ -58,8 +58,8 @@ def rows_of(
         count = content_count((segment,))
         low, high = max(start, position), min(stop, position + count)
         if low < high:
-            found = _segment_rows(segment, low - position, high - position, inserted, repeated)
-            rows += [replace(row, position=place) for place, row in enumerate(found, low)]
+            segment_rows = _segment_rows(segment, low - position, high - position, inserted, repeated)
+            rows += [replace(row, position=place) for place, row in enumerate(segment_rows, low)]
         position += count
     return rows
 
@@ -86,21 +86,21 @@ def gone_ranges(view: View, at: int) -> list[range]:
     """The events of the log before `at` that a view does not hold in any form, in order."""
     held = sorted((span.start, span.stop) for span in held_events(view))
     held += [(segment.event, segment.event + 1) for segment in view if isinstance(segment, Rewritten)]
-    gone, position = [], 0
+    removed, position = [], 0
     for start, stop in sorted(held):
         if start > position:
-            gone.append(range(position, start))
+            removed.append(range(position, start))
         position = max(position, stop)
     if position < at:
-        gone.append(range(position, at))
-    return gone
+        removed.append(range(position, at))
+    return removed
 
 
-def gone_rows(gone: Sequence[range], start: int, stop: int, seen: Sequence[range]) -> list[MessageRow]:
+def gone_rows(removed: Sequence[range], start: int, stop: int, seen: Sequence[range]) -> list[MessageRow]:
     """The rows `start` to `stop` of the events that are gone. `seen`: what a summary was made of."""
     rows: list[MessageRow] = []
     position = 0
-    for part in gone:
+    for part in removed:
         low, high = max(start, position), min(stop, position + len(part))
         rows += [
             MessageRow(_gone_state(index, seen), index)

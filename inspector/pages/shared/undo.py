@@ -13,5 +13,5 @@ from inspector.storage import deleting
 def undo(request: HttpRequest) -> dict[str, Any]:
     """What `_undo.html` shows of the deletion that an address names: how many sessions would come back."""
     key = request.GET.get("undo", "")
-    found = deleting.deleted_together(project_of(request), key) if key else None
-    return {"undo": key, "undo_count": found.count() if found is not None else 0}
+    deleted = deleting.deleted_together(project_of(request), key) if key else None
+    return {"undo": key, "undo_count": deleted.count() if deleted is not None else 0}

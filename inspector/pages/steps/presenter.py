@@ -40,23 +40,24 @@ def step_list(
     data: Timeline,
     ledger: Ledger,
     names: Mapping[int, str],
-    start: int,
-    stop: int,
+    shown: range,
     path: str,
     choice: Choice,
     side: str,
+    mark: str = "",
 ) -> dict[str, Any]:
-    """The rows `start` to `stop` and the heights of what is not sent. `names`: a word for each step's answer."""
-    count = len(data)
+    """The rows `shown` and the heights of what is not sent. `names`: a word for each step's answer;
+    `mark`: the step that is marked as A, which the addresses keep."""
+    count, start, stop = len(data), shown.start, shown.stop
     starts_turn = np.diff(ledger.steps["turn"], prepend=-2) > 0
     sets = {"overflow": set(data.overflows), "compaction": set(data.compactions), "near": set(data.near_misses)}
     if side == "replayed" and data.replayed is not None:
         sets = {"overflow": set(data.replayed.overflows), "compaction": set(data.replayed.compactions), "near": set()}
     rows = []
-    for step in range(start, stop):
+    for step in shown:
         kind = next((name for name in ("overflow", "compaction", "near") if step in sets[name]), "")
         kind = kind or ("turn" if starts_turn[step] else "")
-        url = path + choice.query(at=step_number(step), side=side)
+        url = path + choice.query(at=step_number(step), side=side, a=mark)
         rows.append(_row(data, step, side, kind, names.get(step, ""), url, is_turn=bool(starts_turn[step])))
     return {
         "rows": rows,
@@ -65,9 +66,9 @@ def step_list(
         "last": step_number(stop - 1),
         "above": start * ROW_HEIGHT,
         "below": (count - stop) * ROW_HEIGHT,
-        "earlier": path + choice.query(at=step_number(max(0, start - WINDOW // 2)), side=side),
-        "later": path + choice.query(at=step_number(min(count - 1, stop + WINDOW // 2)), side=side),
-        "url": path + "/list" + choice.query(side=side),
+        "earlier": path + choice.query(at=step_number(max(0, start - WINDOW // 2)), side=side, a=mark),
+        "later": path + choice.query(at=step_number(min(count - 1, stop + WINDOW // 2)), side=side, a=mark),
+        "url": path + "/list" + choice.query(side=side, a=mark),
     }
 
 
@@ -105,7 +106,7 @@ def neighbours(data: Timeline, ledger: Ledger, findings: list[int], at: int, sid
     if side == "replayed" and data.replayed is not None:
         marks = data.replayed.compactions
     turns = np.flatnonzero(np.diff(ledger.steps["turn"], prepend=-2) > 0)
-    found = np.unique(np.array(findings, dtype=np.int64))
+    steps = np.unique(np.array(findings, dtype=np.int64))
     return {
         "Home": 0 if at else None,
         "k": at - 1 if at else None,
@@ -115,8 +116,8 @@ def neighbours(data: Timeline, ledger: Ledger, findings: list[int], at: int, sid
         "J": _after(turns, at),
         "[": _before(marks, at),
         "]": _after(marks, at),
-        "{": _before(found, at),
-        "}": _after(found, at),
+        "{": _before(steps, at),
+        "}": _after(steps, at),
     }
 
 

@@ -10,5 +10,6 @@ urlpatterns = [
     path("messages", views.step_messages, name="step_messages"),
     path("messages/<int:message>/part/<int:index>", views.message_part, name="message_part"),
     path("steps/<int:step>/messages/<int:position>/part/<int:index>", views.request_part, name="request_part"),
+    path("selection/tokens", views.selection_tokens, name="selection_tokens"),
     path("system/<int:index>", views.system_part, name="system_part"),
 ]

@@ -7,17 +7,19 @@ from uuid import UUID
 
 import numpy as np
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
 from guard_core.sharing import ATTRIBUTION_SOURCES
+from guard_core.tokens import tokenizer
 from guard_core.trace import given_to_summarisers
 from guard_core.usage import PROVIDER
 from guard_core.views import Inserted, View, content_count, held_events
 from inspector.figures.timeline import NO_STEPS
+from inspector.models import Session
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
 from inspector.pages.shared import parts, requests
@@ -34,9 +36,11 @@ from inspector.pages.shared.numbers import (
     turn_number,
 )
 from inspector.pages.shared.own_card import own_card
+from inspector.pages.shared.project import project_of
 from inspector.pages.shared.requests import PAGE, MessageRow
 from inspector.pages.shared.simulator import step_query
 from inspector.pages.steps import presenter
+from inspector.pages.steps.reading import RAW, reader
 from inspector.replays.choice import policy_title
 from inspector.storage import convert
 from inspector.storage.estimates import load_counts
@@ -49,6 +53,8 @@ NAV = (
 )
 KEYS = {"j": "j ArrowDown", "k": "k ArrowUp"}
 SHOWN_TOOLS = 40
+SELECTION_ENCODING = "o200k_base"  # as the tokenizer counts beside the messages
+LONGEST_SELECTION = 200_000  # characters that are counted within the request
 
 
 @require_GET
@@ -56,12 +62,13 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The stepper at a step; a key or a click swaps the two panes of the step alone."""
     page = frame(request, session_id)
     at = step_of(request, "at", page.count, _step_that_started(page))
-    context: dict[str, Any] = {"at": step_number(at), "session": page.session(), "urls": page.links}
+    links = {**page.links, "steps": page.paths["steps"] + page.choice.query(a=_mark(page))}
+    context: dict[str, Any] = {"at": step_number(at), "session": page.session(), "urls": links}
     if page.count:
         context |= _step(page, at)
     htmx = getattr(request, "htmx", None)
     if not (htmx and htmx.target == "step"):
-        context |= page.context("steps", at if page.count else None)
+        context |= {**page.context("steps", at if page.count else None), "urls": links}
         if page.count:
             context["list"] = _list(page, *presenter.window_around(at, page.count))
     return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
@@ -104,7 +111,11 @@ def message_part(request: HttpRequest, session_id: UUID, message: int, index: in
     event = convert.load_some_events(page.row, [seq]).get(seq) if known else None
     if event is None or index >= len(event.parts):
         raise Http404("There is no such part.")
-    return _piece(page, event.parts[index], reverse("message_part", args=[page.row.pk, message, index]))
+    path, title = (
+        reverse("message_part", args=[page.row.pk, message, index]),
+        f"Message {message:,}, part {index + 1:,}",
+    )
+    return _piece(page, event.parts[index], path, title, event, index)
 
 
 @require_GET
@@ -119,20 +130,35 @@ def request_part(request: HttpRequest, session_id: UUID, step: int, position: in
     if message is None or index >= len(message.parts):
         raise Http404("There is no such part.")
     path = reverse("request_part", args=[page.row.pk, step, position, index])
-    return _piece(page, message.parts[index], path)
+    return _piece(page, message.parts[index], path, f"Step {step:,}, message {position:,} of its request")
 
 
 @require_GET
 def system_part(request: HttpRequest, session_id: UUID, index: int) -> HttpResponse:
     """The next piece of the system prompt."""
     page = frame(request, session_id)
-    found = page.analysis.head.system or ()
-    if index >= len(found):
+    parts = page.analysis.head.system or ()
+    if index >= len(parts):
         raise Http404("There is no such part.")
-    return _piece(page, found[index], reverse("system_part", args=[page.row.pk, index]))
+    return _piece(page, parts[index], reverse("system_part", args=[page.row.pk, index]), "System prompt")
 
 
-def _piece(page: Frame, part: Part, path: str) -> HttpResponse:
+@require_POST
+def selection_tokens(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The tokenizer count of a text that was selected on a page of the session."""
+    get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
+    text = request.POST.get("text", "")
+    if len(text) > LONGEST_SELECTION:
+        return HttpResponse(f"more than {LONGEST_SELECTION:,} characters are not counted", content_type="text/plain")
+    count = tokenizer.count([text], SELECTION_ENCODING)[0]
+    words = f"{counted(len(text), 'character')}: {counted(count, 'token')} ({SELECTION_ENCODING})"
+    return HttpResponse(words, content_type="text/plain")
+
+
+def _piece(page: Frame, part: Part, path: str, title: str, event: Event | None = None, index: int = 0) -> HttpResponse:
+    """The reader of a part; with `?from=` alone the next piece of a folded one, in its message."""
+    if "as" in page.request.GET or "from" not in page.request.GET:
+        return reader(page, part, path, title, event, index)
     text = parts.display_text(part)
     start = number(page.request, "from", 0, 0, len(text))
     piece = parts.piece(text, start, parts.PIECE_CHARS)
@@ -148,11 +174,10 @@ def _piece(page: Frame, part: Part, path: str) -> HttpResponse:
 
 
 def _list(page: Frame, start: int, stop: int) -> dict[str, Any]:
-    found = page.analysis
+    analysis = page.analysis
     names = _names(page, start, stop)
-    return presenter.step_list(
-        found.data, found.ledger, names, start, stop, page.paths["steps"], page.choice, page.shown_side
-    )
+    kept = (page.paths["steps"], page.choice, page.shown_side, _mark(page))
+    return presenter.step_list(analysis.data, analysis.ledger, names, range(start, stop), *kept)
 
 
 def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
@@ -169,16 +194,17 @@ def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
 
 
 def _step(page: Frame, at: int) -> dict[str, Any]:
-    found = page.analysis
-    marks = [finding.step for finding in (*found.recorded_findings, *found.shown_replayed_findings)]
-    near = presenter.neighbours(found.data, found.ledger, marks, at, page.shown_side)
-    turn = int(found.ledger.steps["turn"][at])
+    analysis = page.analysis
+    marks = [finding.step for finding in (*analysis.recorded_findings, *analysis.shown_replayed_findings)]
+    near = presenter.neighbours(analysis.data, analysis.ledger, marks, at, page.shown_side)
+    turn = int(analysis.ledger.steps["turn"][at])
     return {
         "count": page.count,
         "note": other_step_note(page.request, at, page.count),
         "turn_label": f"user turn {turn_number(turn):,} of {page.row.turns:,}" if turn >= 0 else "",
         "nav": [[_nav(page, near, item) for item in group] for group in NAV],
         "bar": [_nav(page, near, item) for item in (NAV[2][0], NAV[0][1], NAV[0][2], NAV[2][1])],
+        "ab": _marks(page, at),
         "hidden": [(name, value) for name, value in _kept(page).items() if value],
         "marks": _badges(page, at),
         "facts_line": _facts_line(page, at),
@@ -193,13 +219,30 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
 def _nav(page: Frame, near: dict[str, int | None], item: tuple[str, str, str]) -> dict[str, str]:
     key, sign, title = item
     step = near[key]
-    url = "" if step is None else page.step_url(step)
+    url = "" if step is None else page.step_url(step, a=_mark(page))
     return {"key": KEYS.get(key, key), "sign": sign, "title": f"{title} ({key})", "url": url}
 
 
 def _kept(page: Frame) -> dict[str, str]:
     """The settings of the address, for forms that must keep them."""
-    return {**page.choice.pairs(), "side": page.shown_side}
+    return {**page.choice.pairs(), "side": page.shown_side, "a": _mark(page)}
+
+
+def _mark(page: Frame) -> str:
+    """The step that is marked as A, as the address carries it; "" for none."""
+    typed = number(page.request, "a", 0, 0, page.count)
+    return str(typed) if typed else ""
+
+
+def _marks(page: Frame, at: int) -> dict[str, str]:
+    """The links that mark this step as A, forget the mark, and compare A with this step."""
+    here, mark = str(step_number(at)), _mark(page)
+    links = {"mark": "" if mark == here else page.step_url(at, a=here), "a": mark}
+    if mark:
+        path = reverse("session_difference", args=[page.row.pk])
+        links["unmark"] = page.step_url(at)
+        links["difference"] = path + page.choice.query(side=page.shown_side, a=mark, b=here) if mark != here else ""
+    return links
 
 
 def _badges(page: Frame, at: int) -> list[dict[str, str]]:
@@ -252,33 +295,33 @@ def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
 
 def _settings_used(page: Frame) -> dict[str, Any] | None:
     """The settings of the policy whose arithmetic is shown; None where that is the agent's own alone."""
-    found = page.analysis
-    if not found.data.shows_policy and page.side == "recorded":
+    analysis = page.analysis
+    if not analysis.data.shows_policy and page.side == "recorded":
         return None
-    return cards.settings_used(found.trace(page.side), found.window, page.choice.engine_names())
+    return cards.settings_used(analysis.trace(page.side), analysis.window, page.choice.engine_names())
 
 
 def _cards(page: Frame, at: int) -> list[dict[str, Any]]:
     """The decision of the recording by its own rule, and a policy's where one is looked at."""
-    found = page.analysis
-    if found.facts.is_contextguards or page.side == "replayed":
+    analysis = page.analysis
+    if analysis.facts.is_contextguards or page.side == "replayed":
         return [_card(page, at)]
     explained = page.paths["rule"] + page.choice.query(at=step_number(at))
-    own = own_card(found.own_checks.at(at), found.facts.window.value)
+    own = own_card(analysis.own_checks.at(at), analysis.facts.window.value)
     own |= {**_compaction_link(page, at), "explained": explained}
-    if not found.data.shows_policy:
+    if not analysis.data.shows_policy:
         return [own]
-    policy = f"{policy_title(found.policy.name)} on the same request"
+    policy = f"{policy_title(analysis.policy.name)} on the same request"
     return [own, {**_card(page, at), "title": policy, "link": ""}]
 
 
 def _card(page: Frame, at: int) -> dict[str, Any]:
-    found = page.analysis
-    trace = found.trace(page.side)
-    compacted = at in found.data.compactions
+    analysis = page.analysis
+    trace = analysis.trace(page.side)
+    compacted = at in analysis.data.compactions
     places = [item.place for item in page.compactions.compactions if item.step == at]
-    own = found.head.compactions[places[0]].tokens_before if compacted and places else None
-    terms = cards.with_window_source(found.policy.explain(trace, at), found.window)
+    own = analysis.head.compactions[places[0]].tokens_before if compacted and places else None
+    terms = cards.with_window_source(analysis.policy.explain(trace, at), analysis.window)
     shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, own=own)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
     return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}
@@ -292,10 +335,10 @@ def _explained(page: Frame, at: int) -> str:
 
 
 def _compaction_link(page: Frame, at: int) -> dict[str, str]:
-    found = page.analysis
+    analysis = page.analysis
     if page.side == "replayed":
-        made = [item.step for item in found.replayed.compactions]
-        index = made.index(at) if at in made else None
+        steps = [item.step for item in analysis.replayed.compactions]
+        index = steps.index(at) if at in steps else None
     else:
         places = [item.step for item in page.compactions.compactions]
         index = places.index(at) if at in places else None
@@ -310,27 +353,27 @@ def _compaction_link(page: Frame, at: int) -> dict[str, str]:
 def _view(page: Frame, at: int) -> tuple[View, tuple[Event, ...], frozenset[int]]:
     """What was sent at a step on this side, the messages that its recorded compaction or resumed history brought, and
     which of them repeat the log. A replay that compacts nothing sends a resumed history as it was recorded."""
-    found = page.analysis
+    analysis = page.analysis
     if page.side == "replayed":
-        replayed = found.replayed.view(at, int(found.ledger.steps["at"][at]))
-        if not found.ledger.sends_whole_log(at, replayed):
+        replayed = analysis.replayed.view(at, int(analysis.ledger.steps["at"][at]))
+        if not analysis.ledger.sends_whole_log(at, replayed):
             return replayed, (), frozenset()
-    view, epoch = found.ledger.recorded_view(at)
+    view, epoch = analysis.ledger.recorded_view(at)
     if epoch < 0:
         return view, (), frozenset()
-    return view, found.head.compactions[epoch].messages, found.ledger.repeated[epoch]
+    return view, analysis.head.compactions[epoch].messages, analysis.ledger.repeated[epoch]
 
 
 def _messages(page: Frame, at: int) -> dict[str, Any]:
     view, inserted, repeated = _view(page, at)
     sent = content_count(view)
-    gone = requests.gone_ranges(view, int(page.analysis.ledger.steps["at"][at]))
-    missing = sum(len(part) for part in gone)
+    removed = requests.gone_ranges(view, int(page.analysis.ledger.steps["at"][at]))
+    missing = sum(len(part) for part in removed)
     show = "gone" if page.request.GET.get("show") == "gone" and missing else "sent"
     total = missing if show == "gone" else sent
     start, stop = _window(page, total)
     if show == "gone":
-        rows = requests.gone_rows(gone, start, stop, _seen(page, view, at))
+        rows = requests.gone_rows(removed, start, stop, _seen(page, view, at))
     else:
         rows = requests.rows_of(view, start, stop, inserted, repeated)
     return {
@@ -373,8 +416,8 @@ def _message(page: Frame, row: MessageRow, events: dict[int, Event], at: int, co
     for part in shown["parts"]:
         _fold(page, row, part, at)
     message = row.message or event
-    for part, found in zip(shown["parts"], message.parts if message else (), strict=False):
-        part["started"] = _started(page, found)
+    for part, message_part in zip(shown["parts"], message.parts if message else (), strict=False):
+        part["started"] = _started(page, message_part)
     known = counts is not None and row.event is not None and row.message is None
     shown["tokenizer_text"] = tokens(int(counts["o200k"][row.event])) if known else ""
     texts = {"heuristic_text": tokens(heuristic) if heuristic else "", "attributed_text": tokens(attributed)}
@@ -390,14 +433,15 @@ def _started(page: Frame, part: Part) -> dict[str, str]:
 
 
 def _fold(page: Frame, row: MessageRow, part: dict[str, Any], at: int) -> None:
-    """Where the rest of a long part comes from: the log, or the request itself for what is not in the log."""
-    if part["next"] is None:
-        return
+    """Where a part is read, and the rest of a long one comes from: the log, or the request for what is not in it."""
     if row.event is not None and row.message is None:
         path = reverse("message_part", args=[page.row.pk, message_number(row.event), part["index"]])
     else:
         place = (step_number(at), message_number(row.position or 0), part["index"])
         path = reverse("request_part", args=[page.row.pk, *place])
+    part["read"] = path + page.choice.query(side=page.shown_side, **{"as": RAW})
+    if part["next"] is None:
+        return
     part["more"] = path + page.choice.query(side=page.shown_side, **{"from": part["next"]})
     part["more_chars"] = f"{part['left']:,}"
 
@@ -462,6 +506,7 @@ def _fixed(page: Frame) -> list[dict[str, Any]]:
     else:
         shown = [parts.shown(part, index) for index, part in enumerate(head.system)]
         for part in shown:
+            part["read"] = reverse("system_part", args=[page.row.pk, part["index"]]) + f"?as={RAW}"
             if part["next"] is not None:
                 path = reverse("system_part", args=[page.row.pk, part["index"]])
                 part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"

@@ -58,8 +58,8 @@ class Wanted:
             "started_at__gte": parameters.midnight(self.since),
             "started_at__lt": parameters.midnight(self.until + timedelta(days=1)) if self.until else None,
         }
-        found = Session.objects.of(project).filter(deleted=None)
-        return found.filter(**{name: value for name, value in limits.items() if value is not None})
+        matching = Session.objects.of(project).filter(deleted=None)
+        return matching.filter(**{name: value for name, value in limits.items() if value is not None})
 
 
 def row_id(key: RowKey) -> str:

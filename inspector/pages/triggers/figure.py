@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from guard_core.corpus import TriggerRow
 from guard_core.corpus.words import day
+from guard_core.decimation import thinned
 from guard_core.rules.evidence import Cause
-from inspector.figures.decimate import thinned
 from inspector.figures.theme import amount
 
 WIDTH, HEIGHT = 1000, 100  # of the box in which coordinates are; it is stretched to its place
@@ -99,18 +99,18 @@ def strip(row: TriggerRow, dots: Sequence[Dot], times: Times, changes: Sequence[
     low, high = min(*counts, *named, *near, counts[0]), max(*counts, *named, *near, counts[0])
     pad = PAD * (high - low) or 0.02 * high or 1
     scale = _Scale(low - pad, high + pad)
-    kept = _kept(dots, times, scale, max(40, min(MOST, DOTS // rows)))
-    xs, ys = _places(kept, times, scale)
+    drawn = _kept(dots, times, scale, max(40, min(MOST, DOTS // rows)))
+    xs, ys = _places(drawn, times, scale)
     paths: dict[Cause, str] = {}
-    for x, y, dot in zip(xs, ys, kept, strict=True):
+    for x, y, dot in zip(xs, ys, drawn, strict=True):
         paths[dot.cause] = paths.get(dot.cause, "") + f"M{_short(WIDTH * x)} {_short(HEIGHT * y)}h0"
-    linked = thinned(np.arange(len(kept)), max(3, LINKS // rows))
+    linked = thinned(np.arange(len(drawn)), max(3, LINKS // rows))
     rule = near[0] if near else None
     return Strip(
         paths=paths,
-        links=[Link(_short(100 * xs[at]), _short(100 * ys[at]), kept[at]) for at in map(int, linked)],
+        links=[Link(_short(100 * xs[at]), _short(100 * ys[at]), drawn[at]) for at in map(int, linked)],
         count=len(dots),
-        shown=len(kept),
+        shown=len(drawn),
         band=_band(row, scale),
         rule="" if rule is None else scale.percent(rule),
         formula="" if row.formula is None or row.formula.threshold == rule else scale.percent(row.formula.threshold),

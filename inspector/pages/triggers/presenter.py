@@ -208,8 +208,9 @@ def _own_rule(row: TriggerRow) -> dict[str, Any]:
 
 
 def automatic(row: TriggerRow) -> int:
-    """The compactions that no person asked for, as far as the files say."""
-    return sum(count for cause, count in row.compactions.items() if cause is not Cause.MANUAL)
+    """The compactions that no person asked for; those whose trigger is not recorded are not among them."""
+    others = (Cause.MANUAL, Cause.UNSTATED)
+    return sum(count for cause, count in row.compactions.items() if cause not in others)
 
 
 def _quiet(row: TriggerRow, links: Links) -> dict[str, Any]:
@@ -240,7 +241,8 @@ def totals(known: Analysis) -> list[dict[str, str]]:
     }
     values = (
         ("Sessions", len({item.session for item in known.stretches}), "with model calls or compactions"),
-        ("Automatic", sum(map(automatic, rows)), f"{counts[Cause.UNSTATED]:,} without a recorded trigger"),
+        ("Automatic", sum(map(automatic, rows)), "as the files say"),
+        ("Of unknown trigger", counts[Cause.UNSTATED], "taken as automatic"),
         ("Manual", counts[Cause.MANUAL], "no evidence of a threshold"),
         ("After a refused request", counts[Cause.REFUSED], "whatever the threshold"),
         ("Change points", len(known.changes.changes), "later sessions contradict earlier ones"),

@@ -23,6 +23,6 @@ def raw(request: HttpRequest, pk: UUID) -> FileResponse:
     try:
         file = (recording.wal_path if wal else recording.path).open("rb")
     except FileNotFoundError as error:
-        raise Http404("the bytes of this recording are gone") from error
+        raise Http404("the bytes of this recording are missing") from error
     name = f"{recording.name}-wal" if wal else recording.name
     return sandboxed(FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream"))

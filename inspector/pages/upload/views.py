@@ -38,7 +38,7 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     except GuardError as error:
         return _refused(request, error)
     jobs: list[Import] = []
-    told: list[dict[str, str]] = []  # files that are not imported, with the reason; those of a folder are no mistakes
+    aside: list[dict[str, str]] = []  # files that are not imported, with the reason; those of a folder are no mistakes
     refused: GuardError = GuardError("choose a file, drop one, or paste a session")
     for item in _given(request):
         try:
@@ -47,13 +47,13 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
             jobs.append(_add(project_of(request), item, strict=not lenient, window=window))
         except GuardError as error:
             refused = error
-            told.append({"name": item.name, "folder": item.folder, "reason": item.aside or str(error)})
-    if not jobs and not any(item["folder"] for item in told):
+            aside.append({"name": item.name, "folder": item.folder, "reason": item.aside or str(error)})
+    if not jobs and not any(item["folder"] for item in aside):
         return _refused(request, refused)
     jobs = wait(jobs)
     if _wants_json(request):
         failed = any(job.state == Import.State.FAILED and not job.left_aside for job in jobs)
-        answer = {"imports": [_answer(job) for job in jobs], "aside": told}
+        answer = {"imports": [_answer(job) for job in jobs], "aside": aside}
         return JsonResponse(answer, status=422 if failed else 201)
     if len(jobs) != 1:
         return HttpResponseRedirect(reverse("home"))
@@ -86,8 +86,8 @@ class Item(NamedTuple):
 def _given(request: HttpRequest) -> Iterator[Item]:
     files = request.FILES.getlist("file")
     paths = request.POST.getlist("path")
-    told = paths if len(paths) == len(files) else [""] * len(files)
-    folders = ["/".join(safe_name(part) for part in path.split("/")[:-1] if part)[:400] for path in told]
+    named = paths if len(paths) == len(files) else [""] * len(files)
+    folders = ["/".join(safe_name(part) for part in path.split("/")[:-1] if part)[:400] for path in named]
     names = [file.name or "" for file in files]
     for unit in arranged(list(zip(folders, names, strict=True))):
         file, folder = files[unit.file], folders[unit.file]

@@ -5,18 +5,10 @@ from __future__ import annotations
 from django.db import transaction
 from django.db.models import QuerySet
 
-from guard_core.sessions import Sourced
-from guard_core.window_evidence import WindowJudgement, judge_session
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import ModelWindow, Session
 from inspector.models.windows import LOOKED_UP, SIMULATED
-from inspector.storage import convert
 from inspector.storage.assessment import assess
-
-
-def judgement(row: Session, window: Sourced) -> WindowJudgement:
-    """A window against what the session recorded."""
-    return judge_session(convert.load_head(row), window)
 
 
 def set_for_session(row: Session, tokens: int | None) -> None:

@@ -16,7 +16,6 @@ from inspector.pages.session.frame import Frame
 from inspector.pages.shared.project import project_of
 from inspector.pages.window import presenter as words
 from inspector.pages.window import stating
-from inspector.storage import convert
 
 LONGEST = 60  # characters of what was typed that come back with the page
 
@@ -47,8 +46,9 @@ def window_context(page: Frame) -> dict[str, Any]:
     row, given = page.row, page.request.GET
     scopes = ("model", "session") if stating.is_of_model(row) else ("session",)
     typed, before = (given.get(name, "")[:LONGEST] for name in ("window_typed", "window_before"))
-    judged = stating.judgement(row, convert.window_in_use(row))
-    asked = words.question(row, judged, scopes[0]) if page.count and not page.choice.window else {}
+    asked = {}
+    if page.count and not page.choice.window:
+        asked = words.question(row, page.analysis.facts.window, scopes[0])
     done = {}
     if before and not asked:
         sharing = stating.of_model(row).filter(deleted=None).count()

@@ -130,7 +130,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
             compactions=(compaction(5, tokens_before=195_000),),
             window=None,
             model="claude-opus-4-6",
-            format="claude-code",
+            format="pi",
         ),
     )
     yield "not counted", exchange(60, tokens=lambda turn: None, window=Sourced(20_000, Provenance.RECORDER))

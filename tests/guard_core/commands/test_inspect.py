@@ -40,9 +40,9 @@ def test_it_says_what_the_window_rests_on(tmp_path, capsys):
     _, text, _ = inspect(tmp_path, capsys, larger)
 
     window = json.loads(out)["sessions"][0]["window"]
-    assert (window["value"], window["source"], window["status"]) == (128_000, "assumed", "contradicted")
+    assert (window["value"], window["source"], window["status"]) == (200_000, "assumed", "assumed")
     assert window["at_least"] == 150_093
-    assert "window 128,000 tokens (assumed, contradicted: a prompt of 150,093 tokens was answered" in text
+    assert "window 200,000 tokens (assumed: Claude Code's default; no recorded prompt was larger)" in text
 
 
 def test_it_answers_what_is_no_recording_with_one_sentence(tmp_path, capsys):

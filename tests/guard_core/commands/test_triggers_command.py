@@ -37,7 +37,7 @@ def test_all_sessions_of_a_folder_are_rows_with_their_bounds_and_formula(folder,
     assert main(["triggers", str(folder)]) == 0
     out, error = capsys.readouterr()
     header, row, inferred, rule, *_ = out.splitlines()
-    assert re.split(r"\s{2,}", header)[-4:] == ["automatic", "manual", "above", "at most"]
+    assert re.split(r"\s{2,}", header)[-5:] == ["automatic", "unknown", "manual", "above", "at most"]
     assert re.split(r"\s{2,}", row)[1:] == [
         "2.1.14",
         "claude-opus-4-5-20251101",
@@ -45,12 +45,20 @@ def test_all_sessions_of_a_folder_are_rows_with_their_bounds_and_formula(folder,
         "2",
         "2",
         "0",
+        "0",
         "151,010",
         "155,005",
     ]
     assert "inferred: 155,000 = 200,000 − 32,000 (max output) − 13,000 explains 2 of 2 (as do" in inferred
     assert "2 obeying it" in rule
     assert "notes.md: no recording of a known format (left out)" in error
+
+
+def test_compactions_whose_trigger_no_file_says_are_counted_apart(tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_bytes(native.write(session("a", 1, trigger="")))
+    main(["triggers", str(tmp_path)])
+    row = capsys.readouterr().out.splitlines()[1]
+    assert re.split(r"\s{2,}", row)[4:8] == ["1", "0", "1", "0"]
 
 
 def test_a_change_of_the_threshold_is_named_with_its_date_and_both_checks(folder, capsys):

@@ -8,7 +8,7 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import SAMPLES
+from tests.builders import bundled
 
 FILES = Path(__file__).parents[4] / "shared" / "samples"
 
@@ -16,7 +16,7 @@ FILES = Path(__file__).parents[4] / "shared" / "samples"
 @pytest.fixture
 def loop(tmp_path):
     path = tmp_path / "loop.json"
-    path.write_bytes(native.write(SAMPLES["unpersisted-loop"].build()))
+    path.write_bytes(native.write(bundled("unpersisted-loop")))
     return str(path)
 
 
@@ -27,7 +27,7 @@ def test_it_prints_the_verdict_window_compactions_peak_and_findings(loop, capsys
     assert "window: 150,000 tokens" in text
     assert "compactions: 15 (15 automatic)" in text
     assert "peak: " in text
-    assert "error: Compaction 1 (step 68) was not kept" in text
+    assert "error: Compaction 1 (step 68) did not last" in text
 
 
 def test_its_json_has_every_claim_as_data_and_says_how_it_counts(loop, capsys):
@@ -58,7 +58,7 @@ def test_a_session_with_totals_only_is_held_against_its_window_by_their_average(
         pytest.skip("../shared/samples is absent")
     assert main(["verdict", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "window: 128,000 tokens, assumed (contradicted)" in text
+    assert "window: 128,000 tokens, assumed, contradicted" in text
     assert "Only totals are recorded: 10,816,853 prompt tokens over 82 calls, 131,913 on average." in text
     peak = int(re.search(r"peak: ([\d,]+) tokens", text)[1].replace(",", ""))
     assert peak > 131_913
@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence_and_exit_code_2(tmp_path, ca
 
 def test_a_damaged_file_is_named_on_standard_error_and_counted_in_the_json(tmp_path, capsys):
     path = tmp_path / "damaged.jsonl"
-    path.write_bytes(b"// exported by hand\n" + native.write(SAMPLES["healthy"].build()))
+    path.write_bytes(b"// exported by hand\n" + native.write(bundled("healthy")))
     assert main(["verdict", str(path), "--json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out)["problem_count"] == 1

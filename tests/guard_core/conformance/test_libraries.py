@@ -6,6 +6,9 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.conformance import check_file
+from guard_core.conformance.libraries.judge import policy_of
+from guard_core.errors import SettingError
+from guard_core.policies import POLICIES
 
 CONVERSATION = {
     "name": "small",
@@ -28,11 +31,11 @@ STEPS = [
 PARAMETERS = {"name": "small", "threshold": 500, "keep_tool_uses": 0}
 
 
-def judged(tmp_path, steps=STEPS, parameters=PARAMETERS, **changes):
+def judged(tmp_path, steps=STEPS, parameters=PARAMETERS, more=(), **changes):
     """The outcome for a file of one run."""
     run = {"parameters": "small", "conversation": "small", "steps": steps}
     file = {"format": "policy-vector/1", "library": "inspect_ai", "version": "0", "strategy": "edit"}
-    file |= {"parameters": [parameters], "runs": [run]} | changes
+    file |= {"parameters": [parameters, *more], "runs": [run]} | changes
     conversations = {"format": "policy-conversations/1", "conversations": [CONVERSATION]}
     (tmp_path / "conversations.json").write_text(json.dumps(conversations))
     (tmp_path / "runs.json").write_text(json.dumps(file))
@@ -84,8 +87,16 @@ def test_a_library_without_a_policy_is_not_judged(tmp_path):
     )
 
 
-def test_a_setting_that_the_policy_does_not_have_is_named(tmp_path):
-    assert "has no setting 'colour'" in judged(tmp_path, parameters={**PARAMETERS, "colour": 1}).problem
+def test_a_setting_that_the_policy_does_not_have_is_named_and_the_other_runs_are_judged(tmp_path, capsys):
+    coloured = {**PARAMETERS, "name": "coloured", "colour": 1}
+    outcome = judged(tmp_path, parameters=PARAMETERS, more=[coloured])
+    assert [verdict.figures > 10 for verdict in outcome.verdicts] == [True, False]
+    assert "has no setting 'colour'" in outcome.verdicts[1].problem
+    assert not outcome.equal
+    assert main(["conformance", str(tmp_path)]) == 2
+    printed = capsys.readouterr().out
+    assert "small: equal" in printed
+    assert "coloured: not judged:" in printed
 
 
 def test_without_its_conversations_a_file_is_not_judged(tmp_path):
@@ -123,3 +134,41 @@ def test_the_command_fails_at_a_difference(tmp_path, capsys):
     judged(tmp_path, [STEPS[0], [4, 1, 1111, 500], STEPS[2]])
     assert main(["conformance", str(tmp_path)]) == 1
     assert "whether it is rewritten" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("policy", "parameters", "settings"),
+    [
+        (
+            "strands-sliding-window",
+            {"proactive_compression": {"compression_threshold": 0.5}},
+            {"proactive": True, "compression_threshold": 0.5},
+        ),
+        (
+            "strands-sliding-window",
+            {"proactive_compression": None, "per_turn": True},
+            {"proactive": False, "per_turn": 1},
+        ),
+        ("strands-summarizing", {"summarization_system_prompt": "Be brief.", "pin_first": None}, {"pin_first": 0}),
+        ("kimi-cli", {"trigger_ratio": 0.5, "reserved_context_size": 9}, {"share": 0.5, "reserved": 9}),
+        ("aider-chat-summary", {}, {"max_tokens": 1_024}),
+        ("langchain-summarization", {}, {"trigger": ""}),
+        ("langchain-summarization", {"trigger": None, "summary_prompt": "Sum up {messages}"}, {"trigger": ""}),
+        ("langchain-trim-messages", {"start_on": None}, {"start_on": ""}),
+        ("deepagents-summarization", {"keep": ["messages", 4]}, {"trigger": "", "keep": "messages 4"}),
+        ("inspect-edit", {"memory": False, "keep_thinking_turns": "all"}, {"keep_thinking_turns": 1_000_000}),
+        ("pydantic-ai-sliding-window", {"max_fraction": None, "receipts": False}, {"max_fraction": 0.0}),
+        ("pydantic-ai-summarizing", {"fallback_context_window": 9_000}, {"context_window": 9_000}),
+        ("pydantic-ai-summarizing", {"fallback_context_window": 9_000, "window": 8_000}, {"context_window": 0}),
+        ("pydantic-ai-summarizing", {"fallback_context_window": 9, "context_window": 7}, {"context_window": 7}),
+    ],
+)
+def test_parameters_of_a_library_become_our_settings(policy, parameters, settings):
+    made = policy_of(POLICIES[policy], {"name": "any", **parameters}).settings
+    assert {name: getattr(made, name) for name in settings} == settings
+
+
+@pytest.mark.parametrize("parameter", [{"receipts": True}, {"keep_tokens": 0}])
+def test_a_value_that_is_not_modelled_is_refused(parameter):
+    with pytest.raises(SettingError, match="not modelled"):
+        policy_of(POLICIES["pydantic-ai-summarizing"], parameter)

@@ -6,9 +6,8 @@ from guard_core.checker import check
 from guard_core.findings import Facts, counted_compactions, recorded_findings, recorded_verdict, requests_of
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
-from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted, Span
-from tests.builders import model, session, user
+from tests.builders import bundled, model, session, user
 from tests.guard_core.findings.cases import chat, compaction
 
 EVENTS = [user("one"), model("two"), user("three"), model("four"), user("five"), model("six")]
@@ -58,7 +57,7 @@ def test_the_peak_is_the_largest_recorded_request_where_all_are_recorded():
 
 
 def test_the_peak_is_modelled_where_a_larger_request_has_no_count():
-    built = SAMPLES["small-window"].build()
+    built = bundled("small-window")
     peak = requests_of(Ledger.of(built)).peak
     assert peak.source == "modelled"
     assert built.calls[peak.step].prompt_tokens is None

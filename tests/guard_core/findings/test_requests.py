@@ -112,7 +112,24 @@ def test_a_request_that_is_kept_verbatim_is_not_lost():
 def test_a_kept_message_that_quotes_the_request_keeps_it():
     (found,) = lost(talk(compaction(4, (2, 4)), after={3: model(f"You asked: {ASK}. I begin.")}))
     assert found.severity == "info"
-    assert found.sentence.endswith("later messages quote it.")
+    assert found.sentence.endswith("other messages quote it.")
+
+
+def test_the_same_words_in_an_earlier_message_that_is_kept_are_still_there():
+    events = [user(ASK), model("done"), user(ASK), *(model("again") for _ in range(4))]
+    calls = tuple(ModelCall(at, at, 1_000) for at in (1, 3, 5, 6))
+    (found,) = lost(session(*events, calls=calls, compactions=(compaction(4, (0, 1)),)))
+    assert (found.severity, found.numbers["first_absent"]) == ("info", -1)
+    assert found.sentence.endswith("other messages quote it.")
+
+
+def test_an_edit_after_the_compaction_that_quoted_it_is_blamed():
+    built = talk(compaction(3, summary=f"Task: {ASK}"), compaction(4, kind="edit", summary="so far so good"))
+    (found,) = lost(built)
+    assert (found.numbers["compaction"], found.numbers["by_edit"], found.step) == (0, True, 3)
+    assert "left the context at step 4 (an edit of the history after compaction 1); nothing" in found.sentence
+    assert check(built, [found], judge_session(built)) == []
+    assert check(built, [replace(found, numbers={**found.numbers, "by_edit": False})], judge_session(built))
 
 
 def test_a_request_that_comes_up_again_was_missing_only_in_between():
@@ -150,7 +167,7 @@ def test_texts_are_read_only_where_a_request_was_removed():
         yield
 
     built = talk(compaction(3, (0, 1)))
-    assert request_words(built, Ledger.of(built), unread()) == ()
+    assert request_words(built, Ledger.of(built), unread) == ()
 
 
 def test_of_a_replay_only_the_message_itself_is_spoken_of():

@@ -8,8 +8,7 @@ from guard_core.errors import GuardError
 from guard_core.findings import Facts, conclusions, recorded_findings, recorded_verdict, replayed_verdict
 from guard_core.recordings import read
 from guard_core.sessions import Provenance
-from guard_core.simulator.samples import SAMPLES
-from tests.builders import model, session, user
+from tests.builders import bundled, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
 from tests.guard_core.findings.test_requests import ASK, talk
 from tests.guard_core.findings.test_without import CUTS, TWICE
@@ -24,12 +23,12 @@ def verdict(built):
     ("built", "kind", "sentence"),
     [
         (
-            SAMPLES["healthy"].build(),
+            bundled("healthy"),
             "healthy",
             "Healthy: no compaction needed; peak 60.2 % of the window at step 75.",
         ),
         (
-            SAMPLES["unpersisted-loop"].build(),
+            bundled("unpersisted-loop"),
             "loop",
             "A loop: 15 compactions at consecutive steps 68 to 82: every call compacts again.",
         ),
@@ -79,7 +78,7 @@ def test_needed_ones_are_said_with_the_calls_over_the_window():
 
 
 def test_a_compaction_that_came_too_late_names_the_step_that_was_over():
-    said = verdict(SAMPLES["small-window"].build())
+    said = verdict(bundled("small-window"))
     assert said.kind == "late"
     assert re.fullmatch(r"1 compaction; too late: step 6 was \d+ % over the window \(modelled\)\.", said.sentence)
 
@@ -114,7 +113,7 @@ def test_a_compaction_whose_removed_messages_are_not_in_the_file_is_not_judged()
 
 
 def test_a_replay_has_a_verdict_of_its_own():
-    facts, made = replayed(SAMPLES["long-coding"].build())
+    facts, made = replayed(bundled("long-coding"))
     said = replayed_verdict(facts, made, tuple(of_replay(facts, made).values()))
     assert said.sentence.startswith("3 compactions")
 

@@ -10,7 +10,7 @@ from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import Provenance
-from guard_core.simulator.samples import SAMPLES
+from tests.builders import bundled
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
 
@@ -105,7 +105,7 @@ def test_a_replay_is_compared_with_the_policy_none():
 
 
 def test_a_replay_says_how_many_overflows_it_removes():
-    found = of_replay(*replayed(SAMPLES["long-coding"].build()))
+    found = of_replay(*replayed(bundled("long-coding")))
     assert found["avoided_overflows"].numbers == {"without": 95, "with": 0, "window": 200_000}
     assert "removes 95 overflows" in found["avoided_overflows"].sentence
 
@@ -144,3 +144,19 @@ def test_nothing_is_said_of_need_where_the_counts_do_not_follow_the_messages():
     facts = Facts.of(read(SCRIPTED).sessions[0])
     assert facts.counts.total == 3
     assert not {"needless", "needed"} & {item.kind for item in recorded_findings(facts)}
+
+
+def test_the_window_of_another_model_is_named_where_its_request_is_the_fullest():
+    """The last call is of a model with 32,768 tokens; nothing comes near the session's window."""
+    prompts = [20_000, 22_000, 24_000, 26_000, 10_000, 11_000, 12_000]
+    built = chat(*prompts, window=200_000, compactions=(compaction(5),))
+    names = ["claude-sonnet-4-5"] * (len(prompts) - 1) + ["mistralai/voxtral-small-24b-2507"]
+    calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
+    built = msgspec.structs.replace(built, calls=calls)
+    facts = Facts.of(built)
+    found = {item.kind: item for item in recorded_findings(facts)}
+    claim = found.get("needed") or found["needless"]
+    assert (claim.numbers["window"], claim.numbers["own_window"]) == (32_768, 200_000)
+    assert "of its model's window of 32,768" in claim.sentence
+    assert check(built, [claim], facts.window) == []
+    assert check(built, [msgspec.structs.replace(claim, numbers={**claim.numbers, "own_window": 5})], facts.window)

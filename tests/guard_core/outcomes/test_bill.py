@@ -16,7 +16,7 @@ GROWING = (20_000, 21_000, 23_000)
 def test_a_request_that_grows_reads_all_of_the_one_before():
     _, bill = recorded_bill(counted(GROWING))
     assert bill.read.tolist() == [0, 20_000, 21_000]
-    assert bill.anew.tolist() == [20_000, 1_000, 2_000]
+    assert bill.uncached.tolist() == [20_000, 1_000, 2_000]
 
 
 def test_its_price_is_that_of_reads_writes_and_answers():

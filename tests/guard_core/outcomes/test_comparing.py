@@ -1,17 +1,24 @@
 """One row per policy, with the figures that its own replay has."""
 
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from guard_core.ledger import Ledger
+from guard_core.memory import limited_growth
 from guard_core.outcomes.bill import Prices
-from guard_core.outcomes.comparing import candidates, compared
-from guard_core.policies import POLICIES
+from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart
+from guard_core.policies import POLICIES, get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
+from guard_core.sessions import ModelCall, Session
 from guard_core.simulator.samples import SAMPLES
+from guard_core.summaries.sizes import FixedSummaries
 from guard_core.usage import usage_for
+from guard_core.views import SharedView
+from tests.builders import model, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import counted, facts_of
 
 GROWING = counted(tuple(20_000 + 6_000 * k for k in range(40)))
@@ -22,10 +29,15 @@ def rows(session, **more):
     return list(compared(facts_of(session), candidates(), **more))
 
 
-def test_the_recording_is_on_top_and_every_policy_follows():
-    made = rows(GROWING)
-    assert made[0].candidate is None
-    assert [row.candidate.kind.name for row in made[1:]] == list(POLICIES)
+@pytest.fixture(scope="module")
+def growing():
+    """The rows of GROWING."""
+    return rows(GROWING)
+
+
+def test_the_recording_is_on_top_and_every_policy_follows(growing):
+    assert growing[0].candidate is None
+    assert [row.candidate.kind.name for row in growing[1:]] == list(POLICIES)
 
 
 def test_each_profile_is_a_row_where_all_are_asked_for():
@@ -34,21 +46,20 @@ def test_each_profile_is_a_row_where_all_are_asked_for():
     assert len({item.title for item in every}) == len(every)
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_the_figures_are_those_of_the_single_replay(name):
-    facts = facts_of(GROWING)
-    (row,) = [row for row in rows(GROWING) if row.candidate and row.candidate.kind.name == name]
-    ledger = Ledger.of(GROWING)
-    trace = replay(ledger, POLICIES[name].make(), window=facts.window.value, usage=usage_for(ledger, None))
-    sent = trace.columns["modelled_prompt_tokens"]
-    assert row.outcome.digest == trace.digest()
-    assert row.outcome.compactions == len(trace.compactions)
-    assert (row.outcome.costs.prompt, row.outcome.peak) == (int(sent.sum()), int(sent.max()))
-    assert sum(row.outcome.held.values()) == int((trace.columns["held"] > 0).sum())
+def test_the_figures_are_those_of_the_single_replay(growing):
+    facts, ledger = facts_of(GROWING), Ledger.of(GROWING)
+    for name, kind in POLICIES.items():
+        (row,) = [row for row in growing if row.candidate and row.candidate.kind.name == name]
+        trace = replay(ledger, kind.make(), window=facts.window.value, usage=usage_for(ledger, None))
+        sent = trace.columns["modelled_prompt_tokens"]
+        assert row.outcome.digest == trace.digest(), name
+        assert row.outcome.compactions == len(trace.compactions), name
+        assert (row.outcome.costs.prompt, row.outcome.peak) == (int(sent.sum()), int(sent.max())), name
+        assert sum(row.outcome.held.values()) == int((trace.columns["held"] > 0).sum()), name
 
 
-def test_never_compacting_sends_the_recording_where_it_has_no_compaction():
-    recording, never = rows(GROWING)[:2]
+def test_never_compacting_sends_the_recording_where_it_has_no_compaction(growing):
+    recording, never = growing[:2]
     assert never.candidate.kind.name == "none"
     assert never.outcome.costs == recording.outcome.costs
     assert (recording.outcome.side, never.outcome.side) == ("recorded", "modelled")
@@ -87,8 +98,59 @@ def test_what_the_cache_is_said_to_give_is_near_what_was_reported():
     if not LONG.exists():
         pytest.skip("../shared/samples is absent")
     session = read(LONG).sessions[0]
-    (recording, *_) = rows(session)
+    (recording,) = compared(facts_of(session), ())
     modelled, reported = recording.outcome.costs, recording.outcome.reported
     assert abs(modelled.read / reported.read - 1) < 0.01
     assert abs(modelled.total / reported.total - 1) < 0.05
     assert Prices.of(session, Ledger.of(session)).has_prices
+
+
+def rounds(number):
+    """A session of so many rounds of a request, a call, its result and an answer."""
+    events, calls = [], []
+    for each in range(number):
+        calls.append(ModelCall(at=len(events) + 3))
+        name = str(each)
+        events += [user("u" * 200), tool_call("read", name, path=name)]
+        events += [tool_result("x" * 3_000, id=name), model("done")]
+    return Session(events=tuple(events), calls=tuple(calls), usage_ratio=2.0)
+
+
+def test_a_policy_without_enough_memory_leaves_the_others_theirs():
+    def build():
+        raise MemoryError
+
+    greedy = Candidate(msgspec.structs.replace(POLICIES["none"], name="greedy", build=build), "")
+    facts = facts_of(rounds(3))
+    rows = [row for row in compared(facts, (greedy, *candidates()[:1]), window=20_000) if row.candidate]
+    assert [row.problem for row in rows] == [NO_MEMORY, ""]
+    assert rows[1].outcome is not None
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_rows_made_by_several_processes_are_those_of_one(processes):
+    facts = facts_of(counted((20_000, 60_000, 110_000, 150_000)))
+    rows = list(compared(facts, candidates()))
+    apart = list(compared_apart(facts, candidates(), processes))
+    assert [(row.candidate, row.outcome, row.problem) for row in apart] == [
+        (row.candidate, row.outcome, row.problem) for row in rows
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a process is Linux's")
+def test_what_grows_beyond_its_limit_is_a_memory_error_and_the_limit_ends():
+    size = 300_000_000
+    with pytest.raises(MemoryError), limited_growth(size // 3):
+        bytes(size)
+    assert len(bytes(size)) == size
+
+
+@pytest.mark.parametrize("name", ["agent-framework-tool-result", "openai-agents", "adk-sliding-window"])
+def test_records_share_what_their_views_have_in_common(name):
+    """A view of a replay that changes its list at every step is as long as the log: records hold what differs."""
+    ledger = Ledger.of(rounds(600))
+    trace = replay(ledger, get_policy(name), window=200_000, summarizer=FixedSummaries(200))
+    views = [record.after for record in trace.compactions]
+    pieces = {id(piece): len(piece) for view in views if isinstance(view, SharedView) for piece, _ in view.pieces}
+    assert sum(map(len, views)) > 15_000
+    assert sum(pieces.values()) < sum(map(len, views)) / 5

@@ -2,8 +2,9 @@
 
 import pytest
 
+from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ledger
-from guard_core.outcomes.losses import Pairs, losses_of, may_state_rules, rule_sentences, stated_rules
+from guard_core.outcomes.losses import Pairs, losses_of, may_state_rules, stated_rules
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.replay import replay

@@ -58,8 +58,8 @@ def test_after_a_pause_it_pays_at_once_for_the_whole_request_would_have_been_wri
     *_, (price,) = prices(
         counted((90_000, 100_000, 20_000, 20_100), seconds=times, compactions=(compacted(5, 100_100),))
     )
-    assert price.anew == 20_000
-    assert price.anew_without == 100_100
+    assert price.uncached == 20_000
+    assert price.uncached_without == 100_100
     assert price.rewriting < 0
 
 
@@ -86,7 +86,7 @@ def test_without_prices_there_are_tokens_and_no_money(name):
     _, bill, (price,) = prices(session)
     assert bill.total is None
     assert (price.summary, price.rewriting, price.saved) == (0, 0, 0)
-    assert price.anew_without == 100
+    assert price.uncached_without == 100
 
 
 def test_a_session_without_compactions_has_no_prices():

@@ -1,7 +1,11 @@
 """What a request shares with the one before it."""
 
 import pytest
+from msgspec.structs import replace
 
+from guard_core.checker import check
+from guard_core.events import Event, ReasoningPart, Role
+from guard_core.findings import recorded_findings
 from guard_core.ledger import Ledger
 from guard_core.outcomes.sent import SentRequests, common_beginning
 from guard_core.policies import get_policy
@@ -16,6 +20,7 @@ RESULTS = session(
     user("go"), *(event for k in range(4) for event in (tool_call("ls", str(k)), tool_result("y" * 900, "ls", str(k))))
 )
 NOTE = Synthetic("summary", 400)
+NOTE_TEXT = "the plan so far " * 300
 
 
 @pytest.mark.parametrize(
@@ -77,9 +82,48 @@ def test_a_simulated_provider_counts_what_is_shared_by_the_estimate():
 
 def test_the_summary_of_the_next_recorded_compaction_is_another_message():
     first, second = (
-        RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0),), (user("summary " * 50),), "auto")
-        for at in (5, 9)
+        RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0),), (user(word * 50),), "auto")
+        for at, word in ((5, "summary "), (9, "another "))
     )
     calls = (20_000, 90_000, 21_000, 90_000, 21_000)
     sent = SentRequests.recorded(facts_of(counted(calls, compactions=(first, second))))
     assert sent.shared[4] == sent.facts.attribution.overhead
+
+
+def twice_compacted(first, second):
+    """A recording of two compactions, each of which puts a message of its own before the newest events."""
+    built = counted((20_000, 30_000, 15_000, 25_000, 12_000))
+    cuts = tuple(
+        RecordedCompaction(
+            built.calls[step].at,
+            Evidence.DECLARED,
+            "summary",
+            (Inserted(0), Span(built.calls[step].at - 1, built.calls[step].at)),
+            (message,),
+            "auto",
+        )
+        for step, message in ((2, first), (4, second))
+    )
+    return replace(built, compactions=cuts)
+
+
+def test_a_message_that_two_compactions_insert_word_for_word_is_shared():
+    note, other = user(NOTE_TEXT, meta=True), user("another plan " * 300, meta=True)
+    same, new = (
+        SentRequests.recorded(facts_of(twice_compacted(note, later))) for later in (user(NOTE_TEXT, meta=True), other)
+    )
+    assert new.shared[4] == new.facts.attribution.overhead
+    assert same.shared[4] > new.shared[4]
+    sealed = Event(Role.USER, (ReasoningPart("", opaque_bytes=6),), meta=True)
+    hidden = SentRequests.recorded(facts_of(twice_compacted(sealed, sealed)))
+    assert hidden.shared[4] == hidden.facts.attribution.overhead
+
+
+def test_the_checker_confirms_what_is_said_of_the_price_where_a_message_is_inserted_again():
+    note = user(NOTE_TEXT, meta=True)
+    for later in (note, user(NOTE_TEXT, meta=True), user("another plan " * 300)):
+        built = twice_compacted(note, later)
+        facts = facts_of(built)
+        found = recorded_findings(facts)
+        assert "never_paid" in {item.kind for item in found}
+        assert check(built, found, facts.window) == []

@@ -61,6 +61,20 @@ def test_groups_stay_or_go_whole(policy, settings, left):
     assert after(TOOLS, f"agent-framework-{policy}", **settings) == left
 
 
+@pytest.mark.parametrize(("answer", "what"), [(None, "failed"), (0, "empty")])
+def test_a_summary_that_was_asked_for_in_vain_is_recorded_with_what_followed(answer, what):
+    long = session(
+        *(event for number in range(9) for event in (user("x" * 400), model("y"))), calls=(ModelCall(at=18),)
+    )
+    policy = get_policy("agent-framework-token-budget", token_budget=300, inner="tools+summary")
+    trace = run(policy, long, window=1_000, summarizer=ScriptedSummaries((answer,)))
+    asked, *others = trace.compactions[0].passes
+    assert asked.summariser_view
+    assert getattr(asked, what)
+    assert others
+    assert not any(step.summariser_view for step in others)
+
+
 def collapsed(log, with_texts):
     ledger, policy = Ledger.of(log), get_policy("agent-framework-tool-result", keep_last_tool_call_groups=0)
     usage, given = usage_for(ledger, None), log if with_texts else None

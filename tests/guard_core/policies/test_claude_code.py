@@ -1,14 +1,18 @@
 """Claude Code: thresholds by version as they were measured, and what a compaction keeps."""
 
+import itertools
+
 import pytest
 
+from guard_core.events import ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
+from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.usage import usage_for
-from guard_core.views import Span
+from guard_core.views import Rewritten, Span
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
 from tests.guard_core.rules.measured import run_of
@@ -25,6 +29,7 @@ OLD, CAPPED, NEW = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
         (OLD, {"autocompact_pct": 50}, 200_000, 84_000),
         (OLD, {"auto_compact_window": 100_000}, 200_000, 155_000),  # no effect in these versions
         (CAPPED, {}, 200_000, 167_000),
+        (CAPPED, {"auto_compact_window": 100_000}, 200_000, 67_000),  # from 2.1.81 on
         (CAPPED, {"max_output": 64_000}, 1_000_000, 967_000),
         (NEW, {}, 200_000, None),
         (NEW, {"autocompact_pct": 50}, 200_000, None),
@@ -73,12 +78,45 @@ def test_without_a_threshold_it_compacts_after_the_refusal_of_the_provider():
     assert terms["verdict"].expression == "there is no threshold: it does not fire"
 
 
+def events_of(view):
+    """The events whose messages a view holds, also where the agent added to one (files, inside the last result)."""
+    spans = [range(item.start, item.stop) for item in view if isinstance(item, Span)]
+    return [*itertools.chain(*spans), *(item.event for item in view if isinstance(item, Rewritten))]
+
+
 def test_after_a_refusal_it_keeps_the_messages_that_the_agent_kept(tmp_path):
     recorded = run_of("claude-code/2.1.330-default-overflow", tmp_path).session
     ledger = Ledger.of(recorded)
     usage = usage_for(ledger, None)
     trace = replay(ledger, get_policy("claude-code"), window=200_000, usage=usage, summarizer=FixedSummaries(2_380))
     first = trace.compactions[0]
-    kept = [item for item in ledger.bases[0].view if isinstance(item, Span)]
-    assert [item for item in first.after if isinstance(item, Span)] == kept
+    assert events_of(first.after) == events_of(ledger.bases[0].view)
     assert first.step == 8
+
+
+def results_sent(sizes, **settings):
+    """The characters of every result in the last request of a turn with results of these sizes."""
+    events, calls = [user("q")], []
+    for number, size in enumerate(sizes):
+        calls.append(ModelCall(len(events), len(events), 1_000))
+        events += [tool_call("Read", f"c{number}"), tool_result("y" * size, "Read", f"c{number}")]
+    log = session(*events, calls=(*calls, ModelCall(len(events), None, 1_000)))
+    trace = run(get_policy("claude-code", **settings), log, window=200_000)
+    messages = materialise(trace.view(len(sizes), len(events)), log)
+    return [len(part.content) for item in messages for part in item.parts if isinstance(part, ToolResultPart)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cleared"),
+    [
+        ([40_000] * 5, 0),  # 50,000 tokens of results: 10,000 are too few to clear
+        ([40_000] * 6, 2),  # 20,000 of 60,000
+        ([16_000] * 5 + [160_000] * 3, 5),  # the newest three stay, however large they are
+        ([4_000, 160_000, 160_000, 160_000], 0),
+    ],
+)
+def test_microcompact_clears_old_results_until_forty_thousand_tokens_are_left(sizes, cleared):
+    sent = results_sent(sizes, microcompact=True)
+    assert sum(size < 100 for size in sent) == cleared
+    assert sent[cleared:] == sizes[cleared:]
+    assert results_sent(sizes) == sizes

@@ -13,7 +13,7 @@ from guard_core.forms import capped, get_form
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Check
-from guard_core.policies.codex import PREFIX_BYTES
+from guard_core.policies.codex import PREFIX_BYTES, output_tokens
 from guard_core.policies.pieces.requests import newest_requests
 from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
@@ -182,6 +182,11 @@ def test_the_cap_of_a_profile_is_the_form_of_its_views():
     assert get_policy("codex").settings.form == "capped:48000"
     assert get_policy("codex", profile="seed").settings.form == "capped:40000"
     assert get_policy("codex", output_cap=0).settings.form == ""
+
+
+def test_letters_beyond_ascii_count_with_all_their_bytes():
+    log = session(user("go"), tool_call("read", "c"), tool_result("漢字\n", "read", "c"))
+    assert output_tokens(Ledger.of(log)).tolist() == [0, 0, 3]  # 2 quotation marks, 6 bytes, a backslash and an n
 
 
 def test_a_form_saves_in_every_column_what_its_messages_save():

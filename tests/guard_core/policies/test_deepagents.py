@@ -83,6 +83,17 @@ def test_a_refused_request_is_summarised_once():
     assert len(messages) == 2
 
 
+def test_of_a_request_that_is_refused_after_its_summary_nothing_is_kept():
+    events = [user("x" * 8_000), Event(Role.MODEL, (TextPart("y" * 8_000),)), user("z" * 40_000)]
+    events += [Event(Role.MODEL, (TextPart("Done"),)), user("And now?")]
+    session = Session(tuple(events), (ModelCall(at=3, response=3), ModelCall(at=5)))
+    policy = get_policy("deepagents-summarization", profile="window-not-known", keep="messages 1")
+    usage, summaries = RatioUsage(1.0), FixedSummaries(100)
+    trace = replay(Ledger.of(session), policy, window=1_000, usage=usage, summarizer=summaries, session=session)
+    assert trace.columns["held"].tolist() == [RAISED, 0]
+    assert trace.columns["decision_tokens"].tolist()[1] > 14_000  # all five messages
+
+
 @pytest.mark.parametrize("profile", ["factory", "window-not-known", "constructor"])
 def test_what_is_under_the_trigger_stays(profile):
     trace, _ = replayed([user("x" * 400), call("a"), result("a", "ok")], window=10_000, profile=profile)
@@ -151,6 +162,13 @@ def test_the_constructor_cuts_no_arguments_unless_told_when():
     assert cut_calls(stepped(edits(15), profile="constructor", **set_)[1][-1])[-1] == 25
 
 
+def test_no_argument_is_cut_where_the_last_message_alone_is_over_what_is_kept():
+    settings = {"profile": "constructor", "truncate_trigger": "messages 10", "truncate_keep": "tokens 100"}
+    assert cut_calls(stepped(edits(10), **settings)[1][-1])
+    large = [*edits(10)[:-1], Event(Role.USER, (ToolResultPart("edit_file", "z" * 400, "call9"),))]
+    assert cut_calls(stepped(large, **settings)[1][-1]) == []
+
+
 def test_after_a_summary_the_arguments_that_were_cut_are_whole_again():
     settings = {"trigger": "messages 21", "keep": "messages 8"}
     settings |= {"truncate_trigger": "messages 10", "truncate_keep": "messages 2"}
@@ -174,3 +192,15 @@ def test_without_texts_the_arguments_are_taken_as_one_text():
     sent = [trace.columns["heuristic_sent"].tolist() for trace in (with_texts, without)]
     assert all(abs(one - other) < 100 for one, other in zip(*sent, strict=True))
     assert [record.step for record in with_texts.compactions] == [record.step for record in without.compactions]
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_the_note_behind_a_cut_argument_can_be_another(texts):
+    trace, requests = stepped(edits(15), texts, profile="window-not-known", truncation_text="+ cut")
+    if texts:
+        assert requests[15][1].parts[0].arguments["old_string"] == "x" * 20 + "+ cut"
+    usual, _ = stepped(edits(15), texts, profile="window-not-known")
+    saved = usual.columns["heuristic_sent"] - trace.columns["heuristic_sent"]
+    each = len("...(argument truncated)") // 4 - len("+ cut") // 4
+    assert saved[10] == 0
+    assert all(abs(tokens - count * each) <= count for count, tokens in enumerate(saved[10:].tolist()))

@@ -1,13 +1,18 @@
 """Gemini CLI: the share of the limit, and where the history is cut."""
 
+import msgspec
 import pytest
 
+from guard_core.events import ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.gemini_cli import split_point
 from guard_core.policies.pieces.message_columns import list_messages
 from guard_core.replay import replay
+from guard_core.requests import materialise
+from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
+from guard_core.trace import HELD_REASONS, INFLATED
 from guard_core.usage import usage_for
 from guard_core.views import Span, content_count
 from tests.builders import model, session, tool_call, tool_result, user
@@ -54,3 +59,64 @@ def test_it_keeps_as_many_messages_as_the_agent_kept(tmp_path):
     usage = usage_for(ledger, None)
     trace = replay(ledger, get_policy("gemini-cli"), window=1_048_576, usage=usage, summarizer=FixedSummaries(2_442))
     assert content_count(trace.compactions[0].after) == measured.truth["compactions"][0]["next_request"]["n_messages"]
+
+
+def turns(*sizes, prompts=100):
+    """A turn for each size: a call, a result of so many characters, and an answer."""
+    events, calls = [], []
+    for number, size in enumerate(sizes):
+        events.append(user("q"))
+        calls.append(ModelCall(len(events), len(events), prompts))
+        events += [tool_call("read", f"c{number}"), tool_result("y" * size, "read", f"c{number}")]
+        calls.append(ModelCall(len(events), len(events), prompts))
+        events.append(model("done"))
+    return session(*events, calls=tuple(calls))
+
+
+def sent_results(log, trace, step):
+    """The characters of each result that is sent at a step."""
+    messages = materialise(trace.view(step, log.calls[step].at), log)
+    parts = (part for message in messages for part in message.parts)
+    return [len(part.content) for part in parts if isinstance(part, ToolResultPart)]
+
+
+def played(log, size=300, **settings):
+    ledger = Ledger.of(log)
+    policy = get_policy("gemini-cli", **settings)
+    return replay(ledger, policy, window=1_000, usage=usage_for(ledger, None), summarizer=FixedSummaries(size))
+
+
+@pytest.mark.parametrize(("size", "masked"), [(39_000, 0), (40_000, 3)])
+def test_results_before_the_newest_fifty_thousand_tokens_are_masked_where_they_have_thirty_thousand(size, masked):
+    log = turns(size, size, size, 199_000, 40, 40)
+    trace = played(log)
+    lengths = sent_results(log, trace, 11)
+    assert sum(length < 1_000 for length in lengths[:3]) == masked
+    assert lengths[3:] == [199_000, 40, 40]
+    assert bool(trace.compactions) is bool(masked)
+    assert played(log, masking=False).compactions == played(log, profile="0.7").compactions == ()
+
+
+def test_a_result_that_crosses_the_fifty_thousand_tokens_is_masked_too():
+    log = turns(200_400, 40, 40)
+    assert sent_results(log, played(log), 5)[0] < 1_000
+
+
+def test_a_compaction_cuts_the_results_before_the_newest_fifty_thousand_tokens_to_their_ends():
+    log = turns(9_000, 150_000, 150_000, 40)
+    calls = [msgspec.structs.replace(call, prompt_tokens=500 if at == 5 else 100) for at, call in enumerate(log.calls)]
+    log = msgspec.structs.replace(log, calls=tuple(calls))
+    settings = {"masking": False, "preserve": 0.99, "inflation_check": False}
+    cut, whole, newest = sent_results(log, played(log, **settings), 7)
+    assert 40_000 < cut < 40_300
+    assert (whole, newest) == (150_000, 40)
+    assert sent_results(log, played(log, result_budget=0, **settings), 7) == [150_000, 150_000, 40]
+
+
+def test_a_summary_that_makes_the_history_larger_is_thrown_away_and_none_is_made_again():
+    log = turns(400, 400, 400, prompts=500)
+    trace = played(log, 8_000)
+    assert trace.compactions == ()
+    assert HELD_REASONS[int(trace.columns["held"].max())] == "the summary would make the request larger"
+    assert (trace.columns["held"] == INFLATED).sum() == 1
+    assert len(played(log, 8_000, inflation_check=False).compactions) > 1

@@ -71,6 +71,13 @@ def test_old_events_are_summarised_with_the_summary_before():
     assert all(len(messages) <= 9 for messages in requests)
 
 
+def test_the_error_of_a_failed_call_counts_as_an_event():
+    settings = {"token_threshold": 50, "event_retention_size": 2}
+    _, requests = replayed(chat(2, answered=False), "adk-token-threshold", **settings)
+    assert [event.role for event in requests[2]] == [Role.MODEL, Role.USER]
+    assert requests[2][1].parts[0].text == "question 1"  # with the error the second of the two that stay
+
+
 def test_a_call_is_not_parted_from_its_result():
     session = chat(6)
     for retained in range(1, 6):

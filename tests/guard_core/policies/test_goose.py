@@ -43,8 +43,19 @@ def test_everything_before_the_new_message_becomes_a_summary():
 def test_old_calls_become_lines_ten_at_a_time():
     log = turns(3, 8, (1_000, 1_000, 1_000))
     trace = run(get_policy("goose", tool_pairs=True, keep_calls=5), log, window=200_000)
-    (record,) = trace.compactions  # before the third turn: 16 calls are more than 5 and ten
+    (record,) = trace.compactions  # counted at the third turn's first call: 16 calls before it are more than 5 and ten
     lines = [item for item in record.after if isinstance(item, Synthetic)]
-    assert (record.step, len(lines)) == (18, 10)
+    assert (record.step, len(lines)) == (19, 10)
     assert record.after[0] == Span(0, 1)
     assert record.passes[0].summariser_view == ()
+
+
+def test_a_long_turn_loses_ten_earlier_calls_at_each_of_its_calls():
+    log = turns(2, 40, (1_000, 1_000))
+    trace = run(get_policy("goose", tool_pairs=True, keep_calls=5), log, window=200_000)
+    assert [record.step for record in trace.compactions] == [42, 43, 44]
+
+
+@pytest.mark.parametrize(("window", "kept"), [(128_000, 15), (200_000, 24), (1_000_000, 120), (8_000, 10)])
+def test_how_many_calls_stay_follows_from_the_window(window, kept):
+    assert get_policy("goose").kept_calls(window) == kept

@@ -27,7 +27,7 @@ from tests.builders import model, session, tool_call, tool_result, user
 SHARED = Path(__file__).parents[3] / "../shared"
 RUN, VECTORS = SHARED / "rules/hermes/default-200k", SHARED / "vectors/policies"
 # Scripted runs of 0.19.0: short identifiers, estimates rounded down, no limit to the prune floor.
-AS_SCRIPTED = {"round_up": False, "prune_floor": 0, "call_frame": 85, "result_frame": 60}
+AS_SCRIPTED = {"round_up": False, "prune_floor": 0, "call_frame": 82, "result_frame": 60}
 
 
 def system(text):
@@ -136,6 +136,25 @@ def test_a_body_that_fits_keeps_eight_messages_and_their_group(profile, cut):  #
 def test_threshold_and_tail_follow_from_the_window(window, threshold, tail):
     settings = get_policy("hermes").settings
     assert (settings.threshold(window), settings.tail_budget(window)) == (threshold, tail)
+
+
+@pytest.mark.parametrize(
+    ("window", "tail"), [(32_000, 6_400), (200_000, 10_000), (400_000, 10_000), (600_000, 15_000), (1_000_000, 25_000)]
+)
+def test_a_lean_tail_is_a_share_of_the_window_within_bounds(window, tail):
+    settings = get_policy("hermes", profile="lean").settings
+    assert settings.tail_budget(window) == tail
+    assert settings.threshold(window) == get_policy("hermes").settings.threshold(window)
+
+
+def test_a_lean_summary_quotes_the_requests_it_removes():
+    events = [event for size in (100, 9_000, 3_000) for event in (user("u" * size), model("a" * 9_000))] * 3
+    plain, lean = (compacted(events, 32_000, profile="current", lean_share=0.025, quoted_chars=n) for n in (0, 24_000))
+    first, second = (
+        next(item.bytes for item in record.after if isinstance(item, Synthetic)) for record in (plain, lean)
+    )
+    removed = [len(events[place].parts[0].text) for place in range(3, lean.cut[2]) if not place % 2]
+    assert second - first == min(sum(min(size, 4_000) for size in removed), 24_000)
 
 
 def test_reserved_output_is_taken_off_the_window():
@@ -440,7 +459,9 @@ def scripted():
 
 
 PICTURES = "pictures before the newest are removed from the list, which makes later estimates smaller"
-DESCRIBED = "a pruned result is a line about its call, longer than our fixed text: another message is in the tail"
+DESCRIBED = (
+    "a pruned result is a line about its call, of another length than the fixed text: another message is in the tail"
+)
 REFUSED = "the scripted provider refuses nothing; here a request over the window is refused, and compacted again"
 # (parameters, conversation): why a request differs. In all other runs every request has the same messages.
 DIFFERENCES = {
@@ -450,6 +471,7 @@ DIFFERENCES = {
     ("threshold8000_usage", "v12_images"): PICTURES,
     ("threshold4000_first1_last6_usage", "v06_four_hundred"): DESCRIBED,
     ("threshold4000_first1_last6_usage", "v12_images"): PICTURES,
+    ("threshold4000_first1_last6_usage", "v13_odd_order"): DESCRIBED,
     ("threshold8000_ratio0.5_usage", "v05_tools_long"): DESCRIBED,
     ("threshold8000_ratio0.5_usage", "v06_four_hundred"): DESCRIBED,
     ("threshold8000_ratio0.5_usage", "v12_images"): PICTURES,

@@ -57,6 +57,22 @@ def test_old_results_are_cleared_within_parallel_calls():
     assert trace.columns["edited"].tolist() == [1]
 
 
+def test_a_result_as_long_as_what_replaces_it_is_cleared():
+    events = [user("hi"), answer("a"), result("a", len("[cleared]")), answer("b"), result("b", 400)]
+    messages, _ = last_request(events, "langchain-clear-tool-uses", trigger=10, keep=1)
+    assert contents(messages) == ["[cleared]", "yyyyyyyyy"]
+
+
+def test_a_cleared_result_says_what_is_set():
+    settings = {"trigger": 1_000, "keep": 1, "placeholder": "(gone)"}
+    messages, _ = last_request(PARALLEL, "langchain-clear-tool-uses", **settings)
+    assert [part.content[:6] for event in messages for part in event.parts if isinstance(part, ToolResultPart)] == [
+        "(gone)",
+        "(gone)",
+        "yyyyyy",
+    ]
+
+
 def test_only_arguments_of_cleared_calls_are_cleared():
     settings = {"trigger": 1_000, "keep": 1, "clear_tool_inputs": True}
     messages, _ = last_request(PARALLEL, "langchain-clear-tool-uses", **settings)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.cuts import crossing, last_legal, last_messages, last_turns, next_legal
+from guard_core.policies.pieces.cuts import crossing, last_legal, last_messages, next_legal
 from guard_core.policies.pieces.estimates import HEURISTIC
 from guard_core.policies.pieces.looks import POINTS, looks_at
 from guard_core.policies.pieces.message_columns import between, list_messages
@@ -67,7 +67,6 @@ def test_cuts_move_to_legal_places():
     assert [next_legal(legal, index) for index in range(5)] == [0, 3, 3, 3, 5]
     assert [last_legal(legal, index) for index in range(5)] == [0, 0, 0, 3, 3]
     assert [last_messages(5, keep) for keep in (0, 2, 9)] == [5, 3, 0]
-    assert [last_turns(legal, keep) for keep in (0, 1, 2)] == [5, 3, 0]
 
 
 @pytest.mark.parametrize(

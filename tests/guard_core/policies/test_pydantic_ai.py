@@ -9,8 +9,11 @@ from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
+from guard_core.summaries.sizes import ScriptedSummaries
+from guard_core.trace import HELD_REASONS
 from tests.builders import image, model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
+from tests.guard_core.policies.tools import run
 
 CLEARING = "pydantic-ai-clear-tool-results"
 ROUNDS = session(
@@ -78,3 +81,113 @@ def test_words_are_counted_as_the_model_of_the_recorded_runs_does():
     assert words(model("")) == 0
     assert words(tool_call(path="a b")) == 1 + 5  # the braces count, too
     assert words(image(70)) == 70
+
+
+SLIDING, SUMMARIZING = "pydantic-ai-sliding-window", "pydantic-ai-summarizing"
+TALK = session(*(event for _ in range(20) for event in (user("u" * 40), model("a" * 40))))
+TURN = session(
+    user("u" * 40),
+    *(event for _ in range(12) for event in (tool_call("read_file", path="p"), tool_result("r" * 40))),
+    calls=tuple(ModelCall(at=at) for at in range(1, 26, 2)),
+)
+
+
+@pytest.mark.parametrize("policy", [SLIDING, SUMMARIZING])
+def test_window_and_summary_equal_recorded_runs_of_the_library(policy):
+    check_equals_the_library(policy)
+
+
+def windowed(name, log=TALK, **settings):
+    policy = get_policy(name, **{"max_tokens": 0, **settings})
+    return run(policy, log, summary=40)
+
+
+def spans(view):
+    """Ranges of the log in a view, S for a summary."""
+    return [(item.start, item.stop) if hasattr(item, "stop") else "S" for item in view]
+
+
+def test_the_window_slides_to_the_messages_that_are_kept():
+    trace = windowed(SLIDING, max_messages=10, keep_messages=4)
+    assert [record.step for record in trace.compactions][:2] == [5, 8]  # 11 messages; then 1 + 4, and two a step
+    assert spans(trace.compactions[0].after) == [(0, 1), (7, 11)]
+
+
+def test_without_the_first_message_only_new_ones_are_kept():
+    trace = windowed(SLIDING, max_messages=10, keep_messages=4, preserve_first_user_message=False)
+    assert spans(trace.compactions[0].after) == [(7, 11)]
+
+
+def test_at_least_the_newest_message_is_kept():
+    trace = windowed(SLIDING, max_messages=10, keep_messages=0)
+    assert spans(trace.compactions[0].after) == [(0, 1), (10, 11)]
+
+
+def test_a_limit_below_what_is_kept_removes_nothing_at_first():
+    trace = windowed(SLIDING, max_messages=6, keep_messages=12)
+    assert trace.compactions[0].step == 7  # of 13 messages only the first would go, which stays
+    assert spans(trace.compactions[0].after) == [(0, 1), (3, 15)]
+
+
+def test_a_cut_never_parts_a_call_from_its_result():
+    trace = windowed(SLIDING, TURN, max_messages=10, keep_messages=3)
+    assert spans(trace.compactions[0].after) == [(0, 1), (7, 11)]
+
+
+def test_tokens_can_say_what_is_kept():
+    quiet = msgspec.structs.replace(TALK, calls=tuple(ModelCall(at=call.at) for call in TALK.calls))
+    trace = windowed(SLIDING, quiet, max_messages=10, keep_tokens=25)
+    assert spans(trace.compactions[0].after)[-1] == (8, 11)  # three of ten tokens each
+
+
+def test_between_two_counted_answers_their_difference_says_what_messages_hold():
+    calls = tuple(ModelCall(at=at, prompt_tokens=1_000 + 100 * at, output_tokens=10) for at in range(1, 40, 2))
+    counted = msgspec.structs.replace(TALK, calls=calls)
+    trace = windowed(SLIDING, counted, max_messages=10, keep_tokens=150)
+    assert spans(trace.compactions[0].after)[-1] == (7, 11)  # by their texts all of them hold 110
+
+
+def test_the_summary_is_behind_the_first_message():
+    trace = windowed(SUMMARIZING, max_messages=10, keep_messages=4)
+    assert spans(trace.compactions[0].after) == [(0, 1), "S", (7, 11)]
+    assert spans(trace.compactions[0].passes[0].summariser_view) == [(0, 7)]
+
+
+def test_a_later_summary_is_given_the_earlier_one():
+    trace = windowed(SUMMARIZING, max_messages=10, keep_messages=4)
+    assert spans(trace.compactions[1].passes[0].summariser_view)[:2] == [(0, 1), "S"]
+    assert spans(trace.compactions[1].after).count("S") == 1
+
+
+def test_within_a_turn_the_first_message_and_the_summary_are_counted_apart():
+    within = windowed(SUMMARIZING, TURN, max_messages=10, keep_messages=4)
+    across = windowed(SUMMARIZING, max_messages=10, keep_messages=4)
+    assert [record.step for record in within.compactions][:2] == [5, 8]  # 1 + 1 + 4, and two a step
+    assert [record.step for record in across.compactions][:2] == [5, 8]  # one message together with the summary
+
+
+def test_messages_of_the_user_can_stay_beside_the_summary():
+    settings = {"max_messages": 10, "keep_messages": 4, "keep_user_messages": True, "keep_user_messages_max_chars": 20}
+    trace = windowed(SUMMARIZING, **settings)
+    after = trace.compactions[0].after
+    texts = [event.parts[0].text for event in materialise(after, TALK)]
+    assert texts[1:] == ["u" * 15 + "[...]"] * 4 + ["u" * 40]
+
+
+def test_an_error_of_the_summariser_ends_the_run():
+    policy = get_policy(SUMMARIZING, max_tokens=0, max_messages=10, keep_messages=4)
+    trace = replay(Ledger.of(TALK), policy, window=200_000, summarizer=ScriptedSummaries((None,)))
+    assert HELD_REASONS[trace.columns["held"][5]] == "the library raises an error here, and the run would end"
+
+
+def test_an_empty_summary_is_an_error():
+    policy = get_policy(SUMMARIZING, max_tokens=0, max_messages=10, keep_messages=4)
+    trace = run(policy, TALK, summary=0)
+    assert HELD_REASONS[trace.columns["held"][5]] == "the library raises an error here, and the run would end"
+
+
+@pytest.mark.parametrize("policy", ["clear-tool-results", "sliding-window", "summarizing"])
+@pytest.mark.parametrize(("context_window", "limit"), [(0, 5_000), (8_001, 4_000), (1, 1)])
+def test_a_share_is_taken_of_the_window_that_is_set(policy, context_window, limit):
+    settings = {"max_tokens": 0, "max_fraction": 0.5, "context_window": context_window}
+    assert get_policy(f"pydantic-ai-{policy}", **settings).limit(10_000) == limit

@@ -52,6 +52,12 @@ def test_it_may_check_before_calls_too():
     assert "" in {record.point for record in trace.compactions}
 
 
+def test_a_call_without_messages_is_replayed():
+    session = Session((), (ModelCall(at=0),), system=(TextPart("x" * 400),), usage_ratio=1.0)
+    trace, requests = replayed(session, "strands-sliding-window", window=1_000)
+    assert (requests, len(trace.compactions)) == ([()], 0)
+
+
 def test_pinned_messages_stay():
     _, requests = replayed(turns(5), "strands-sliding-window", window_size=6, pin_first=2)
     # the pinned call keeps its result

@@ -2,8 +2,10 @@
 
 import pytest
 
+from guard_core.events import part_text
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import ScriptedSummaries
 from guard_core.trace import SUMMARISER_FAILED
@@ -56,3 +58,32 @@ def test_a_summary_that_fails_is_asked_for_again():
     trace = run(policy, turns(4), window=200_000, summarizer=ScriptedSummaries((None, 1)))
     assert trace.columns["held"][3] == SUMMARISER_FAILED
     assert [record.step for record in trace.compactions] == [4]
+
+
+def test_the_hybrid_masks_old_observations_and_summarises_later():
+    policy = get_policy("sweagent-summary", profile="hybrid")
+    assert (policy.settings.n, policy.settings.keep_last_m_turns, policy.settings.keep_observations) == (43, 10, 10)
+    log = turns(54)
+    trace = run(policy, log, window=200_000)
+    summaries = [record.step for record in trace.compactions if record.passes[0].summariser_view]
+    assert summaries == [53]
+    assert masked(log, trace, 10) == []
+    assert masked(log, trace, 11) == [2]  # of 12 observations the task and the newest ten stay
+
+
+def masked(log, trace, step):
+    """The messages of a request that are masked."""
+    sent = materialise(trace.view(step, log.calls[step].at, Ledger.of(log)), log)
+    texts = [str(part_text(event.parts[0])) for event in sent]
+    return [place for place, text in enumerate(texts) if text.startswith("Old environment output: (")]
+
+
+def test_a_checkpoint_of_the_hybrid_is_made_of_whole_observations():
+    policy = get_policy("sweagent-summary", profile="hybrid", n=4, keep_last_m_turns=2, keep_observations=2)
+    log = turns(7)
+    trace = run(policy, log, window=200_000)
+    (record,) = (record for record in trace.compactions if record.passes[0].summariser_view)
+    assert record.step == 6
+    assert record.passes[0].summariser_view == (Span(0, 1), Span(1, 9))
+    assert masked(log, trace, 6) == []  # the task and two observations are left
+    assert masked(log, trace, 7) == [3]

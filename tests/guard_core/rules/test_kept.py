@@ -21,7 +21,7 @@ def with_base(session, *base):
 
 def test_a_summary_alone_is_what_an_early_claude_code_keeps():
     found = kept(transcript(tokens_after=900))
-    assert (found.verdict, found.messages, found.kept, found.gone) == (KeptVerdict.AGREES, 7, 0, 7)
+    assert (found.verdict, found.messages, found.kept, found.removed) == (KeptVerdict.AGREES, 7, 0, 7)
     assert (found.before, found.after, found.said_after, found.inserted) == (155_010, 30_000, 900, 1)
     assert found.rule.startswith("the summary alone")
 

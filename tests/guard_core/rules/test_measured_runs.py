@@ -11,6 +11,7 @@ from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.rules import Agreement, explain
 from guard_core.rules.kept import KeptVerdict
+from guard_core.rules.words import headline
 from guard_core.triggers import is_counted
 from tests.guard_core.rules.measured import RUNS, run_of, sample
 
@@ -100,7 +101,10 @@ def test_without_the_window_the_intervals_name_it(tmp_path):
     found = explain(run.session)
     assert found.rule.threshold is None
     assert "200,000 − 32,000 (max output)" in [item.formula for item in found.inference[0].hypotheses]
-    assert {item.verdict for item in found.compactions} == {Agreement.OTHER_THRESHOLD}
+    assert {item.verdict for item in found.compactions} == {Agreement.NOT_MODELLED}
+    assert found.comparable == 0
+    assert "By its recording the threshold is above 167,999 and at most 168,000" in headline(found)
+    assert " agree" not in headline(found)
 
 
 # -- once more, in plain loops over the messages
@@ -193,6 +197,18 @@ def test_the_threshold_of_an_evaluation_is_in_its_plan_and_explains_every_compac
     found = explain(sample("inspect/react-compaction-summary-zstd.eval"))
     assert (found.rule.formula, found.rule.version) == ("20,000 (threshold)", "0.3.285")
     assert (found.auto, found.agrees, found.missed) == (3, 3, ())
+    names = [item.formula for item in found.inference[0].hypotheses]
+    assert names[0] == "20,000 (threshold)"
+    assert "threshold 20,000" not in names
+
+
+def test_one_threshold_is_named_once_whether_it_is_in_the_file_or_a_default(tmp_path):
+    found = explain(run_of("mistral-vibe/default", tmp_path).session)
+    assert [item.formula for item in found.inference[0].hypotheses if item.threshold == 200_000][:1] == [
+        "200,000 (in the file)"
+    ]
+    plain = [item for item in found.inference[0].hypotheses if "%" not in item.formula]
+    assert len(plain) == 1
 
 
 def test_what_kimi_code_kept_is_read_by_its_rule_and_proves_nothing_of_it(tmp_path):

@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
+from guard_core.commands import explain as explain_command
 from guard_core.errors import SettingError
+from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy, policy_kind
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
@@ -38,7 +40,7 @@ def rule(format_, version="", window=200_000, source=Provenance.MODEL_TABLE, lar
     ("version", "typed", "threshold"),
     [
         ("2.1.14", {}, 155_000),
-        ("2.1.19", {}, 155_000),
+        ("2.1.20", {}, 155_000),
         ("2.1.21", {}, 167_000),
         ("2.1.152", {}, 167_000),
         ("2.1.14", {"max_output_tokens": "8192"}, 178_808),
@@ -49,7 +51,10 @@ def rule(format_, version="", window=200_000, source=Provenance.MODEL_TABLE, lar
         ("2.1.154", {"auto_compact_window": "150000"}, 117_000),
         ("2.1.330", {"auto_compact_window": "200k", "autocompact_pct": "50"}, 90_000),
         ("2.1.14", {"auto_compact_window": "100000"}, 155_000),
-        ("2.1.154", {}, None),
+        ("2.1.153", {}, None),
+        ("2.1.74", {"auto_compact_window": "100000"}, 167_000),
+        ("2.1.81", {"auto_compact_window": "100000"}, 67_000),
+        ("2.1.152", {"auto_compact_window": "150000", "autocompact_pct": "60"}, 78_000),
         ("2.1.330", {"autocompact_pct": "50"}, None),
         ("2.1.17", {}, 155_000),
         ("2.1.62", {}, 167_000),
@@ -77,6 +82,19 @@ def test_claude_code_has_the_threshold_that_was_measured_of_its_version(version,
 def test_claude_code_with_a_model_of_a_million_tokens_has_the_threshold_that_was_measured(version, typed, threshold):
     stretch = Stretch(0, 1, version, f"{OPUS}[1m]", Sourced(1_000_000, Provenance.MODEL_TABLE))
     assert BY_FORMAT["claude-code"].rule(stretch, typed).threshold == threshold
+
+
+def test_a_window_that_was_set_is_among_the_hypotheses_of_versions_that_take_it():
+    prompts = (20_000, 64_000, 66_500, 30_000)
+    for version, is_among in (("2.1.74", False), ("2.1.81", True), ("2.1.152", True), ("2.1.330", True)):
+        found = explain(transcript(version=version, prompts=prompts))
+        formulas = [item.formula for item in found.inference[0].hypotheses]
+        assert ("100,000 − 20,000 (max output) − 13,000" in formulas) == is_among
+
+
+def test_claude_code_that_was_told_not_to_compact_has_no_threshold():
+    for name, value in (("DISABLE_AUTO_COMPACT", "1"), ("DISABLE_COMPACT", "true"), ("autoCompactEnabled", "false")):
+        assert explain(transcript(), typed={name: value}).rule.checks is Moment.NEVER
 
 
 def test_claude_code_without_a_window_set_waits_for_the_providers_refusal():
@@ -211,6 +229,32 @@ def test_the_count_that_was_recorded_is_the_one_compared():
     assert (item.decision_tokens, item.recorded, item.computed) == (155_200, 155_200, 155_010)
 
 
+@pytest.mark.parametrize(
+    ("version", "pending"),
+    [
+        ("2.1.34", 25 + 1_334 + 50),
+        ("2.1.44", 25 + 2_000 + 50),
+        ("2.1.62", 25 + 2_000 + 50),
+        ("2.1.74", 5 + 25 + 2_000 + 50),
+        ("2.1.330", 5 + 25 + 2_000 + 50),
+    ],
+)
+def test_claude_code_counts_all_that_was_added_as_its_version_does(version, pending):
+    events = (
+        user("go"),
+        Event(Role.MODEL, (TextPart("reading"), ToolCallPart("Read", {"path": "abc"}, "c"))),  # 18 characters of a call
+        Event(Role.USER, (ToolResultPart("Read", "x" * 100, "c"), MediaPart("image/png", size=9_000))),
+        user("y" * 200),
+    )
+    call = ModelCall(1, 1, 190_000, output_tokens=10, model=OPUS)
+    base = RecordedCompaction(4, Evidence.DECLARED, "summary", (Inserted(0),), (user("sum"),), "auto")
+    session = Session(
+        events, (call,), (base,), format="claude-code", model=OPUS, versions=((0, version),), agent="Claude Code"
+    )
+    (item,) = explain(session).compactions
+    assert item.computed == 190_010 + pending
+
+
 def test_a_compaction_that_a_person_asked_for_is_no_evidence():
     found = explain(transcript(trigger="manual"))
     assert (found.auto, found.inference[0].at_most) == (0, None)
@@ -285,13 +329,13 @@ def test_a_change_of_version_begins_another_stretch():
 
 
 def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
-    found = explain(transcript("openhands"))
+    found = explain(transcript("homemade"))
     assert found.rule is None
     assert [(item.counter, item.above, item.at_most) for item in found.inference] == [
         ("prompt", 150_000, 154_000),
         ("total", 150_010, 154_010),
     ]
-    assert headline(found).startswith("The rule by which openhands compacts is not known here.")
+    assert headline(found).startswith("The rule by which homemade compacts is not known here.")
 
 
 def test_an_open_bound_is_that_of_the_relation():
@@ -313,6 +357,102 @@ def test_a_setting_that_the_rule_does_not_have_is_named_with_those_it_has():
         explain(transcript(), typed={"reserve": "1"})
     with pytest.raises(SettingError, match="autocompact_pct is a percentage from 1 to 100, not '0'"):
         explain(transcript(), typed={"autocompact_pct": "0"})
+
+
+@pytest.mark.parametrize(
+    ("format_", "version", "window", "typed", "threshold"),
+    [
+        ("claude-code", "2.1.14", 0, {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8192"}, 178_808),
+        ("claude-code", "2.1.14", 0, {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "50"}, 84_000),
+        ("claude-code", "2.1.330", 0, {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100_000"}, 67_000),
+        ("claude-code", "2.1.330", 0, {"autoCompactWindow": "150000", "autoCompactEnabled": "true"}, 117_000),
+        ("claude-code", "2.1.21", 0, {"autoCompactEnabled": "false"}, None),
+        ("codex", "", 0, {"model_context_window": "128000"}, 115_200),
+        ("codex", "", 272_000, {"model-auto-compact-token-limit": "60000"}, 60_000),
+        ("pi", "", 0, {"compaction.reserveTokens": "32000", "contextWindow": "200000"}, 168_000),
+        ("pi", "", 200_000, {"keepRecentTokens": "5000"}, 183_616),
+        ("pi", "", 200_000, {"compaction.enabled": "false"}, None),
+        ("opencode", "1.18.33", 0, {"limit.context": "128000", "limit.output": "16384"}, 111_616),
+        ("opencode", "1.18.33", 0, {"limit.input": "272000", "compaction.reserved": "10000"}, 262_000),
+        ("opencode", "1.18.33", 200_000, {"compaction.auto": "off", "compaction.prune": "true"}, None),
+        ("gemini-cli", "", 0, {"model.compressionThreshold": "0.2"}, 209_716),
+        ("gemini-cli", "", 0, {"chatCompression.contextPercentageThreshold": "20%"}, 209_716),
+        ("hermes", "", 0, {"model.context_length": "128000", "compression.threshold": "0.5"}, 96_000),
+        ("hermes", "", 1_000_000, {"compression.threshold_tokens": "80000"}, 80_000),
+        ("kimi-cli", "", 0, {"max_context_size": "262144", "loop_control.reserved_context_size": "50000"}, 212_144),
+        ("kimi-cli", "", 262_144, {"loop_control.compaction_trigger_ratio": "0.5"}, 131_072),
+        ("kimi-code", "", 128_000, {"compaction_trigger_ratio": "0.85"}, 78_000),
+        ("kimi-code", "", 262_144, {"reserved_context_size": "10000"}, 222_823),
+        ("mistral-vibe", "", 0, {"auto_compact_threshold": "50000"}, 50_000),
+        ("mistral-vibe", "", 0, {"max_context_length": "262144"}, 209_715),
+        ("qwen-code", "0.24.4", 0, {"contextWindowSize": "131072"}, 98_072),
+        ("qwen-code", "0.24.4", 1_000_000, {"context.autoCompactThreshold": "0.5"}, 500_000),
+        ("inspect", "", 200_000, {"threshold": "0.9"}, 180_000),
+        ("adk", "", 0, {"token_threshold": "40000", "overlap_size": "2"}, 40_000),
+        ("crush", "", 200_000, {"options.disable_auto_summarize": "true"}, None),
+        ("cline", "", 0, {"contextWindow": "128000"}, 98_000),
+    ],
+)
+def test_a_setting_may_be_given_as_the_agents_configuration_calls_it(format_, version, window, typed, threshold):
+    stated = Sourced(window, Provenance.USER) if window else None
+    assert explain(transcript(format_, version), window=stated, typed=typed).rule.threshold == threshold
+
+
+def test_an_agent_that_was_told_not_to_compact_has_no_threshold_and_its_compactions_name_another():
+    explained = explain(transcript(), typed={"autoCompactEnabled": "false"})
+    assert (explained.rule.checks, explained.rule.reason) == (Moment.NEVER, "automatic compaction is switched off")
+    assert explained.compactions[0].verdict is Agreement.OTHER_THRESHOLD
+    assert headline(explained).startswith("Claude Code 2.1.14 does not compact by itself")
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({"autoCompactEnabled": "perhaps"}, "auto is on or off"),
+        ({"auto_compact_window": "1k", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "2k"}, "is set twice, to '1k' and '2k'"),
+        ({"window": "wide"}, "window is a whole number from 1 to 100,000,000 tokens, such as 500, 20k or 1.5M"),
+        ({"reserve": "1"}, "CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_says_what_is_allowed(typed, words):
+    with pytest.raises(SettingError, match=words):
+        explain(transcript(), typed=typed)
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)
+def test_every_alias_is_of_a_setting_that_the_rule_has(agent):
+    names = {name.removeprefix("!") for name in agent.aliases.values()}
+    assert names <= {*agent.names, "window"}
+
+
+def test_two_models_that_take_turns_have_one_interval_each():
+    prompts = (20_000, 151_000, 152_000, 153_000, 154_000, 30_000)
+    session = transcript(prompts=prompts, place=5)
+    calls = tuple(
+        msgspec.structs.replace(call, model=("claude-opus-4-5", "claude-sonnet-4-5")[number % 2])
+        for number, call in enumerate(session.calls)
+    )
+    explained = explain(msgspec.structs.replace(session, calls=calls))
+    assert [(item.model, item.above, item.at_most) for item in explained.inference] == [
+        ("claude-opus-4-5", 154_010, None),
+        ("claude-sonnet-4-5", 153_010, 155_010),
+    ]
+    assert (len(explained.stretches), len(explained.rules), len(explained.evidence)) == (6, 6, 2)
+
+
+def test_a_transcript_without_a_version_may_have_the_rule_of_an_old_one():
+    formulas = [item.formula for item in explain(transcript(version="")).inference[0].hypotheses]
+    assert "200,000 − 32,000 (max output) − 13,000" in formulas
+
+
+def test_the_command_names_the_model_where_there_are_several():
+    session = transcript()
+    calls = tuple(
+        msgspec.structs.replace(call, model=("claude-opus-4-5", "claude-sonnet-4-5")[number % 2])
+        for number, call in enumerate(session.calls)
+    )
+    text = explain_command._text(session, explain(msgspec.structs.replace(session, calls=calls)))
+    assert "steps 2 to 4 of claude-sonnet-4-5 2.1.14: the threshold is above 21,010 and at most 155,010" in text
 
 
 def test_a_session_without_calls_has_a_rule_and_no_evidence():

@@ -4,7 +4,6 @@ import pytest
 
 from guard_core.errors import SettingError, SummaryFailed
 from guard_core.ledger import Ledger
-from guard_core.simulator.samples import SAMPLES
 from guard_core.summaries.base import Summary, SummaryRequest, Todo
 from guard_core.summaries.continuation import continuation, continuation_bytes, continuation_message
 from guard_core.summaries.fallback import fallback_summary
@@ -13,7 +12,7 @@ from guard_core.summaries.sizes import RecordedSummaries, ScriptedSummaries, Sha
 from guard_core.summaries.todos import load_todos
 from guard_core.summaries.wrapper import wrap, wrapped_bytes
 from guard_core.views import Span, Synthetic
-from tests.builders import model, session, tool_call, tool_result, user
+from tests.builders import bundled, model, session, tool_call, tool_result, user
 
 ASKED = SummaryRequest(view=(), tokens=0, previous=Summary(0), output_tokens=1_000, words=750)
 
@@ -45,7 +44,7 @@ def test_a_wrong_size_says_what_is_allowed(text, short_chat):
 
 
 def test_recorded_sizes_follow_the_recording():
-    sample = SAMPLES["long-coding"].build()
+    sample = bundled("long-coding")
     sizes = RecordedSummaries.of(Ledger.of(sample)).sizes
     assert len(sizes) == 3
     assert min(sizes) > 0

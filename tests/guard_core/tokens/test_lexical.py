@@ -7,6 +7,7 @@ from guard_core.events import part_text
 from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens.lexical import lexical_tokens
 from guard_core.tokens.tokenizer import count
+from tests.builders import bundled
 
 
 def test_no_text_has_no_tokens():
@@ -28,7 +29,7 @@ def test_a_drawn_rule_costs_next_to_nothing():
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_it_is_nearer_to_a_tokenizer_than_bytes_are(name):
-    texts = ["".join(part_text(part) for part in event.parts) for event in SAMPLES[name].build().events]
+    texts = ["".join(part_text(part) for part in event.parts) for event in bundled(name).events]
     texts = [text for text in texts if len(text) > 400]
     real = np.array(count(texts, "o200k_base"))
     by_class = np.array([lexical_tokens(text) for text in texts]) / real

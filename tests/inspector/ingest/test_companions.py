@@ -18,9 +18,12 @@ from inspector.ingest.importing import run_import
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Recording, Session, default_project
 
-pytestmark = pytest.mark.urls("tests.inspector.working_urls")
-
 JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def client(working_client):
+    return working_client
 
 
 class Agent:

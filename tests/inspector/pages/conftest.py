@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -11,23 +12,51 @@ from guard_core.attribution import attribute
 from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.simulator.samples import SAMPLES
 from guard_core.window_evidence import judge_session
 from inspector.models import Recording, default_project
 from inspector.models import Session as Row
 from inspector.storage.convert import store_session
 from inspector.storage.counts import session_counts
+from tests.builders import bundled
+
+
+class Counted(NamedTuple):
+    """What an import counts of a session, the columns of its row that show it, and its window."""
+
+    facts: Facts
+    columns: dict[str, Any]
+    window: Sourced
+
+
+def counted(value: Session, window: int = 200_000) -> Counted:
+    ledger = Ledger.of(value)
+    sourced = value.window or Sourced(window, Provenance.ASSUMED, "for a test")
+    words = request_words(value, ledger, lambda: value.events)
+    facts = Facts(value, ledger, attribute(ledger), judge_session(value, sourced), words)
+    return Counted(facts, session_counts(facts), sourced)
+
+
+@cache
+def counted_sample(name: str) -> Counted:
+    return counted(bundled(name))
+
+
+def written(title: str, facts: Facts, columns: dict[str, Any], window: Sourced) -> Row:
+    """The rows of a recording and its session."""
+    value, ledger = facts.session, facts.ledger
+    digest = hashlib.sha256(f"{title}{ledger.event_count}".encode()).hexdigest()
+    recording = Recording.objects.of(default_project()).create(sha256=digest, name=title, size=1, format=value.format)
+    return store_session(recording, 0, value, ledger, facts.attribution, window=window, counts=columns)
 
 
 def stored(value: Session, window: int = 200_000, title: str = "made") -> Row:
     """A session as an import would leave it."""
-    ledger = Ledger.of(value)
-    sourced = value.window or Sourced(window, Provenance.ASSUMED, "for a test")
-    digest = hashlib.sha256(f"{title}{ledger.event_count}".encode()).hexdigest()
-    recording = Recording.objects.of(default_project()).create(sha256=digest, name=title, size=1, format=value.format)
-    words = request_words(value, ledger, value.events)
-    facts = Facts(value, ledger, attribute(ledger), judge_session(value, sourced), words)
-    return store_session(recording, 0, value, ledger, facts.attribution, window=sourced, counts=session_counts(facts))
+    return written(title, *counted(value, window))
+
+
+def stored_sample(name: str, title: str = "") -> Row:
+    """A bundled sample as an import would leave it."""
+    return written(title or name, *counted_sample(name))
 
 
 @pytest.fixture
@@ -38,13 +67,13 @@ def store(db: Any) -> Any:
 @pytest.fixture
 def gap(db: Any) -> Row:
     """140,000 tokens seen, 180,018 there: compacted at step 48."""
-    return stored(SAMPLES["timing-gap"].build(), title="timing gap")
+    return stored_sample("timing-gap", title="timing gap")
 
 
 @pytest.fixture
 def coding(db: Any) -> Row:
     """144 steps, three compactions."""
-    return stored(SAMPLES["long-coding"].build(), title="long coding")
+    return stored_sample("long-coding", title="long coding")
 
 
 @pytest.fixture

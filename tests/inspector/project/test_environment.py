@@ -54,3 +54,17 @@ def test_a_postgresql_address_is_taken_apart():
 def test_another_address_is_told(address):
     with pytest.raises(ImproperlyConfigured, match="DATABASE_URL"):
         database(address)
+
+
+def test_origins_are_schemes_and_hosts(monkeypatch):
+    monkeypatch.setenv("X", "https://wiki.example, http://127.0.0.1:8080")
+    assert env.origins("X") == ["https://wiki.example", "http://127.0.0.1:8080"]
+
+
+@pytest.mark.parametrize(
+    "value", ["wiki.example", "https://wiki.example/", "https://*", "'self'", "https://a; script-src *"]
+)
+def test_what_is_no_origin_is_told(value, monkeypatch):
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match="an origin is written"):
+        env.origins("X")

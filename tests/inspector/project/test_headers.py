@@ -24,6 +24,12 @@ POLICY = {
 }
 
 
+@pytest.fixture
+def client():
+    """All of the middleware."""
+    return Client()
+
+
 @pytest.fixture(params=["page", "health", "missing", "forbidden", "fragment"])
 def answer(request, client):
     match request.param:

@@ -4,12 +4,12 @@ import pytest
 
 from guard_core.attribution import attribute
 from guard_core.ledger import Ledger
-from guard_core.policies import POLICIES, get_policy
+from guard_core.policies import GROUPS, POLICIES, get_policy
 from guard_core.replay import replay
-from guard_core.simulator.samples import SAMPLES
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.usage import usage_for
 from inspector.replays.choice import Choice, form, ignored, parse_choice
+from tests.builders import bundled
 
 
 def chosen(**query):
@@ -86,7 +86,7 @@ OTHER = {
 
 @pytest.fixture(scope="module")
 def ledger():
-    return Ledger.of(SAMPLES["timing-gap"].build())
+    return Ledger.of(bundled("timing-gap"))
 
 
 def numbers(ledger, **settings):
@@ -152,7 +152,15 @@ def sent_by_form(policy):
 
 
 def shown_value(field):
-    return next((item["value"] for item in field.get("choices", ()) if item["selected"]), field["value"])
+    choices = [*field.get("choices", ()), *(item for group in field.get("groups", ()) for item in group["choices"])]
+    return next((item["value"] for item in choices if item["selected"]), field["value"])
+
+
+def test_the_menu_of_policies_has_every_policy_in_its_group():
+    field = form(Choice(policy="codex"), {}, {}, {})["fields"][0]
+    menu = {group["label"]: [item["value"] for item in group["choices"]] for group in field["groups"]}
+    assert menu == {group: [kind.name for kind in kinds] for group, kinds in GROUPS.items()}
+    assert shown_value(field) == "codex"
 
 
 def test_a_policy_without_profiles_is_named_without_one():
@@ -167,16 +175,15 @@ def test_the_form_switches_off_what_is_not_used_and_says_why():
     assert fields["cap"]["value"] == "3"
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_the_form_of_a_policy_has_exactly_its_settings(name):
-    kind = POLICIES[name]
-    shown = form(Choice(policy=name), {}, {}, {})
-    names = {field["name"] for field in (*shown["fields"], *shown["more"])}
-    others = {"profile": bool(kind.profiles), "summary": kind.summarises, "policy": True, "window": True}
-    never = {item.key for item in kind.settings if kind.profiles and set(kind.profile_names) <= set(item.not_in)}
-    hidden = {item.key for item in kind.unused() if not item.main}
-    expected = {item.key for item in kind.settings} - never - hidden
-    assert names == expected | {name for name, has in others.items() if has}
+def test_the_form_of_a_policy_has_exactly_its_settings():
+    for name, kind in POLICIES.items():
+        shown = form(Choice(policy=name), {}, {}, {})
+        names = {field["name"] for field in (*shown["fields"], *shown["more"])}
+        others = {"profile": bool(kind.profiles), "summary": kind.summarises, "policy": True, "window": True}
+        never = {item.key for item in kind.settings if kind.profiles and set(kind.profile_names) <= set(item.not_in)}
+        hidden = {item.key for item in kind.unused() if not item.main}
+        expected = {item.key for item in kind.settings} - never - hidden
+        assert names == expected | {other for other, has in others.items() if has}, name
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from inspector.replays.messages import PROFILES
 from tests.guard_core.outcomes.cast import counted
 from tests.inspector.pages.conftest import stored as session_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # results are files
 DEFAULTS = Choice()
 SIZES = tuple(20_000 + 6_000 * k for k in range(40))
 

@@ -9,15 +9,15 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from guard_core.simulator.samples import SAMPLES
+from guard_core.views import LONG
 from inspector.data_folder import sweeping
 from inspector.models import Session
 from inspector.replays import analysis, stored
 from inspector.replays.choice import Choice
 from inspector.storage import deleting
-from tests.inspector.pages.conftest import stored as session_of
+from tests.inspector.pages.conftest import stored_sample
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # results are files
 CHOICE = Choice(window="20000")
 
 
@@ -31,7 +31,7 @@ def data_folder(tmp_path: Path, settings) -> Path:
 
 @pytest.fixture
 def coding() -> Session:
-    return session_of(SAMPLES["long-coding"].build(), title="long coding")
+    return stored_sample("long-coding", title="long coding")
 
 
 def replayed(row: Session, choice: Choice = CHOICE) -> tuple[analysis.Analysis, int]:
@@ -50,6 +50,18 @@ def test_a_second_look_replays_nothing_and_says_the_same(coding):
     assert again.replayed_findings == first.replayed_findings
     assert again.recorded_findings == first.recorded_findings
     assert again.data.replayed is not None
+
+
+def test_a_replay_with_long_views_comes_back_as_it_was_and_is_not_stored_where_they_are_too_many(coding):
+    choice = Choice(policy="agent-framework-tool-result")
+    first, _ = replayed(coding, choice)
+    again, none = replayed(coding, choice)
+    assert none == 0
+    assert max(len(record.after) for record in first.replayed.compactions) > LONG
+    assert again.replayed.digest() == first.replayed.digest()
+    assert again.replayed.compactions == first.replayed.compactions
+    assert stored.is_storable(first.replayed)
+    assert not stored.is_storable(first.replayed, most=1_000)
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", bytes(40), b"x" * 4_000])

@@ -5,17 +5,18 @@ import pytest
 from django.urls import reverse
 
 from guard_core.attribution import attribute
+from guard_core.columns import bytes_of
+from guard_core.costs import EVENT_COLUMNS, PART_COLUMNS
 from guard_core.errors import GuardError
 from guard_core.ledger import Ledger
 from guard_core.packing import encode
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
-from guard_core.simulator.samples import SAMPLES
 from inspector.models import Session as Row
 from inspector.models import SessionChunk, SessionData
 from inspector.storage import chunks, convert
 from inspector.storage.compression import compressed
 from inspector.storage.texts import Marks
-from tests.builders import model, tool_call, tool_result, user
+from tests.builders import bundled, model, tool_call, tool_result, user
 from tests.inspector.pages.conftest import stored
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +54,7 @@ def extend(row, value: Session, kept: int):
     ledger = Ledger.of(value)
     counts = {"events": ledger.event_count, "calls": ledger.step_count}
     attribution = attribute(ledger)
-    convert.extend_session(row, row.recording, 0, value, ledger, attribution, window=WINDOW, counts=counts, kept=kept)
+    convert.extend_session(row, row.recording, 0, value, ledger, attribution, window=WINDOW, counts=counts, same=kept)
     row.refresh_from_db()
 
 
@@ -137,6 +138,25 @@ def test_a_chunk_that_is_missing_is_said_in_a_sentence():
         convert.load_ledger(row)
 
 
+def test_messages_are_read_with_the_places_of_their_own_chunk_alone():
+    row = stored(whole)
+    convert.forget(row)
+    SessionChunk.unscoped.filter(session=row, kind=chunks.MARKS).exclude(number=1).delete()
+    (event,) = convert.load_events(row, SIZE + 5, SIZE + 6)
+    assert event == whole.events[SIZE + 5]
+    with pytest.raises(GuardError, match="chunk 2 of places of events is missing: import the session again"):
+        convert.load_some_events(row, [2 * SIZE + 1])
+
+
+def test_what_is_loaded_of_a_ledger_is_as_narrow_as_its_values():
+    row = stored(whole)
+    convert.forget(row)
+    ledger = convert.load_ledger(row)
+    held = bytes_of(ledger.events) + bytes_of(ledger.parts)
+    read = 8 * (len(EVENT_COLUMNS) * len(whole.events) + len(PART_COLUMNS) * len(ledger.parts["event"]))
+    assert held < read / 2
+
+
 def test_deleting_a_session_deletes_its_chunks():
     row = stored(beginning(whole, 40))
     Row.unscoped.filter(pk=row.pk).delete()
@@ -179,7 +199,7 @@ def test_counting_it_again_stores_it_in_chunks():
 
 
 def test_compactions_are_in_chunks_too(client):
-    value = SAMPLES["long-coding"].build()
+    value = bundled("long-coding")
     row = stored(value)
     convert.forget(row)
     assert convert.load_head(row).compactions == value.compactions

@@ -5,11 +5,10 @@ import pytest
 import zstandard
 from django.urls import reverse
 
-from guard_core.simulator.samples import SAMPLES
 from inspector.jobs import kinds, queue  # noqa: F401 - the kinds that there are
 from inspector.models import SessionData
 from inspector.storage import convert
-from tests.inspector.pages.conftest import stored
+from tests.inspector.pages.conftest import stored_sample
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def older():
     """A stored session whose columns have a version that is gone, without what the newer one has."""
-    row = stored(SAMPLES["long-coding"].build())
+    row = stored_sample("long-coding")
     data = SessionData.unscoped.get(session=row)
     for name in ("ledger", "attribution"):
         columns = msgspec.msgpack.decode(zstandard.decompress(bytes(getattr(data, name))))
@@ -30,7 +29,7 @@ def older():
 
 
 def test_an_older_ledger_is_counted_again_and_stored_by_a_job(older):
-    fresh = convert.load_ledger(stored(SAMPLES["long-coding"].build(), title="fresh"))
+    fresh = convert.load_ledger(stored_sample("long-coding", title="fresh"))
     with pytest.raises(convert.Outdated):
         convert.load_ledger(older)
     queue.run("recount_columns", str(older.pk))
@@ -40,7 +39,7 @@ def test_an_older_ledger_is_counted_again_and_stored_by_a_job(older):
 
 
 def test_an_older_attribution_is_made_again(older):
-    fresh = stored(SAMPLES["long-coding"].build(), title="fresh")
+    fresh = stored_sample("long-coding", title="fresh")
     convert.ensure_current(older)
     assert convert.load_attribution(older).to_bytes() == convert.load_attribution(fresh).to_bytes()
 

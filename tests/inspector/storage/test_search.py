@@ -15,7 +15,7 @@ from inspector.jobs import indexing
 from inspector.models import Session, default_project
 from inspector.storage import search
 from inspector.storage.query_words import parse
-from tests.builders import model, session, tool_call, tool_result, user
+from tests.builders import bundled, model, session, tool_call, tool_result, user
 
 pytestmark = pytest.mark.django_db
 
@@ -197,10 +197,9 @@ def written_elsewhere() -> None:
 
 
 def test_loops_and_fallback_summaries_are_counted_by_the_import(bring):
-    from guard_core.simulator.samples import SAMPLES
 
     for name in ("unpersisted-loop", "small-window", "healthy"):
-        bring(native.write(SAMPLES[name].build()))
+        bring(native.write(bundled(name)))
     counted = dict(Session.unscoped.values_list("window", "loops"))
     assert Session.unscoped.filter(loops__gt=0).count() == 1, counted
     assert Session.unscoped.get(fallbacks__gt=0).window == 8_000

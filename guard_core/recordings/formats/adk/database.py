@@ -52,6 +52,7 @@ class AdkDatabaseFormat:
 
     name = adk_events.NAME
     label = "Google ADK database"
+    place = "sessions as JSON or SQLite"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -19,6 +19,7 @@ class AdkSessionFormat:
 
     name = adk_events.NAME
     label = "Google ADK session"
+    place = "sessions as JSON or SQLite"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

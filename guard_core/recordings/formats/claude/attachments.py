@@ -79,6 +79,8 @@ def parts_sent(line: dict[str, Any]) -> tuple[Part, ...]:
         return ()
     texts = [text for path in _TEXTS.get(kind, ()) for text in _texts(attachment, path.split("."))]
     words = "\n".join(texts)
+    if kind == "total_tokens_reminder" and words:
+        return (TextPart(f"<system-reminder>\n{words}\n</system-reminder>"),)
     return (TextPart(words[:SELECTION_CHARS] if kind == "selected_lines_in_ide" else words),) if words else ()
 
 

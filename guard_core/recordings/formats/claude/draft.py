@@ -10,6 +10,7 @@ from operator import ne
 from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.claude.lines import Lines
 from guard_core.recordings.formats.claude.log import Log
+from guard_core.recordings.formats.claude.requests import Requests
 from guard_core.recordings.formats.claude.tree import Groups, Node, main_path
 from guard_core.recordings.reading.early_events import Pace
 from guard_core.recordings.reading.identities import Identities
@@ -50,10 +51,10 @@ class Draft:
     """The log of the main session while the file is read: its lines are taken up stretch by stretch, as if nothing of
     it were left for another branch. It stays if the whole file says the same in the end."""
 
-    def __init__(self, lines: Lines, source: ByteSource, pace: Pace) -> None:
+    def __init__(self, lines: Lines, requests: Requests, source: ByteSource, pace: Pace) -> None:
         self.lines = lines
         self.pace = pace
-        self.log = Log(lines, source, first=True)
+        self.log = Log(lines, source, first=True, requests=requests)
         self.path = array("q")  # lines that were taken up
         self.due = pace.stretch + pace.around  # lines of the tree for the next stretch
         self._settled = 0  # of them

@@ -15,6 +15,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.claude.restored import UsedFile
 from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
@@ -60,6 +61,8 @@ class ClaudeMessage(msgspec.Struct, gc=False):
     attached: bool = False  # an attachment line: what the software added by itself
     unsent: bool = False  # shown to the user alone: an error in the model's place
     agent: str = ""
+    request: str = ""  # the id of the request that it answers
+    file: UsedFile | None = None  # what a tool read, wrote or edited
 
     @property
     def key(self) -> str:

@@ -20,6 +20,9 @@ from guard_core.recordings.formats.claude.lines import (
     fuller,
     is_summary,
 )
+from guard_core.recordings.formats.claude.requests import Requests, SentMessage
+from guard_core.recordings.formats.claude.restored import UsedFiles
+from guard_core.recordings.formats.claude.sent import SentLog
 from guard_core.recordings.formats.claude.tree import Groups, Node
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
@@ -57,7 +60,9 @@ class Compacting:
 class Log:
     """Grows a session line by line; a compaction is finished when another message than its own has come."""
 
-    def __init__(self, lines: Lines, source: ByteSource, *, first: bool = False) -> None:
+    def __init__(
+        self, lines: Lines, source: ByteSource, *, first: bool = False, requests: Requests | None = None
+    ) -> None:
         self.builder = SessionBuilder(NAME, source, first=first)
         self.lines = lines
         self.notes = source.notes
@@ -71,14 +76,16 @@ class Log:
             str, ClaudeMessage
         ] = {}  # by uuid, those of the last compaction: the next one may keep them
         self.answered = NumbersByName()  # the last line of each API message that was taken up
+        self.files = UsedFiles()
         self.late = False  # did a line come whose message had been taken up without it?
         self.folded = self.unsent = 0
+        self.sent = SentLog(self, requests) if requests is not None else None
 
-    def take(self, path: Sequence[Node], ahead: Sequence[Node] = ()) -> None:
+    def take(self, path: Sequence[Node], following: Sequence[Node] = ()) -> None:
         """Take up the next lines of the path. `ahead`: those that come after them, as far as they are known; the lines
         of one API message are taken up together."""
-        groups = Groups(len(path) + len(ahead))
-        for node in chain(path, ahead):
+        groups = Groups(len(path) + len(following))
+        for node in chain(path, following):
             message = self.lines.messages.get(node.line)
             if message is not None and message.role is Role.MODEL and message.key not in self.answered:
                 groups.add(message.key, node.line)
@@ -105,7 +112,14 @@ class Log:
             self.pending.attach(message)
             return
         self.close()
-        self._event(message, message.parts, message.place)
+        if message.file is not None:
+            self.files.use(message.file)
+        self.heard(message)
+
+    def heard(self, message: ClaudeMessage) -> None:
+        """A message that the next request holds: an event, once that request says how it was sent."""
+        if self.sent is None or not self.sent.waits(message):
+            self.event(message, message.parts, message.place)
 
     def answer(self, group: list[ClaudeMessage]) -> None:
         """The lines of one API message: one event, one call."""
@@ -114,13 +128,17 @@ class Log:
         if first.model == SYNTHETIC and first.unsent:
             self.unsent += 1
             return
+        if self.sent is not None:
+            self.sent.ask(first.request)
         parts, place = (first.parts, first.place) if len(group) == 1 else self._joined(group)
         self.folded += len(group) - 1
         usage: ModelCall | None = None
         for message in group:
             usage = fuller(usage, message.usage) if message.usage is not None else usage
         at = len(self.builder.events)
-        response = self._event(first, parts, place)
+        response = self.event(first, parts, place)
+        if self.sent is not None:
+            self.sent.answered(response)
         if first.model == SYNTHETIC:  # words that Claude Code put into the model's mouth: sent, but no call
             return
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
@@ -156,28 +174,39 @@ class Log:
             f"the first from {before} to {tokens} tokens at line {line}"
         ]
 
-    def _parts(self, message: ClaudeMessage) -> tuple[Part, ...]:
+    def parts_of(self, message: ClaudeMessage | SentMessage) -> tuple[Part, ...]:
         """The parts of a message with their texts."""
         return message.parts if self.shelf is None or message.place is None else self.shelf.get(message.place)
 
     def _joined(self, group: list[ClaudeMessage]) -> tuple[tuple[Part, ...], int | None]:
         """The parts of several lines of one message, and their place where the texts are on a shelf."""
         if self.shelf is None:
-            return _joined(map(self._parts, group)), None
+            return _joined(map(self.parts_of, group)), None
         name = " ".join(str(message.node.line) for message in group)
         place = self.lines.joined.get(name)
         if place is not None:
             return tuple(map(outline, self.shelf.get(place))), place
-        parts = _joined(map(self._parts, group))
+        parts = _joined(map(self.parts_of, group))
         place = self.lines.joined[name] = self.shelf.put(parts)
         return tuple(map(outline, parts)), place
 
     def boundary(self, boundary: Boundary) -> None:
         self.close()
+        self._settle(boundary.node.line)
         if boundary.cleared:
             self._micro_compaction(boundary)
         else:
             self.pending = Compacting(boundary)
+
+    def finish(self) -> None:
+        """No line will follow."""
+        self.close()
+        self._settle(None)
+
+    def _settle(self, line: int | None) -> None:
+        """What waits for its request becomes events: a line that ends the conversation so far was read."""
+        if self.sent is not None:
+            self.sent.settle(line)
 
     def close(self) -> None:
         """The lines of a compaction have ended, with or without a summary."""
@@ -189,10 +218,11 @@ class Log:
         """A summary, of the boundary before it or, in versions that write none, of a compaction of its own."""
         if self.pending is None or self.pending.summary is not None:
             self.close()
+            self._settle(message.node.line)
             self.pending = Compacting(None)
         self.pending.summary = message
 
-    def _event(self, message: ClaudeMessage, parts: tuple[Part, ...], place: int | None) -> int:
+    def event(self, message: ClaudeMessage, parts: tuple[Part, ...], place: int | None) -> int:
         index = self.builder.event(
             message.role,
             parts,
@@ -216,6 +246,8 @@ class Log:
         middle = [*carried, *summaries] if boundary and boundary.summary_last else [*summaries, *carried]
         sent = [*pending.before, *middle, *pending.behind]
         messages = [item for item in sent if isinstance(item, ClaudeMessage)]
+        restored = self.files.restore()
+        recorded = any(message.attached for message in (*pending.before, *pending.behind))
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
         self.builder.compaction(
@@ -224,18 +256,19 @@ class Log:
                 evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
                 kind="opaque" if summary is None else "summary+tail" if carried else "summary",
                 base=view_of([item if isinstance(item, int) else None for item in sent]),
-                messages=tuple(_inserted_event(message, self._parts(message)) for message in messages),
+                messages=tuple(_inserted_event(message, self.parts_of(message)) for message in messages),
                 trigger=fields.text(details, "trigger"),
                 tokens_before=fields.tokens(details, "preTokens"),
                 tokens_after=fields.tokens(details, "postTokens"),
                 line=place.line if place else None,
                 timestamp=boundary.timestamp if boundary else summary.timestamp if summary else None,
                 note=self._compaction_note(summary),
+                restored_chars=None if recorded else restored,
             )
         )
         self.inserted = {message.node.uuid: message for message in messages}
         for message in pending.typed:
-            self._event(message, message.parts, message.place)
+            self.heard(message)
 
     def _carried(self, boundary: Boundary | None) -> list[ClaudeMessage]:
         """The messages that the last compaction inserted and this one kept, in order."""

@@ -56,6 +56,7 @@ class ClaudeStreamFormat:
 
     name = NAME
     label = "Claude Code"
+    place = ""
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
@@ -250,7 +251,7 @@ class ClaudeStreamReader:
     def _log(self, chain: Sequence[Node]) -> Log:
         log = Log(self.lines, self.source)
         log.take(chain)
-        log.close()
+        log.finish()
         return log
 
     def _take_results(self, log: Log, run: PrintedRun) -> None:

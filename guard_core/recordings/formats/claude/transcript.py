@@ -40,6 +40,8 @@ from guard_core.recordings.formats.claude.lines import (
 )
 from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.prompt import Prompt
+from guard_core.recordings.formats.claude.requests import Requests
+from guard_core.recordings.formats.claude.restored import used_file
 from guard_core.recordings.formats.claude.tree import Node, Picked, parents_first
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -61,6 +63,7 @@ class ClaudeTranscriptFormat:
 
     name = NAME
     label = "Claude Code"
+    place = "~/.claude/projects/…/*.jsonl"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
@@ -93,8 +96,10 @@ class ClaudeTranscriptReader:
         packing = source.shelf is not None
         self.nodes: MutableSequence[Node] = PackedList(Node) if packing else []
         self.lines = Lines(packing=packing)
+        self.requests = Requests(packing=packing)
         self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
-        self.draft = Draft(self.lines, source, source.early.pace) if source.early and source.shelf else None
+        pace = source.early.pace if source.early and source.shelf else None
+        self.draft = Draft(self.lines, self.requests, source, pace) if pace else None
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents recorded in progress lines, by message id
         self.uuids: dict[str, Identities] = {}  # by kind of line
         self.unnamed: ModelCall | None = None  # the last call whose message has no id
@@ -141,9 +146,9 @@ class ClaudeTranscriptReader:
             self._attachment(line)
         elif kind == "api-request-shape":
             self.prompt.shape(obj)
-        elif kind == "api-request":
+        elif kind in {"api-request", "api-request-blob"}:
             self.prompt.request(obj)
-            self.notes.skip("line kind api-request")
+            self.requests.read(line, self.source.shelf)
         else:
             self._side_line(line, kind)
 
@@ -178,6 +183,8 @@ class ClaudeTranscriptReader:
             worded=kind == "user" and is_worded(parts),
             marked=writes_marks(fields.text(obj, "version")),
             unsent=is_unsent(obj, parts),
+            request=fields.text(obj, "requestRef"),
+            file=used_file(obj.get("toolUseResult")),
         )
 
     @property
@@ -322,7 +329,7 @@ class ClaudeTranscriptReader:
         main = (index for index, node in enumerate(self.nodes) if not node.sidechain)
         path = path_of(Picked(self.nodes, main), self.lines)
         log = (self.draft and self.draft.finished(path)) or self._log(path)
-        log.close()
+        log.finish()
         builder = log.builder
         chains = self._sidechains()
         if path and path[0].parent and all(node.uuid != path[0].parent for node in self.nodes):
@@ -345,7 +352,7 @@ class ClaudeTranscriptReader:
 
     def _whole(self, chain: Sequence[Node], name: str) -> Session:
         log = self._log(parents_first(chain))
-        log.close()
+        log.finish()
         about = {} if self._has_main() else self._prompt()
         title = f"Sub-agent {name[:40]}"
         about |= {"agent": f"{ClaudeTranscriptFormat.label} sub-agent", "title": title, "parent": self.session_id}
@@ -353,7 +360,8 @@ class ClaudeTranscriptReader:
         return log.session(source_id=name, **about)
 
     def _log(self, path: Sequence[Node]) -> Log:
-        log = Log(self.lines, self.source)
+        is_main = not (self._has_main() and path and path[0].sidechain)
+        log = Log(self.lines, self.source, requests=self.requests if is_main else None)
         log.take(path)
         return log
 

@@ -52,6 +52,7 @@ class ClineFormat:
 
     name = NAME
     label = "Cline, Roo Code"
+    place = "api_conversation_history.json"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -33,6 +33,7 @@ class CodexExecFormat:
 
     name = NAME
     label = LABEL
+    place = ""
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -48,6 +48,7 @@ class CodexRolloutFormat:
 
     name = "codex"
     label = "Codex CLI"
+    place = "~/.codex/sessions/…/rollout-*.jsonl"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
@@ -397,12 +398,12 @@ class CodexRolloutReader:
         while cut > max(floor, turns_so_far[0]) and self.log.outlines[cut - 1].meta:  # written by Codex before the turn
             cut -= 1
         first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
-        gone = self.log.calls[first:]
-        self.log.side_calls += [msgspec.structs.replace(call, at=cut, response=None) for call in gone]
+        removed = self.log.calls[first:]
+        self.log.side_calls += [msgspec.structs.replace(call, at=cut, response=None) for call in removed]
         del self.log.calls[first:]
         del self.log.events[cut:]
         self.index.forget(cut)
-        self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(gone)} calls count apart.")
+        self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(removed)} calls count apart.")
 
     # -- the end
 

@@ -38,6 +38,7 @@ _MESSAGES = frozenset({"user.message", "assistant.message", "system.message"})
 class CopilotFormat:
     name = "copilot-cli"
     label = "Copilot CLI"
+    place = "~/.copilot/session-state/…/events.jsonl"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

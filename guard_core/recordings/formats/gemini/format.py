@@ -57,6 +57,7 @@ class GeminiFormat:
 
     name = NAME
     label = "Gemini CLI"
+    place = "~/.gemini/tmp/…/chats/*.json"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
@@ -337,9 +338,9 @@ class GeminiChatReader:
         self.waiting = ()
         self.empty.clear()
         first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
-        gone = self.log.calls[first:]
+        removed = self.log.calls[first:]
         del self.log.calls[first:]
-        self.log.side_calls += [replace(call, at=cut, response=None) for call in gone]
+        self.log.side_calls += [replace(call, at=cut, response=None) for call in removed]
         while self.log.compactions and self.log.compactions[-1].at > cut:
             self.log.compactions.pop()
             self.based = []
@@ -347,7 +348,7 @@ class GeminiChatReader:
             self.places[self.placed.pop()] = None
         del self.log.events[cut:]
         self.index.forget(cut)
-        self.log.notes.append(f"Taken back by a rewind: not in the log, {len(gone)} calls count apart.")
+        self.log.notes.append(f"Taken back by a rewind: not in the log, {len(removed)} calls count apart.")
         if length is not None:
             self._cut_base(length, line)
 
@@ -389,7 +390,7 @@ class GeminiChatReader:
                 " compressed, which older versions do not write down."
             )
         notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
-        notes += [f"The history was loaded anew {self.edits} times (resumed sessions)."] if self.edits else []
+        notes += [f"The history was reloaded {self.edits} times (resumed sessions)."] if self.edits else []
         session = self.log.session(
             source_id=fields.text(self.header, "sessionId"),
             title=self.title,

@@ -92,7 +92,7 @@ class HermesReader:
                 rows_read.append(row)
                 marks.append(_mark(row, event))
         done = 0
-        for context in _Contexts(marks, self._places, self._seen, whole_head=child or not declared).found(child):
+        for context in _Contexts(marks, self._places, self._seen, whole_head=child or not declared).ranges(child):
             self._log(rows_read[done : context.start], marks[done : context.start])
             self._compaction(rows_read[context.start : context.stop], marks[context.start : context.stop], declared)
             done = context.stop
@@ -200,7 +200,7 @@ class _Contexts:
             self._first.setdefault(mark.key, number)
             self._timed.setdefault((mark.key, mark.time), number)
 
-    def found(self, child: bool) -> Iterator[range]:
+    def ranges(self, child: bool) -> Iterator[range]:
         """The contexts in their order. A summary shows each; without one a child's, or compacted rows, do."""
         done = 0
         marks = self._marks

@@ -37,6 +37,7 @@ OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start"
 class HermesFormat:
     name = "hermes"
     label = "Hermes"
+    place = "~/.hermes/state.db"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

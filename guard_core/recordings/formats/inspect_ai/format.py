@@ -47,6 +47,7 @@ ATTACHMENT = re.compile(r"attachment://([0-9A-Za-z]{8,64})")
 class InspectFormat:
     name = "inspect"
     label = "Inspect"
+    place = "logs/*.eval, or .json"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -43,6 +43,7 @@ class KimiCliFormat:
 
     name = NAME
     label = LABEL
+    place = "~/.kimi/sessions/…, a folder or its zip archive"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

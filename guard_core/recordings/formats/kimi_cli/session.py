@@ -43,9 +43,9 @@ class SessionJoiner:
         self.times.learn(wire)
         before: Context | None = None
         for context in contexts:
-            missing, made = shown.until(context)
+            missing, compaction = shown.until(context)
             self._entries(missing)
-            self._context(context, before, made, shown)
+            self._context(context, before, compaction, shown)
             before = context
         if not contexts or shown.is_matched:
             self._entries(shown.rest())
@@ -55,8 +55,8 @@ class SessionJoiner:
 
     # -- from contexts
 
-    def _context(self, context: Context, before: Context | None, made: Compaction | None, shown: _Shown) -> None:
-        start = self._begin(context, before, made)
+    def _context(self, context: Context, before: Context | None, compaction: Compaction | None, shown: _Shown) -> None:
+        start = self._begin(context, before, compaction)
         for event, call in context.messages[start:]:
             if call is None:
                 self._append(self.times.of(event))
@@ -66,18 +66,18 @@ class SessionJoiner:
                 call, event = _completed(call, step.call), replace(event, timestamp=step.answer.timestamp)
             self._answer(event, call)
 
-    def _begin(self, context: Context, before: Context | None, made: Compaction | None) -> int:
+    def _begin(self, context: Context, before: Context | None, compaction: Compaction | None) -> int:
         """What stood in a file from its beginning; how many of its messages that are."""
         common = _common(context, before) if before is not None else 0
         if context.is_compacted and common < context.base:
-            self._compacted(context, made)
+            self._compacted(context, compaction)
             return context.base
         if before is not None and common < len(before.keys):
             trigger = "rewind" if common else "clear"
             self._rewritten([event for event, _ in context.messages[:common]], trigger)
         return common
 
-    def _compacted(self, context: Context, made: Compaction | None) -> None:
+    def _compacted(self, context: Context, compaction: Compaction | None) -> None:
         history = [event for event, _ in context.messages[: context.base]]
         base, messages = self.index.rebase([event for event in history if event.parts])
         self._count(messages)
@@ -85,9 +85,9 @@ class SessionJoiner:
             kind="summary+tail" if any(not isinstance(segment, Inserted) for segment in base) else "summary",
             base=base,
             messages=messages,
-            trigger=made.trigger if made else "",
+            trigger=compaction.trigger if compaction else "",
             tokens_after=context.estimate,
-            timestamp=made.timestamp if made else None,
+            timestamp=compaction.timestamp if compaction else None,
         )
 
     def _rewritten(self, history: list[Event], trigger: str) -> None:
@@ -108,7 +108,7 @@ class SessionJoiner:
             else:
                 self._shown_compaction(entry)
 
-    def _shown_compaction(self, made: Compaction) -> None:
+    def _shown_compaction(self, compaction: Compaction) -> None:
         """A compaction whose summary no file has: what it kept follows from Kimi CLI's rule."""
         tail = self._tail()
         if tail is None:
@@ -127,9 +127,9 @@ class SessionJoiner:
             kind="summary+tail",
             base=tuple(segments),
             messages=tuple(messages),
-            trigger=made.trigger,
-            line=made.line if self.lined else None,
-            timestamp=made.timestamp,
+            trigger=compaction.trigger,
+            line=compaction.line if self.lined else None,
+            timestamp=compaction.timestamp,
             note="The summary is not in the file; what was kept follows from Kimi CLI's rule.",
         )
 
@@ -229,13 +229,13 @@ class _Shown:
         between = self._entries[self._done : stop]
         steps = [number for number, entry in enumerate(between) if isinstance(entry, Step)]
         missing = between[: steps[-1] + 1] if steps and place is not None else []
-        made = [entry for entry in between[len(missing) :] if isinstance(entry, Compaction)]
-        if context.is_compacted and made and first is None:
-            made = made[:1]
+        compactions = [entry for entry in between[len(missing) :] if isinstance(entry, Compaction)]
+        if context.is_compacted and compactions and first is None:
+            compactions = compactions[:1]
         self._done += len(missing)
-        if context.is_compacted and made:
-            self._done = self._entries.index(made[-1], self._done) + 1
-        return missing, made[-1] if made else None
+        if context.is_compacted and compactions:
+            self._done = self._entries.index(compactions[-1], self._done) + 1
+        return missing, compactions[-1] if compactions else None
 
     def match(self, answer: Event) -> Step | None:
         """The step that shows an answer, and all before it as taken."""

@@ -149,8 +149,8 @@ def _selected(users: Sequence[Message]) -> Iterable[Message]:
         return users
     tail, dropped, stop = _latest(users, KEPT_TOKENS - HEAD_TOKENS)
     head = _oldest([*users[:stop], *dropped], HEAD_TOKENS)
-    kept = sum(message.tokens for message in (*head, *tail))
-    note = Event(Role.USER, (TextPart(ELISION.format(max(0, total - kept))),), meta=True, author=INJECTION)
+    shown = sum(message.tokens for message in (*head, *tail))
+    note = Event(Role.USER, (TextPart(ELISION.format(max(0, total - shown))),), meta=True, author=INJECTION)
     return [*head, Message(None, 0, INJECTION, event=note), *tail]
 
 

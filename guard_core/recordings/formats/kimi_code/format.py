@@ -32,6 +32,7 @@ _ROOMS = ("context.", "llm.", "turn.", "token_counting.", "full_compaction.", "p
 class KimiCodeFormat:
     name = "kimi-code"
     label = "Kimi Code"
+    place = "~/.kimi-code/sessions/…/agents/main/wire.jsonl"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -38,6 +38,7 @@ SUMMARY_WORDS = "Here is a summary of the conversation to date:"  # langchain's 
 class LangChainFormat:
     name = "langchain"
     label = "LangChain"
+    place = "messages or runs as JSON"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

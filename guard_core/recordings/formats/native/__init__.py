@@ -1,5 +1,5 @@
-"""This project's own export: its reader (`FORMAT`) and its writer."""
+"""This project's own export: its reader (`FORMAT`), its writer, and the digest of a session."""
 
-from guard_core.recordings.formats.native.format import FORMAT, write, write_all
+from guard_core.recordings.formats.native.format import FORMAT, NAME, VERSION, digest, write, write_all
 
-__all__ = ["FORMAT", "write", "write_all"]
+__all__ = ["FORMAT", "NAME", "VERSION", "digest", "write", "write_all"]

@@ -1,15 +1,17 @@
 """This project's own export: a header line for a session, then a line for each event, call, compaction and state.
 
 A session that is written and read again is equal to itself. Events carry their index, so that a damaged line leaves a
-gap with a mark in it and nothing else points to the wrong event.
+gap with a mark in it and nothing else points to the wrong event. A header without counts is that of a session whose
+agent is still running (`guard_core.guarding.recorder`): it has as many events as follow.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, MutableSequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -19,6 +21,7 @@ from guard_core.recordings.base import Recording, RecordingFacts
 from guard_core.recordings.formats.native import look as native_look
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
@@ -27,8 +30,8 @@ from guard_core.views import Inserted, Rewritten, Span, Synthetic
 NAME = "compaction-inspector"
 VERSION = 1  # of the lines below; raise it when a reader of the version before would misread them
 _LISTS = ("events", "calls", "side_calls", "compactions", "guard_states")
-_EVENT = {"index", "events"}  # the keys of the line of an event
-_KINDS: dict[str, type[msgspec.Struct]] = {
+EVENT = {"index", "events"}  # the keys of the line of an event
+KINDS: dict[str, type[msgspec.Struct]] = {
     "calls": ModelCall,
     "side_calls": ModelCall,
     "compactions": RecordedCompaction,
@@ -50,19 +53,28 @@ def write_all(sessions: Iterable[Session]) -> Iterator[bytes]:
         yield from _lines(session)
 
 
-def _lines(session: Session) -> Iterator[bytes]:
+def digest(session: Session) -> str:
+    """SHA-256 of the export with the keys of every object in order: equal for a session, for its export that is read
+    again, and for the same session from any store."""
+    sha256 = hashlib.sha256()
+    for line in _lines(session, "deterministic"):
+        sha256.update(line)
+    return sha256.hexdigest()
+
+
+def _lines(session: Session, order: Literal["deterministic"] | None = None) -> Iterator[bytes]:
     counts = {name: len(getattr(session, name)) for name in _LISTS}
     bare = msgspec.structs.replace(session, **dict.fromkeys(_LISTS, ()))
-    yield _line({"format": NAME, "version": VERSION, "counts": counts, "session": bare})
+    yield _line({"format": NAME, "version": VERSION, "counts": counts, "session": bare}, order)
     for index, event in enumerate(session.events):
-        yield _line({"index": index, "events": event})
+        yield _line({"index": index, "events": event}, order)
     for name in _LISTS[1:]:
         for value in getattr(session, name):
-            yield _line({name: value})
+            yield _line({name: value}, order)
 
 
-def _line(value: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(value) + b"\n"
+def _line(value: dict[str, Any], order: Literal["deterministic"] | None) -> bytes:
+    return msgspec.json.encode(value, order=order) + b"\n"
 
 
 class NativeFormat:
@@ -70,12 +82,13 @@ class NativeFormat:
 
     name = NAME
     label = "Compaction Inspector export"
+    place = "our own export"
     known_names = None
 
     def matches(self, source: ByteSource) -> bool:
         """A header, or the lines that follow one: an export without its header is named as such."""
         heads = [line.obj for line in source.head_lines(5)]
-        return any((head.get("format") == NAME and "session" in head) or head.keys() == _EVENT for head in heads)
+        return any((head.get("format") == NAME and "session" in head) or head.keys() == EVENT for head in heads)
 
     def read(self, source: ByteSource) -> Recording:
         drafts: list[_Draft] = []
@@ -105,26 +118,27 @@ class _Draft:
 
     source: ByteSource
     header: Session
-    counts: dict[str, int]
+    counts: dict[str, int] | None  # None: the session is being written
     line: int
     events: MutableSequence[Event]
     missing: int = 0
-    lists: dict[str, list[tuple[int, Any]]] = field(default_factory=lambda: {name: [] for name in _KINDS})
+    lists: dict[str, list[tuple[int, Any]]] = field(default_factory=lambda: {name: [] for name in KINDS})
 
     def add(self, line: Line) -> None:
         name = next((name for name in line.obj if name in _LISTS), "")
         if name == "events":
             self._add_event(line)
         elif name:
-            self.lists[name].append((line.number, _converted(line.obj[name], _KINDS[name])))
+            self.lists[name].append((line.number, converted(line.obj[name], KINDS[name])))
         else:
             self.source.notes.skip("line of an unknown kind")
 
     def _add_event(self, line: Line) -> None:
         index = normalise.count(line.obj.get("index"), "index")
-        if index is None or not len(self.events) <= index < self.counts["events"]:
-            raise DamagedRecording(f"an event whose index is {index}, of {self.counts['events']} events")
-        event = _converted(line.obj["events"], Event)
+        stop = self.counts["events"] if self.counts else self.source.limits.events
+        if index is None or not len(self.events) <= index < stop:
+            raise DamagedRecording(f"an event whose index is {index}, after {len(self.events)} of {stop} events")
+        event = converted(line.obj["events"], Event)
         self._leave_gap(index)
         self.events.append(event)
 
@@ -136,55 +150,62 @@ class _Draft:
 
     def session(self) -> Session:
         """The session, with a mark where an event is missing; what points outside of it is left out."""
-        self._leave_gap(self.counts["events"])
+        self._leave_gap(self.counts["events"] if self.counts else 0)
         if self.missing:
-            self.source.problem(
-                f"{self.missing} of {self.counts['events']} events of this session are missing", self.line
-            )
+            self.source.problem(f"{self.missing} of {len(self.events)} events of this session are missing", self.line)
         events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
         versions = tuple(sorted(item for item in self.header.versions if 0 <= item[0] <= len(events)))
         session = msgspec.structs.replace(self.header, events=events, versions=versions)
-        return msgspec.structs.replace(session, **{name: self._checked(name) for name in _KINDS})
+        return msgspec.structs.replace(session, **{name: self._checked(name) for name in KINDS})
 
     def _checked(self, name: str) -> tuple[Any, ...]:
         values: list[Any] = []
         last = 0
         for number, value in self.lists[name]:
             with self.source.tolerate(number):
-                _check(value, len(self.events), last)
+                check(value, len(self.events), last)
                 last = value.at if name in {"calls", "compactions"} else 0
                 values.append(value)
-        if len(values) != self.counts[name]:
+        if self.counts and len(values) != self.counts[name]:
             missing = self.counts[name] - len(values)
             self.source.problem(f"{missing} of {self.counts[name]} entries of {name} are missing", self.line)
         return tuple(values)
 
 
-def _draft(line: Line, source: ByteSource) -> _Draft:
-    version = line.obj.get("version")
+def header_of(value: JSON) -> Session:
+    """The session that a header line names. Raises DamagedRecording."""
+    version = value.get("version")
     if version != VERSION:
         raise DamagedRecording(f"an export of version {ascii(version)[:20]}; this program reads version {VERSION}")
-    session = _converted(line.obj.get("session"), Session)
+    session = converted(value.get("session"), Session)
     ratio = session.usage_ratio
     if ratio is not None and not (math.isfinite(ratio) and ratio > 0):
         raise DamagedRecording("usage_ratio is no positive number")
     for name in ("prompt_tokens_total", "total_calls"):
         normalise.count(getattr(session, name), name)
-    counts = {name: fields.tokens(fields.mapping(line.obj, "counts"), name) or 0 for name in _LISTS}
-    if counts["events"] > source.limits.events:
+    return session
+
+
+def _draft(line: Line, source: ByteSource) -> _Draft:
+    session = header_of(line.obj)
+    given = fields.mapping(line.obj, "counts")
+    counts = {name: fields.tokens(given, name) or 0 for name in _LISTS} if "counts" in line.obj else None
+    if counts and counts["events"] > source.limits.events:
         raise LimitExceeded(f"a session with {counts['events']} events (limit {source.limits.events})")
     return _Draft(source, session, counts, line.number, SessionBuilder(NAME, source).events)
 
 
-def _converted(value: Any, kind: type[T]) -> T:
+def converted(value: Any, kind: type[T]) -> T:
+    """A decoded value as one of ours. Raises DamagedRecording."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise DamagedRecording(f"not a valid {kind.__name__}: {error}") from error
 
 
-def _check(value: Any, size: int, last: int) -> None:
-    """Everything that points into the log points to something."""
+def check(value: Any, size: int, last: int) -> None:
+    """Everything that points into the log of `size` events points to something, behind `last`. Raises
+    DamagedRecording."""
     if not last <= value.at <= size:
         raise DamagedRecording(f"an entry at event {value.at}, behind {last} of {size} events")
     if isinstance(value, ModelCall):

@@ -46,6 +46,7 @@ class ChatCompletionsFormat:
 
     name = NAME
     label = "OpenAI chat messages"
+    place = "messages, or request and response logs"
     known_names = known_names.CHAT_COMPLETIONS
 
     def matches(self, source: ByteSource) -> bool:

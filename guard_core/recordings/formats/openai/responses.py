@@ -29,7 +29,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Declared, Request, message_key, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Span, View
 
 JSON = dict[str, Any]
@@ -37,6 +37,7 @@ NAME = "openai-responses"
 _OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
 _COUNTS = ("input_tokens", "output_tokens")
 _HEADS = 50
+ADDED_TOOLS = "additional_tools"  # requests of Codex 0.169.0
 _WAL_NOTE = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
 
 
@@ -45,6 +46,7 @@ class ResponsesFormat:
 
     name = NAME
     label = "OpenAI Responses"
+    place = "input and output items"
     known_names = known_names.RESPONSES_API
 
     def matches(self, source: ByteSource) -> bool:
@@ -261,7 +263,7 @@ class ResponsesReader:
     def _describe(self, body: JSON) -> None:
         instructions = fields.text(body, "instructions")
         self.about.setdefault("system", (TextPart(instructions),) if instructions else None)
-        self.about.setdefault("tools", chat.tool_definitions(body.get("tools")))
+        self.about.setdefault("tools", _tools(body))
         self.about.setdefault("model", fields.text(body, "model"))
 
     def _logged(self, record: JSON, line: int | None) -> None:
@@ -289,7 +291,7 @@ class ResponsesReader:
         head, messages = chat.split_system(sent)
         if declared is not None and declared.length is not None:
             declared = replace(declared, length=max(0, declared.length - (len(sent) - len(messages))))
-        tools = chat.tool_definitions(body.get("tools"))
+        tools = _tools(body)
         self.requests.append(
             Request(tuple(messages), call, answer, system=system or head, tools=tools, declared=declared)
         )
@@ -355,6 +357,14 @@ def _input_items(body: JSON) -> list[JSON]:
     """The items of a request; a text alone is the user's message."""
     given = body.get("input")
     return [{"role": "user", "content": given}] if isinstance(given, str) else list(fields.objects(given))
+
+
+def _tools(body: JSON) -> tuple[ToolDefinition, ...] | None:
+    """The tools of a request; newer ones come as an item of the input."""
+    given = chat.tool_definitions(body.get("tools"))
+    later = (item for item in _input_items(body) if fields.text(item, "type") == ADDED_TOOLS)
+    added = tuple(tool for item in later for tool in chat.tool_definitions(item.get("tools")) or ())
+    return (*(given or ()), *added) if given is not None or added else None
 
 
 def item_event(item: JSON, line: int | None = None) -> Event | None:

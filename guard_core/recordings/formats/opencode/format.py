@@ -33,6 +33,7 @@ class OpenCodeFormat:
 
     name = NAME
     label = "OpenCode"
+    place = "~/.local/share/opencode/opencode.db"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

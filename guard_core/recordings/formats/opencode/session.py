@@ -79,7 +79,8 @@ class OpenCodeReader:
         self.facts = facts
         self.log = SessionBuilder(NAME, source)
         self.seen = Identities(source, "message")
-        self.starts: dict[str, int] = {}  # message id: events before it
+        self.starts: dict[str, tuple[int, int]] = {}  # message id: events, and told messages, before it
+        self.told: list[tuple[int, Event]] = []  # what compactions put in, and the events before each
         self.pruned: list[_Pruned] = []
         self.sub_agents: dict[str, str] = {}  # by the session that was started, the call of its tool
         self.marker: _Marker | None = None
@@ -92,7 +93,7 @@ class OpenCodeReader:
         if self.seen.is_repeat(message_id, parts):
             self.notes.folded += 1
             return
-        self.starts[message_id] = len(self.log.events)
+        self.starts[message_id] = (len(self.log.events), len(self.told))
         self.facts.message()
         compacted, self.compacted = self.compacted, False
         if role == "user":
@@ -132,6 +133,7 @@ class OpenCodeReader:
         """What OpenCode says after a compaction, in the user's name: a part of the compaction, not of the log."""
         last = self.log.compactions[-1]
         base = (*last.base, Inserted(len(last.messages)))
+        self.told.append((len(self.log.events), event))
         self.log.compactions[-1] = replace(last, base=base, messages=(*last.messages, event))
 
     def _assistant(self, info: JSON, parts: list[JSON]) -> None:
@@ -187,23 +189,36 @@ class OpenCodeReader:
             self.notes.skip("compaction without a summary")
             self.log.side_calls += [replace(call, at=at) for call in calls if call.prompt_tokens]
             return
-        start = self.starts.get(marker.tail, at) if marker is not None and marker.tail else at
-        tail: View = (Span(start, at),) if start < at else ()
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
+        tail, again = self._tail("" if marker is None else marker.tail, len(messages))
+        self.told += [(at, message) for message in messages]
         self.log.compaction(
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.DECLARED,
                 kind="summary+tail" if tail else "summary",
-                base=(*(Inserted(index) for index in range(len(messages))), *tail),
-                messages=messages,
+                base=(*map(Inserted, range(len(messages))), *tail),
+                messages=(*messages, *again),
                 trigger=_trigger(marker),
                 summariser=replace(calls[-1], at=at) if calls[-1].prompt_tokens else None,
                 timestamp=_created(info),
             )
         )
         self.compacted = True
+
+    def _tail(self, message_id: str, inserted: int) -> tuple[View, list[Event]]:
+        """What is kept from a message on, behind so many inserted ones: events, and what earlier compactions put in
+        between, which is sent once more."""
+        at = len(self.log.events)
+        start, told = self.starts.get(message_id, (at, len(self.told)))
+        segments: list[Segment] = []
+        for place, _ in self.told[told:]:
+            segments += [Span(start, place)] if start < place else []
+            segments.append(Inserted(inserted))
+            start, inserted = place, inserted + 1
+        segments += [Span(start, at)] if start < at else []
+        return tuple(segments), [event for _, event in self.told[told:]]
 
     # -- parts
 

@@ -50,6 +50,7 @@ CONDENSATIONS = frozenset({"condensation", "condense"})
 NOT_IN_VIEW = frozenset({"change_agent_state", "null", "agent_state_changed"})
 # What the older software says to itself; what it recalls is sent in words that are not in the file.
 OWN = frozenset({"recall", "condensation_request", "loop_recovery", "loop_detection", "pause", "resume", "stop"})
+REQUEST = "condensation_request"
 AGENT_USAGE = frozenset({"default", "agent"})  # usage ids of the agent's own model; others write titles and the like
 CONDENSER_USAGE = "condenser"
 
@@ -57,6 +58,7 @@ CONDENSER_USAGE = "condenser"
 class OpenHandsFormat:
     name = "openhands"
     label = "OpenHands"
+    place = "trajectory JSON"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
@@ -124,6 +126,7 @@ class OpenHandsReader:
         self._by_user: set[str] = set()  # ids of what the user ran
         self._sent = Sent()
         self._usage = RecordedUsage()
+        self._requested = False  # was a condensation requested since the last one
 
     def take(self, item: JSON, line: int | None) -> None:
         kind = fields.text(item, "kind")
@@ -171,6 +174,9 @@ class OpenHandsReader:
                 self._sdk_action(item, line)
             case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
                 self._sdk_result(kind, item, line)
+            case "CondensationRequest":
+                self._source.notes.skip(kind)
+                self._requested = True
             case "Condensation":
                 self._condense(item, _ids(item.get("forgotten_event_ids")), line)
             case "ConversationStateUpdateEvent":
@@ -257,6 +263,7 @@ class OpenHandsReader:
         elif action in NOT_IN_VIEW or observation in NOT_IN_VIEW | CONDENSATIONS:
             self._source.notes.skip(f"{action or observation} event")
         elif action in OWN or observation in OWN:
+            self._requested = self._requested or action == REQUEST
             self._source.notes.skip(f"{action or observation} event")
             self._sent.add(_id(item))
         elif observation:
@@ -370,7 +377,8 @@ class OpenHandsReader:
         message = Event(Role.USER, (TextPart(summary),), meta=True, line=line) if summary else None
         self._sent.condense(_id(item), forgotten, message, fields.tokens(item, "summary_offset"))
         base, messages = self._sent.view(self._places)
-        usage = self._usage.condenser.call()
+        usage, requested = self._usage.condenser.call(), self._requested
+        self._requested = False
         self._builder.compaction(
             RecordedCompaction(
                 at=at,
@@ -378,6 +386,7 @@ class OpenHandsReader:
                 kind=_kind(base, message is not None),
                 base=base,
                 messages=messages,
+                trigger="requested" if requested else "",
                 summariser=ModelCall(at=at, source_id=fields.text(item, "llm_response_id"), **usage) if usage else None,
                 line=line,
                 timestamp=time,

@@ -32,24 +32,24 @@ class Sent:
     def condense(self, name: str, forgotten: set[str], summary: Event | None, offset: int | None) -> None:
         """Forget events. A new summary holds what the one before it said; without an offset it is not sent."""
         summary = summary if offset is not None else None
-        gone = self._bound(forgotten) | (set(self._summaries) if summary is not None else set())
-        self._ids = [event_id for event_id in self._ids if event_id not in gone]
+        removed = self._bound(forgotten) | (set(self._summaries) if summary is not None else set())
+        self._ids = [event_id for event_id in self._ids if event_id not in removed]
         if summary is not None:
             self._summaries[f"{name}-summary"] = summary
             self._ids.insert(offset or 0, f"{name}-summary")
 
     def _bound(self, forgotten: set[str]) -> set[str]:
         """The events that are forgotten, and those that go with them."""
-        gone, fresh = set(forgotten), forgotten
+        bound, fresh = set(forgotten), forgotten
         while fresh:
             bonds = {bond for event_id in fresh for bond in self._bonds.get(event_id, ())}
             fresh = {
                 event_id
                 for event_id in self._ids
-                if event_id not in gone and bonds.intersection(self._bonds.get(event_id, ()))
+                if event_id not in bound and bonds.intersection(self._bonds.get(event_id, ()))
             }
-            gone |= fresh
-        return gone
+            bound |= fresh
+        return bound
 
     def view(self, places: Mapping[str, int]) -> tuple[View, tuple[Event, ...]]:
         """The request as spans of the log (`places`: the index of each event there) and the summaries in it."""

@@ -244,12 +244,12 @@ def _span_events(span: TraceSpan) -> RequestContent:
             message.setdefault("role", name.removeprefix("gen_ai.").removesuffix(".message"))
             if name == "gen_ai.tool.message" and "id" in message:
                 message.setdefault("tool_call_id", message["id"])
-            if (event := _told(message)) is not None:
+            if (event := _event_of(message)) is not None:
                 messages.append(event)
     return RequestContent(messages)
 
 
-def _told(message: JSON) -> Event | None:
+def _event_of(message: JSON) -> Event | None:
     """The event of a message, in OpenAI's words or Google's; None where its content was kept back."""
     content = message.get("content")
     if isinstance(content, dict) and "parts" in content:
@@ -378,4 +378,4 @@ def _final(messages: Any) -> list[JSON]:
 def _choice(attributes: dict[str, Any]) -> Event | None:
     body = _event_body(attributes)
     message = fields.decoded(body.get("message", body))
-    return _told({"role": "assistant", **message}) if isinstance(message, dict) else None
+    return _event_of({"role": "assistant", **message}) if isinstance(message, dict) else None

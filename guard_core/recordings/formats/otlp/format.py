@@ -65,6 +65,7 @@ _POSITION = re.compile(r"(.+)_\d+")
 class OtlpFormat:
     name = "otel"
     label = "OpenTelemetry traces (OTLP)"
+    place = "OTLP JSON with GenAI or OpenInference spans"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

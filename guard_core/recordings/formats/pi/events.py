@@ -47,6 +47,7 @@ class PiEventFormat:
 
     name = NAME
     label = pi.FORMAT.label
+    place = ""
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

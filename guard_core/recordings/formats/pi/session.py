@@ -40,6 +40,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.refusals import says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span, View
@@ -62,6 +63,7 @@ class PiSessionFormat:
 
     name = "pi"
     label = "pi"
+    place = "~/.pi/agent/sessions/…/*.jsonl"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
@@ -162,6 +164,7 @@ class PiSessionReader:
         self.starts: dict[str, int] = {}  # entry id: events before it
         self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
         self.elsewhere = 0  # messages on other branches
+        self.refused = False  # was the last message a request that the provider found too long?
         self.unsent = 0  # answers that were aborted or failed
 
     def line(self, line: Line, on_path: bool) -> None:
@@ -197,6 +200,9 @@ class PiSessionReader:
 
     def _message(self, line: Line, message: dict[str, Any], on_path: bool) -> None:
         role = fields.text(message, "role")
+        if on_path:
+            failed = fields.text(message, "stopReason") == "error"
+            self.refused = failed and says_too_long(fields.text(message, "errorMessage"))
         if role == "system":
             if on_path:
                 self.system.take(message)
@@ -277,6 +283,7 @@ class PiSessionReader:
             return
         at, start = len(self.log.events), self._first_kept(line.obj)
         summary, has_summary = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
+        by_hook = True in (line.obj.get("fromHook"), line.obj.get("fromExtension"))
         message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
         tail: View = (Span(start, at),) if start < at else ()
         self.log.compaction(
@@ -286,7 +293,7 @@ class PiSessionReader:
                 kind="summary+tail" if tail else "summary",
                 base=(Inserted(0), *tail) if has_summary else tail,
                 messages=(message,) if has_summary else (),
-                trigger="hook" if True in (line.obj.get("fromHook"), line.obj.get("fromExtension")) else "",
+                trigger="hook" if by_hook else "overflow" if self.refused else "",
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),

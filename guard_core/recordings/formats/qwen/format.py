@@ -14,7 +14,6 @@ session-api-history.ts, and the packages 0.1.4 to 0.24.4.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,6 +32,7 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.rebase import LogIndex
+from guard_core.recordings.reading.refusals import says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Sourced, ToolDefinition
@@ -42,7 +42,6 @@ NAME, LABEL = "qwen-code", "Qwen Code"
 MISSING = "The system prompt, the tools and the context texts before the first prompt are not in the file."
 TRIGGERS = {"token_limit": "auto", "manual": "manual", "payload_overflow": "overflow"}
 _MESSAGES = frozenset({"user", "assistant", "tool_result"})
-_TOO_LONG = re.compile(r"context|input length|too (long|large|many)|exceed|maximum.*tokens", re.IGNORECASE)
 _REFUSALS = frozenset({400, 413, 422})  # HTTP statuses of a provider for a request that is too large
 
 
@@ -51,6 +50,7 @@ class QwenCodeFormat:
 
     name = NAME
     label = LABEL
+    place = "~/.qwen/projects/…/chats/*.jsonl"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
@@ -221,7 +221,7 @@ class QwenChatReader:
         elif name.endswith(".api_error"):
             message = fields.text(event, "error_message") or fields.text(event, "error")
             status = fields.tokens(event, "status_code")
-            self.refused |= status in (None, *_REFUSALS) and _TOO_LONG.search(message) is not None
+            self.refused |= status in (None, *_REFUSALS) and says_too_long(message)
         else:
             self.notes.skip("system: ui_telemetry")
 
@@ -266,7 +266,9 @@ class QwenChatReader:
         if not on_path:
             self.notes.skip("compaction that was taken back")
             return
-        contents = [event_of(content, line=line.number) for content in fields.objects(history)]
+        contents = [
+            event for content in fields.objects(history) for event in self._divided(event_of(content, line=line.number))
+        ]
         trigger = self._trigger(info)
         base, messages = self.index.rebase([event for event in contents if event.parts])
         base = self._with_waiting(base, trigger)
@@ -297,24 +299,33 @@ class QwenChatReader:
         refused = self.refused or info.get("originalTokenCountIsEstimated") is False
         return "overflow" if refused and word in ("", "auto") else word
 
+    def _divided(self, message: Event) -> list[Event]:
+        """A message of the history as the events that the log has of it: the results of calls made together, and the
+        user's own words behind a reminder, are written as one message there and as one line each here."""
+        if message.role is Role.MODEL or len(message.parts) < 2:
+            return [message]
+        single = [replace(message, parts=(part,)) for part in message.parts]
+        return single if any(map(self.index.knows, single)) else [message]
+
     def _with_waiting(self, base: View, trigger: str) -> View:
         """The history after a compaction with what waited to be sent: user messages and results since the last answer,
-        which the history may hold already. After a refused request they were a part of what was summarised."""
+        those behind the last one that the history holds. After a refused request they were a part of what was
+        summarised."""
         if trigger in ("manual", "overflow"):
             return base
         outlines, stop = self.log.outlines, len(self.log.events)
         start = stop
         while start and outlines[start - 1].role is not Role.MODEL:
             start -= 1
-        held = {index for span in kept_events(base) for index in span}
-        view = list(base)
-        for index in range(max(start, self._last_cut()), stop):
-            last = view[-1] if view else None
-            if isinstance(last, Span) and last.stop == index:
-                view[-1] = Span(last.start, index + 1)
-            elif index not in held:
-                view.append(Span(index, index + 1))
-        return tuple(view)
+        start = max(
+            start, self._last_cut(), 1 + max((index for span in kept_events(base) for index in span), default=-1)
+        )
+        if start >= stop:
+            return base
+        last = base[-1] if base else None
+        if isinstance(last, Span) and last.stop == start:
+            return (*base[:-1], Span(last.start, stop))
+        return (*base, Span(start, stop))
 
     def _last_cut(self) -> int:
         return self.log.compactions[-1].at if self.log.compactions else 0

@@ -35,6 +35,7 @@ ONE_FILE = (
 class VibeFormat:
     name = "mistral-vibe"
     label = "Mistral Vibe"
+    place = "~/.vibe/logs/session/…, a folder or its zip archive"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -1,14 +1,13 @@
 """What Mistral Vibe's session store (3.0) keeps of the time before its journal: the entries of the public history.
 
 Entries are the user's messages, answers in words, tools with input and output ("effects"), and checkpoints where the
-context was compacted. Tools that began at one moment were called by one answer. There is no usage, and no text of a
+context was compacted. Tools that ran at the same time were called by one answer. There is no usage, and no text of a
 summary but the last, which the journal's first request shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -65,12 +64,11 @@ class History:
         self.requests: list[Request] = []
         self._sent: list[Event] = []
         self._declared: Declared | None = None
-        for (began, is_effect), group in groupby(entries, key=lambda entry: (_began(entry), _is_effect(entry))):
-            if is_effect:
-                self._tools(list(group), began)
+        for group in _together(entries):
+            if _is_effect(group[-1]):
+                self._tools(group)
             else:
-                for entry in group:
-                    self._entry(entry, began)
+                self._entry(group[0], _began(group[0]))
 
     def continued(self, sent: tuple[Event, ...]) -> tuple[list[Request], Declared | None]:
         """The requests before one that sends `sent`, and the compaction right before it.
@@ -115,16 +113,20 @@ class History:
 
     def _kept(self) -> list[Event]:
         """The user's messages that a compaction keeps whole."""
-        kept, left = list[Event](), KEPT_CHARS
+        newest, left = list[Event](), KEPT_CHARS
         for event in reversed(self._users):
             left -= sum(len(part.text) for part in event.parts if isinstance(part, TextPart))
             if left < 0:
                 break
-            kept.append(event)
-        return kept[::-1]
+            newest.append(event)
+        return newest[::-1]
 
-    def _tools(self, effects: list[JSON], began: float) -> None:
-        calls: list[Part] = []
+    def _tools(self, entries: list[JSON]) -> None:
+        """An answer with calls, and its words where the first entry has them."""
+        effects = [entry for entry in entries if _is_effect(entry)]
+        calls: list[Part] = [
+            part for entry in entries[: -len(effects)] for part in messages.answer_parts(entry.get("content"))
+        ]
         results: list[Event] = []
         for effect in effects:
             detail, call_id = fields.mapping(effect, "detail"), fields.text(effect, "id")
@@ -135,7 +137,7 @@ class History:
                 part = ToolResultPart(name, text, call_id, failed)
                 when = fields.timestamp(effect, "updatedAt")
                 results.append(Event(Role.USER, (part,), source_id=call_id, timestamp=when))
-        self._answer(tuple(calls), effects[0], began)
+        self._answer(tuple(calls), entries[0], _began(entries[0]))
         self._sent.extend(results)
 
     def _answer(self, parts: tuple[Part, ...], entry: JSON, began: float) -> None:
@@ -146,6 +148,27 @@ class History:
         call = ModelCall(at=0, timestamp=began or None)
         self.requests.append(Request(tuple(self._sent), call, response, declared=declared))
         self._sent.append(response)
+
+
+def _together(entries: Sequence[JSON]) -> Iterator[list[JSON]]:
+    """The entries of each answer, and every other one by itself. An answer is not asked for before all results of the
+    last one are there, so tools of which one began while another ran were called together; and an answer in words that
+    tools follow in the same turn called the tools."""
+    group, ended = list[JSON](), 0.0
+    for entry in entries:
+        began, last = _began(entry), group[-1] if group else {}
+        if _is_effect(entry) and group:
+            ran_then = _is_effect(last) and (began < ended or began == _began(last))
+            called = fields.text(last, "role") == "assistant" and last.get("turnId") == entry.get("turnId")
+            if ran_then or called:
+                group.append(entry)
+                ended = max(ended, _changed(entry))
+                continue
+        if group:
+            yield group
+        group, ended = [entry], _changed(entry) if _is_effect(entry) else 0.0
+    if group:
+        yield group
 
 
 def _is_effect(entry: JSON) -> bool:
@@ -160,5 +183,8 @@ def _output(effect: JSON) -> str | None:
         structured = output.get("structured_content")
         if structured is not None:
             return value_text(structured)
+        if output.get("type") == "failure" and (error := fields.mapping(state, "error")):
+            told = {"name": error.get("code"), "message": error.get("message"), "details": error.get("details")}
+            return msgspec.json.encode({"result": {"type": "error", "error": told}}).decode()  # in this order
         return fields.plain_text(output.get("content"))
     return fields.text(state, "outputText") or None

@@ -139,6 +139,31 @@ def test_a_result_that_the_history_holds_already_is_not_sent_twice():
     assert kept(session.compactions[0].base) == [3, 4]
 
 
+def test_results_that_the_history_holds_as_one_message_are_not_sent_twice():
+    both = {"role": "user", "parts": [*result("b")["message"]["parts"], *result("c")["message"]["parts"]]}
+    called = {"role": "model", "parts": [call("b"), call("c")]}
+    records = chain(
+        user("Go"), answer(167_000, call("b"), call("c")), result("b"), result("c"), compressed(called, both)
+    )
+    (item,) = session_of(*records).compactions
+    assert item.base == (Inserted(0), Inserted(1), Span(1, 4))
+
+
+def test_what_waited_before_words_that_the_history_holds_was_summarised():
+    """A later process compacts before the user's new words, which stand behind a reminder of its own."""
+    last = {"role": "user", "parts": [{"text": "<system-reminder>\nA date\n</system-reminder>"}, {"text": "More"}]}
+    records = chain(user("Go"), answer(167_000, call("b")), result("b"), user("More"), compressed(last))
+    (item,) = session_of(*records).compactions
+    assert item.base == (Inserted(0), Inserted(1), Inserted(2), Span(3, 4))
+
+
+def test_a_summary_that_was_not_used_says_nothing_against_the_rule():
+    talk = (user("Go"), answer(168_000, call("a")), result("a"), reported(169_000, 600))
+    going_on = (answer(100, call("b")), result("b"), answer(100, {"text": "Done"}))
+    assert explain(session_of(*chain(*talk, *going_on))).missed == ()
+    assert len(explain(session_of(*chain(*talk[:3], *going_on))).missed) == 1
+
+
 def test_a_prompt_that_waits_is_sent_behind_the_summary():
     session = session_of(*chain(*TALK[:4], result("b"), answer(166_990, {"text": "So"}), user("More"), compressed()))
     assert kept(session.compactions[0].base) == [6]
@@ -169,7 +194,9 @@ def test_a_compaction_after_a_refused_request_is_no_evidence_of_the_threshold():
     )
     session = session_of(*chain(*TALK[:5], refusal, compressed(CALLED, before=200_000), TALK[-1]))
     assert (session.compactions[0].trigger, kept(session.compactions[0].base)) == ("overflow", [3])
-    assert explain(session).compactions[0].verdict == Agreement.NOT_MODELLED
+    found = explain(session)
+    assert found.compactions[0].verdict == Agreement.AGREES
+    assert {item.at_most for item in found.inference} == {None}
 
 
 def test_a_count_of_the_provider_is_that_of_a_refused_request():

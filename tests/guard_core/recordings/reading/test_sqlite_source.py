@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -14,11 +15,11 @@ from guard_core.recordings.reading.sqlite_source import Database, tables
 
 def content(*statements):
     """The bytes of a database made by these statements."""
-    connection = sqlite3.connect(":memory:")
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    return connection.serialize()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        return connection.serialize()
 
 
 TABLE = "CREATE TABLE notes (id INTEGER, text TEXT)"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from guard_core.events import Event, Role, TextPart
+from guard_core.counts import counted_compactions
+from guard_core.events import Event, ReasoningPart, Role, TextPart
 from guard_core.recordings import read
 from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, RecordedCompaction
@@ -148,6 +149,23 @@ def test_what_the_request_after_it_holds_beyond_the_file_is_named(client, store)
     assert re.search(r"[\d,]+ tokens of the first request after it are not in this file", text)
 
 
+def test_a_summary_that_is_not_readable_has_no_size_and_no_cause_is_made_up_for_its_tokens(client, store):
+    events = (user("go"), tool_call(), tool_result("x" * 6_000), model("done"), user("and now?"), model("yes"))
+    value = session(*events)
+    value = _compacted(value, [call.prompt_tokens + (5_000 if call.at > 4 else 0) for call in value.calls])
+    sealed = Event(Role.USER, (ReasoningPart("", opaque_bytes=900),), meta=True)
+    item = replace(value.compactions[0], kind="opaque", messages=(sealed,))
+    row = store(replace(value, compactions=(item,)))
+    text = client.get(row.get_absolute_url() + "c/1/").content.decode()
+    assert "size unknown" in text
+    assert "0 bytes" not in text
+    assert "The summary, which is not readable, is among them" in text
+    _, rows, total = bridge(text)
+    assert "Not explained by this file; the summary that is not readable is part of it" in rows
+    assert not any(name.startswith("Summary, inserted") for name in rows)
+    assert sum(total[:5]) == total[5]
+
+
 def _compacted(value, tokens):
     """The session with a summary in place of its first four messages and other counts."""
     summary = Event(Role.USER, (TextPart("What was done."),), meta=True)
@@ -275,3 +293,20 @@ def test_a_recorded_compaction_is_explained_by_the_rule_of_its_agent(client, sto
     assert "rule?at=4" in text
     unknown = store(transcript("homemade"), title="another")
     assert "By the rule of" not in client.get(unknown.get_absolute_url() + "c/1/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("trigger", "badge", "words"),
+    [
+        ("auto", "automatic", "1 automatic"),
+        ("threshold", "automatic (threshold)", "1 automatic"),
+        ("manual", "manual", "1 manual"),
+        ("", "unknown trigger", "1 of unknown trigger"),
+    ],
+)
+def test_badge_overview_and_command_line_count_a_trigger_alike(client, store, trigger, badge, words):
+    built = transcript(trigger=trigger)
+    row = store(built)
+    assert f">{badge}</span>" in client.get(row.get_absolute_url() + "c/1/").content.decode()
+    assert words in client.get(row.get_absolute_url()).content.decode()
+    assert words in counted_compactions(built).split

@@ -11,13 +11,14 @@ from django.urls import reverse
 
 from guard_core.policies import POLICIES
 from guard_core.recordings import read
-from guard_core.simulator.samples import SAMPLES
+from inspector.pages.comparison.presenter import COLUMNS, VIEWS
 from inspector.replays import comparing
 from inspector.replays.choice import Choice
 from inspector.replays.messages import POLICIES as ALL_POLICIES
 from inspector.replays.messages import PROFILES
-from tests.builders import model, session, user
+from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import counted
+from tests.inspector.pages.conftest import stored, stored_sample
 
 LONG = Path(__file__).parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
@@ -38,18 +39,33 @@ def page(client, row, query=""):
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
 
 
+def whole(client, row, query=""):
+    """The table over all its pages."""
+    texts, url = [], address(row, query)
+    while url:
+        texts.append(client.get(url).content.decode())
+        later = re.search(r'href="([^"]+)">Later rows', texts[-1])
+        url = html.unescape(later[1]) if later else ""
+    return texts
+
+
 def names(client, row, query=""):
-    """The titles of the rows, in order."""
-    found = client.get(address(row, query)).content.decode()
-    return [
+    """The titles of the rows, in order; the recording, which is on top of every page, once."""
+    found = [
         html.unescape(name)
-        for name in re.findall(r'<th scope="row">\s*<a href="[^"]*(?:policy|/s/)[^"]*">([^<]+)</a>', found)
+        for text in whole(client, row, query)
+        for name in re.findall(r'<th scope="row">\s*<a href="[^"]*(?:policy|/s/)[^"]*">([^<]+)</a>', text)
     ]
+    return [name for place, name in enumerate(found) if name != "Recording" or place == 0]
 
 
-@pytest.fixture
-def growing(store):
-    return store(counted(PROMPTS, cached=(0, *PROMPTS[:-1])))
+@pytest.fixture(scope="module")
+def growing(django_db_setup, django_db_blocker):
+    """A session that stays in the database for the tests of this file: its comparison is stored with the first."""
+    with django_db_blocker.unblock():
+        row = stored(counted(PROMPTS, cached=(0, *PROMPTS[:-1])))
+        yield row
+        row.recording.delete()
 
 
 def test_the_recording_is_on_top_and_every_policy_follows(client, growing):
@@ -70,19 +86,33 @@ def test_the_cheapest_is_first_when_ordered_by_cost(client, growing):
     assert [costs[name] for name in shown] == sorted(costs.values())
 
 
+def test_each_column_is_in_a_view_and_sorting_by_it_shows_that_view(client, growing):
+    assert {key for _, keys in VIEWS.values() for key in keys} == {column.key for column in COLUMNS}
+    assert "Peak" in page(client, growing)
+    text = page(client, growing, "?sort=-held")
+    assert "Held" in text
+    assert "Peak" not in text
+
+
+def test_a_page_has_at_most_thirty_policies_below_the_recording(client, growing):
+    pages = whole(client, growing)
+    assert [text.count('class="trend"') for text in pages] == [31, 31]
+    assert all(">Recording</a>" in text for text in pages)
+
+
 def test_an_order_that_there_is_not_changes_nothing(client, growing):
     assert names(client, growing, "?sort=nonsense") == names(client, growing)
 
 
 def test_each_row_opens_its_replay_beside_the_recording(client, growing):
-    text = client.get(address(growing)).content.decode()
+    text = "".join(whole(client, growing))
     for kind in POLICIES.values():
         if kind.name != "contextguard":
             assert f"/s/{growing.pk}/?policy={kind.name}" in text
 
 
 def test_what_the_figures_rest_on_is_said(client, growing):
-    text = page(client, growing)
+    text = page(client, growing, "?show=tokens")
     assert "at most 5 minutes earlier" in text
     assert "List prices of claude-sonnet-4-5 of Anthropic" in text
     assert "costs least" in text
@@ -104,6 +134,16 @@ def test_a_download_has_the_same_rows(client, growing):
     assert [line.split(",")[0] for line in lines[1:]] == ["recording", *POLICIES]
 
 
+def test_a_policy_that_rewrites_messages_when_they_are_recorded_says_so_in_its_row(client, store):
+    results = (tool_call(), tool_result("x" * 400_000), model("done"))
+    row = store(session(user("go"), *results, user("and now?"), model("yes")))
+    text = client.get(address(row)).content.decode()
+    line = next(line for line in text.split("<tr") if ">Codex</a>" in line)
+    assert "rewrites each message when it is recorded, which counts as no compaction: result cut to" in line
+    line = next(line for line in text.split("<tr") if ">Claude Code</a>" in line)
+    assert "rewrites each message" not in line
+
+
 def test_a_simulated_session_has_no_row_of_a_recording(client, store):
     simulated = session(user("hi " * 900), model("yes"), user("go " * 900), model("done"), usage_ratio=2.0)
     assert names(client, store(simulated)) == TITLES
@@ -119,9 +159,9 @@ def test_a_recording_without_a_call_says_so(client, store):
     assert "no model call to compare" in page(client, store(counted(())))
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_every_bundled_session_can_be_compared(client, store, name):
-    assert "Policies" in page(client, store(SAMPLES[name].build(), title=name))
+@pytest.mark.parametrize("name", ["healthy", "small-window", "timing-gap"])  # no compaction, an overflow, one
+def test_a_bundled_session_can_be_compared(client, store, name):
+    assert "Policies" in page(client, stored_sample(name))
 
 
 def test_the_name_of_a_model_is_escaped(client, store):
@@ -136,6 +176,6 @@ def test_a_session_that_is_not_there_is_not_found(client, db):
 def test_a_real_recording_shows_where_text_alone_fills_the_window(client, store):
     if not LONG.exists():
         pytest.skip("../shared/samples is absent")
-    text = page(client, store(read(LONG).sessions[0]))
+    text = page(client, store(read(LONG).sessions[0]), "?show=tokens")
     assert "From step 142 on text alone fills it" in text
     assert "18.98M recorded" in text

@@ -32,8 +32,10 @@ def test_every_label_lies_inside_the_axes():
     assert {item.text for item in made.annotations} >= {"1×", "2×"}
 
 
-def test_it_never_draws_more_than_two_thousand_points():
-    assert len(figure(5_000).data[-1].x) == MOST_POINTS
+def test_of_many_calls_some_are_drawn_the_first_and_the_last_among_them():
+    drawn = figure(5_000).data[-1]
+    assert len(drawn.x) == MOST_POINTS
+    assert (drawn.customdata[0], drawn.customdata[-1]) == (1, 5_000)
 
 
 def test_a_session_of_one_call_can_be_drawn():

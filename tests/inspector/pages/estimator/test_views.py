@@ -12,13 +12,12 @@ from django_tasks_db.models import DBTaskResult
 from guard_core.comparison import GIVENS
 from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
-from guard_core.simulator.samples import SAMPLES
 from inspector.jobs import estimating
 from inspector.pages.shared.numbers import percent, signed_percent
 from inspector.storage import convert, estimates
 from tests.builders import model, session, user
 from tests.inspector.conftest import as_displayed
-from tests.inspector.pages.conftest import stored
+from tests.inspector.pages.conftest import stored_sample
 
 
 def finish():
@@ -35,7 +34,7 @@ def address(row, name="session_estimator"):
 def counted(django_db_setup, django_db_blocker):
     """The key of a session, its ledger, and its page once its texts are counted; none of it stays in the database."""
     with django_db_blocker.unblock(), transaction.atomic():
-        row = stored(SAMPLES["long-coding"].build(), title="long coding")
+        row = stored_sample("long-coding", title="long coding")
         finish()
         shown = SimpleNamespace(
             pk=row.pk, ledger=convert.load_ledger(row), html=as_displayed(Client().get(address(row)).content.decode())
@@ -93,6 +92,19 @@ def test_a_ratio_that_nothing_measured_is_called_assumed(html):
     rows = {row.partition("</th>")[0]: row.partition("</tr>")[0] for row in html.split('<th scope="row">')}
     assert 'data-source="assumed"' in rows["media"]
     assert 'data-source="modelled"' in rows["tool results"]
+
+
+def test_it_begins_with_a_sentence_and_a_histogram_and_folds_the_long_tables(html, counted):
+    ahead = forecast(counted.ledger)["1"]
+    assert f"mean error of {percent(ahead.mape, 1, 2)} ({ahead.calls} calls" in html
+    places = [html.index(words) for words in ("verdict-sentence", "histogram-title", "scatter-title", "bias-title")]
+    assert places == sorted(places)
+    bars = html.partition("histogram-title")[2].partition("</section>")[0]
+    calls = re.findall(r"<td class=\"num\">([\d,]+)</td>", bars)
+    assert sum(int(count.replace(",", "")) for count in calls) == int((counted.ledger.steps["prompt_tokens"] > 0).sum())
+    folded = html.partition("<details")[2]
+    assert "Interpolation between known neighbours" in folded
+    assert "Forecast from the past" not in folded
 
 
 def test_the_figure_can_be_read_as_a_table(client, coding):

@@ -4,16 +4,20 @@ import re
 
 import pytest
 
+from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES
+from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
 from inspector.ingest.importing import run_import
 from inspector.models import GalleryRun, Import, Session, default_project
 from inspector.pages.gallery import runs as service
-from inspector.pages.gallery import views as view
-from inspector.pages.gallery.table import PolicyChoice, all_profiles, guards
+from inspector.pages.gallery import step as telling
+from inspector.pages.gallery.table import PolicyChoice, all_profiles, guards, make_policy, play_trace
 
 CURRENT = (PolicyChoice("contextguard", "current"),)
-pytestmark = pytest.mark.django_db
+GUARDS = guards(POLICIES, all_profiles())
+# How runs are stored and loaded, test_runs.py says on both databases.
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +26,16 @@ def _impatient(settings):
     settings.ANSWER_WAIT_SECONDS = 0
 
 
+@pytest.fixture(scope="module")
+def result():
+    """The table of a run, as it is stored."""
+    return service.packed(service.play_all(CURRENT))
+
+
 @pytest.fixture
-def played():
+def played(result):
     run = service.start_run(default_project(), CURRENT)
-    service.run_gallery(str(run.pk))
+    GalleryRun.unscoped.filter(pk=run.pk).update(state=GalleryRun.State.DONE, done=run.total, result=result)
 
 
 def text(response):
@@ -90,7 +100,6 @@ def test_a_filter_that_nothing_fits_leads_back_to_all(client, played):
     assert "No matching scenario" in text(client.get("/gallery/?q=zebra"))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "query", ["sort=%00", "group=x", "page=99999", "page=-1", "window=3", "q=%3Cscript%3E", "show=no"]
 )
@@ -127,7 +136,7 @@ def test_a_scenario_of_two_parts_opens_its_first(client, folders):
 
 def test_its_session_replays_as_the_gallery_plays_it(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
-    made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
+    made = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
     page = text(client.get(made.get_absolute_url()))
     assert "1 compaction, the first at step 22" in page
     assert "Simulated under ContextGuard, profile current: 1 compaction" in page
@@ -136,7 +145,7 @@ def test_its_session_replays_as_the_gallery_plays_it(client, store):
 
 def test_its_steps_show_what_the_policy_sends_unless_asked_otherwise(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
-    made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
+    made = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
     steps = f"{made.get_absolute_url()}steps?at=24"
     assert "The replay&#x27;s decision" in text(client.get(steps))
     assert "9,633" in text(client.get(steps))
@@ -145,7 +154,7 @@ def test_its_steps_show_what_the_policy_sends_unless_asked_otherwise(client, sto
 
 def test_the_card_of_a_simulated_step_leads_to_its_explanation(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
-    made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
+    made = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
     page = text(client.get(f"{made.get_absolute_url()}steps?at=22"))
     assert "/gallery/step?scenario=Stress_200k_ToolHeavy&amp;guard=contextguard&amp;at=22" in page
 
@@ -222,10 +231,21 @@ def test_a_later_step_shows_the_summary_put_in(client):
     assert "what the compaction left, and the events since" in page
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("guard", [item.name for item in guards(POLICIES, all_profiles())])
 @pytest.mark.parametrize("name", ["Stress_8k_ToolBurst", "Brutal_8k_SequentialChain_NoUsageMetadata"])
-def test_every_policy_can_be_told_at_every_step(client, name, guard):
+def test_every_policy_can_be_told_at_every_step(name):
+    simulation = SCENARIOS[name].simulations[0]
+    flow = play(simulation)
+    ledger = Ledger.of(flow.session)
+    for guard in GUARDS:
+        trace = play_trace(simulation, guard, ledger)
+        for at in range(len(trace)):
+            told = telling.Step(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
+            assert [stage["node"] for stage in telling.stages(told)] == list(telling.NODES), guard.name
+
+
+@pytest.mark.parametrize("name", ["Stress_8k_ToolBurst", "Brutal_8k_SequentialChain_NoUsageMetadata"])
+@pytest.mark.parametrize("guard", ["contextguard/early", "none", "codex", "langchain-trim-messages"])
+def test_a_policy_has_a_page_at_every_step(client, name, guard):
     for at in (0, 1, 4, 999):
         assert client.get(f"/gallery/step?scenario={name}&guard={guard}&at={at}").status_code == 200
 

@@ -53,6 +53,16 @@ def test_an_undo_leaves_other_deletions_alone(client):
     assert listed(client) == {"second"}
 
 
+def test_chosen_sessions_are_compared_in_the_order_of_their_import(client):
+    rows = [session_row(f"s{number}") for number in range(6)]
+    answer = client.post("/sessions/bulk", {"action": "compare", "id": [rows[2].pk, rows[0].pk]})
+    assert answer["Location"] == f"/compare/?side={rows[0].pk}&side={rows[2].pk}"
+    answer = client.post("/sessions/bulk", {"action": "compare", "id": [row.pk for row in rows]})
+    assert answer["Location"].count("side=") == 5, "the page says that one is left out"
+    page = client.get(client.post("/sessions/bulk", {"action": "compare"})["Location"])
+    assert page.status_code == 200, "none chosen: the form"
+
+
 def test_everything_that_matches_is_chosen_beyond_the_page(client):
     for number in range(60):
         session_row(f"match {number}")

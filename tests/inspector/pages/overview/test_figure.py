@@ -5,11 +5,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from inspector.figures import theme
+from inspector.figures.plain import plain_figure
 from inspector.figures.timeline import Own, Replayed, Timeline, Track
-from inspector.pages.overview.figure import context_timeline, shows_estimates, spread
+from inspector.pages.overview import figure as overview
+from inspector.pages.overview.figure import shows_estimates, spread
+from tests.inspector.test_css_tokens import TOKENS, contrast
 
 
 def made(steps=40, *, replayed=True, window=200_000):
@@ -35,6 +39,15 @@ def made(steps=40, *, replayed=True, window=200_000):
         replayed=other,
         tracks=(Track("recorded", at, at // 2),),
     )
+
+
+def context_timeline(*given, **named) -> go.Figure:
+    """The figure, its names and values checked by plotly, without the look that it gives figures in Python."""
+    return checked(overview.context_timeline(*given, **named))
+
+
+def checked(figure) -> go.Figure:
+    return go.Figure(figure).update_layout(template=go.layout.Template())
 
 
 def names(figure):
@@ -96,27 +109,62 @@ def test_a_count_between_two_calls_without_one_is_a_point():
     assert trace.mode == "lines+markers"
 
 
-def test_of_many_compactions_only_the_recording_is_drawn_in_full():
-    data = replace(made(5_000), compactions=np.arange(0, 5_000, 20))
+def dense(steps=5_000, every=20):
+    """A session of many compactions, on both sides."""
+    data, many = made(steps), np.arange(0, steps, every)
+    return replace(data, compactions=many, replayed=replace(data.replayed, compactions=many + 3))
+
+
+def test_of_many_compactions_the_edges_of_the_lines_are_drawn_until_a_zoom_shows_few():
+    data = dense()
     whole, zoomed = context_timeline(data), context_timeline(data, 100, 200)
     assert {"heuristic estimate", "calibrated estimate"}.isdisjoint(names(whole))
-    assert {"heuristic estimate", "calibrated estimate"} <= set(names(zoomed))
+    assert {"heuristic estimate", "calibrated estimate", "recorded prompt tokens"} <= set(names(zoomed))
+    shown = {trace.name: trace for trace in whole.data}
+    peaks, foot = shown["recorded prompt tokens, peaks"], shown["lowest recorded"]
+    assert (peaks.fill, len(peaks.x) <= 122, len(foot.x) <= 122) == ("tonexty", True, True)
+    assert np.nanmax(peaks.y) == pytest.approx(np.nanmax(data.recorded))
+    assert np.nanmin(foot.y) == pytest.approx(np.nanmin(data.recorded))
     edge = next(trace for trace in whole.data if "modelled" in trace.name)
-    assert edge.name.endswith("peaks")
-    assert len(edge.x) <= 120
+    assert (edge.name.endswith("peaks"), len(edge.x) <= 122) == (True, True)
     assert np.nanmax(edge.y) == pytest.approx(np.nanmax(data.replayed.prompt_tokens))
-    assert whole.layout.xaxis.title.text == "step (model call)"
     assert not shows_estimates(data, np.arange(len(data)))
 
 
-def test_many_compactions_of_the_replay_look_otherwise_than_those_recorded():
-    data = made(5_000)
-    many = np.arange(0, 5_000, 20)
-    data = replace(data, compactions=many, replayed=replace(data.replayed, compactions=many + 3))
-    marks = {trace.name: trace.marker for trace in context_timeline(data).data if "compaction" in trace.name}
-    recorded, replayed = marks["compaction"], marks["compaction, replayed"]
-    assert recorded.symbol != replayed.symbol
-    assert recorded.color != replayed.color
+def test_many_compactions_are_counted_above_all_lines_each_side_in_its_own_row_and_colour():
+    figure = context_timeline(dense())
+    rows = [trace for trace in figure.data if "(count)" in trace.name]
+    assert [trace.name for trace in rows] == ["compactions (count)", "compactions, replayed (count)"]
+    assert [sum(map(int, trace.text)) for trace in rows] == [250, 250]
+    assert rows[0].customdata[0] == "1 to 500"
+    assert len({(trace.y[0], trace.textfont.color, trace.marker.symbol) for trace in rows}) == 2
+    highest = max(np.nanmax(trace.y) for trace in figure.data if trace not in rows and trace.yaxis is None)
+    assert highest < 0.86 * figure.layout.yaxis.range[1]
+
+
+def test_few_compactions_carry_the_numbers_of_their_pages():
+    data = replace(made(), compactions=np.array([5, 9, 20]), numbers=np.array([1, 0, 3]))
+    marks = {trace.name: trace for trace in context_timeline(data).data}
+    assert marks["compaction"].text == ("1", "", "3")
+    assert marks["compaction, replayed"].text == ("1",)
+    later = {trace.name: trace for trace in context_timeline(data, 15, 40).data}
+    assert later["compaction"].text == ("3",)
+
+
+def colours_of_texts(figure):
+    found = {trace.textfont.color for trace in figure.data if getattr(trace, "text", None)}
+    found |= {label.font.color for label in figure.layout.annotations}
+    return (found | {figure.layout.legend.font.color, figure.layout.font.color}) - {None}
+
+
+@pytest.mark.parametrize("dark", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("data", [made(), dense()], ids=["few", "many"])
+def test_every_text_of_the_figure_is_readable_on_whatever_it_is_drawn_over(data, dark):
+    grounds = [theme.SURFACE, theme.BAND]
+    for text in colours_of_texts(context_timeline(data)):
+        for ground in grounds:
+            pair = [TOKENS[theme.PALETTE[colour].removeprefix("--")][dark] for colour in (text, ground)]
+            assert contrast(*pair) >= 4.5, (text, ground)
 
 
 def test_a_window_of_the_replay_alone_is_called_so_and_the_recording_read_against_its_own():
@@ -200,3 +248,13 @@ def test_of_an_unknown_rule_the_bounds_are_drawn():
     figure = context_timeline(replace(made(), own=own("", bounds), policy="", shows_policy=False))
     assert {name for name, _ in bounds} <= set(names(figure))
     assert not any("count that" in name or name == " threshold" for name in names(figure))
+
+
+@pytest.mark.parametrize(
+    "data", [made(0), made(1), made(), made(5_000), made(replayed=False), replace(made(), own=own())]
+)
+def test_a_page_gets_what_plotly_would_write(data):
+    figure = overview.context_timeline(data)
+    written = json.loads(checked(figure).to_json())
+    del written["layout"]["template"]
+    assert json.loads(json.dumps(plain_figure(figure), allow_nan=False)) == written

@@ -7,7 +7,7 @@ import numpy as np
 from django.template.loader import render_to_string
 
 from inspector.pages.overview.picture import context_picture
-from tests.inspector.pages.overview.test_figure import made
+from tests.inspector.pages.overview.test_figure import dense, made
 
 
 def kinds(data):
@@ -19,6 +19,14 @@ def test_it_draws_the_recording_the_replay_and_the_marks():
     assert list(drawn) == ["window", "threshold", "replayed", "recorded", "compactions", "overflows"]
     assert drawn["replayed"].name == "replayed prompt tokens (modelled)"
     assert drawn["recorded"].d.count("L") == 41  # forty steps, and the edges of the first and the last
+
+
+def test_of_many_compactions_it_draws_the_edges_and_says_how_many():
+    drawn = kinds(dense())
+    assert {"range", "recorded-peaks", "ticks"} <= drawn.keys()
+    assert "compactions" not in drawn
+    assert drawn["ticks"].name == "250 compactions"
+    assert drawn["recorded-peaks"].d.count("L") <= 103
 
 
 def test_it_is_short_for_any_session():

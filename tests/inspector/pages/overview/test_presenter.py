@@ -9,12 +9,11 @@ from guard_core.findings import Facts, recorded_findings
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.sessions import ModelCall
-from guard_core.simulator.samples import SAMPLES
 from inspector.figures.timeline import timeline
 from inspector.pages.overview import presenter
 from inspector.pages.shared.kinds import KINDS
 from inspector.replays.choice import Choice
-from tests.builders import model, session, user
+from tests.builders import bundled, model, session, user
 from tests.guard_core.findings.cases import chat, compaction
 from tests.inspector.pages.overview.test_figure import made
 
@@ -27,8 +26,8 @@ def figures(built):
 
 
 def test_the_peak_is_modelled_and_says_so_where_the_largest_request_has_no_count():
-    facts = Facts.of(SAMPLES["small-window"].build())
-    peak = figures(SAMPLES["small-window"].build())["peak fill"]
+    facts = Facts.of(bundled("small-window"))
+    peak = figures(bundled("small-window"))["peak fill"]
     assert peak["source"] == "modelled"
     assert peak["value"] == f"{100 * facts.requests.peak.tokens / 8_000:.1f}\u00a0%"
 
@@ -57,7 +56,7 @@ def test_the_bias_leaves_out_what_is_not_in_the_file():
 
 def test_compactions_are_counted_once_with_those_at_the_end():
     shown = figures(chat(1_000, 1_100, 1_200, compactions=(compaction(3), compaction(4))))["compactions"]
-    assert (shown["value"], shown["note"]) == ("2", "at step 3, 1 at the end of the recording")
+    assert (shown["value"], shown["note"]) == ("2", "at step 3, 2 automatic, 1 of them at the end of the recording")
 
 
 def test_tokens_saved_are_not_summed_where_the_file_lacks_what_was_removed():
@@ -97,17 +96,29 @@ def test_totals_are_named_where_no_call_has_a_count():
     assert "tokens of every request (recorded total less the estimated messages)" in fixed
 
 
+PATHS = {"steps": "/steps", "context": "/context", "facts": "/facts"}
+
+
+def test_a_finding_leads_to_its_step_and_to_the_context_there_or_the_facts():
+    found = recorded_findings(Facts.of(bundled("timing-gap")))
+    rows = presenter.finding_rows(found, found, PATHS, Choice())["rows"]
+    lost = next(row for row in rows if row["kind"] == KINDS["request_lost"] and row["side"] == "recorded")
+    other = next(row for row in rows if row["kind"] != KINDS["request_lost"] and row["side"] == "replayed")
+    assert (lost["url"], lost["more_url"]) == ("/steps?at=49", "/facts")
+    assert other["more_url"] == f"/context?at={other['step']}&side=replayed"
+
+
 def test_a_finding_has_the_name_that_the_list_gives_it():
-    found = recorded_findings(Facts.of(SAMPLES["small-window"].build()))
-    rows = presenter.finding_rows(found, (), "/steps", Choice())["rows"]
+    found = recorded_findings(Facts.of(bundled("small-window")))
+    rows = presenter.finding_rows(found, (), PATHS, Choice())["rows"]
     assert rows
     assert {row["kind"] for row in rows} <= set(KINDS.values())
 
 
 def test_findings_of_both_sides_come_gravest_first():
-    facts = Facts.of(SAMPLES["small-window"].build())
+    facts = Facts.of(bundled("small-window"))
     found = recorded_findings(facts)
-    rows = presenter.finding_rows(found[2:], found[:2], "/steps", Choice())["rows"]
+    rows = presenter.finding_rows(found[2:], found[:2], PATHS, Choice())["rows"]
     assert [row["severity"] for row in rows] == sorted(
         (row["severity"] for row in rows), key=["error", "warning", "info"].index
     )
@@ -116,7 +127,9 @@ def test_findings_of_both_sides_come_gravest_first():
 def test_the_caption_says_what_a_dense_chart_leaves_out():
     facts, data = Facts.of(chat(1_000, 1_100)), made(5_000)
     dense = replace(data, compactions=np.arange(0, 5_000, 20))
-    assert presenter.caption(dense, facts, "a").endswith("More than 60 compactions: zoom in to see the estimates.")
+    assert presenter.caption(dense, facts, "a").endswith(
+        "lines are peaks, and above them compactions are counted; zoom in."
+    )
     assert "zoom in" not in presenter.caption(data, facts, "a")
 
 

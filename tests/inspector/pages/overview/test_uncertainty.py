@@ -4,9 +4,8 @@ import numpy as np
 
 from guard_core.measurement import Errors
 from inspector.figures.timeline import Replayed
-from inspector.pages.overview.figure import context_timeline
 from inspector.pages.overview.uncertainty import share_off
-from tests.inspector.pages.overview.test_figure import made
+from tests.inspector.pages.overview.test_figure import context_timeline, made
 
 NOWHERE = np.array([], dtype=np.int64)
 

@@ -135,7 +135,7 @@ def test_a_deleted_session_is_not_found(client, gap, settings):
 
 
 @pytest.mark.parametrize(
-    ("ats", "words"), [((4,), "no call came after a compaction"), ((2, 4), "1 at the end of the recording")]
+    ("ats", "words"), [((4,), "no call came after a compaction"), ((2, 4), "1 of them at the end of the recording")]
 )
 def test_a_compaction_that_no_call_came_after_is_counted_everywhere(client, bring, ats, words):
     events = (user("one"), model("two"), user("three"), model("four"))
@@ -150,7 +150,7 @@ def test_a_compaction_that_no_call_came_after_is_counted_everywhere(client, brin
 
 def test_another_window_judges_the_replay_and_not_the_recording(client, gap):
     shown = client.get(gap.get_absolute_url() + "?window=100000").content.decode()
-    cells = re.findall(r'row">([^<]+)</th><td class="num">([^<]+)</td><td class="num">([^<]+)', shown)
+    cells = re.findall(r'row">([^<]+)</th><td[^>]*>([^<]+)</td><td[^>]*>([^<]+)', shown)
     rows = {name: (recorded, replayed) for name, recorded, replayed in cells}
     assert rows["context window, tokens"] == ("200,000", "100,000")
     assert rows["overflows"][0] == "0"
@@ -211,3 +211,23 @@ def test_of_an_unknown_rule_the_bounds_of_its_threshold_are_shown(client, store)
     text = client.get(store(transcript("homemade")).get_absolute_url()).content.decode()
     assert "The rule by which homemade compacts is not known here. Recorded at 154,000." in text
     assert "≤ 154,000" in text
+
+
+def test_steps_at_which_only_one_side_compacts_are_listed_with_the_first_difference(client, gap):
+    shown = page(client, gap, "?window=100000").context
+    recorded, replayed = (shown["comparison"]["rows"][1][side] for side in ("recorded", "replayed"))
+    steps = [row["step"] for row in shown["decisions"]["rows"]]
+    same = int(shown["decisions"]["same"].split()[0])
+    assert len(steps) == int(recorded) + int(replayed) - 2 * same
+    assert all("side=replayed" in row["url"] for row in shown["decisions"]["rows"] if row["side"] == "replayed")
+    text = page(client, gap, "?window=100000").content.decode()
+    first = shown["decisions"]["first"]
+    assert f'href="{first["url"].replace("&", "&amp;")}">First difference: step {first["step"]}<' in text
+
+
+def test_a_number_has_a_slider_that_is_not_sent_itself(client, gap):
+    text = page(client, gap, "?cap=3").content.decode()
+    slider = re.search(r'<input class="slider"[^>]*data-slider="set-cap"[^>]*>', text)[0]
+    assert 'value="3"' in slider
+    assert "name=" not in slider
+    assert "set-policy" not in re.findall(r'data-slider="([^"]+)"', text)

@@ -6,7 +6,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from guard_core.policies import POLICIES
+from guard_core.policies import GROUPS, POLICIES
 from guard_core.simulator.samples import SAMPLES
 
 
@@ -25,6 +25,12 @@ def test_every_policy_is_listed_with_what_it_does(client, db):
     assert all(kind.title in text and kind.help in text for kind in POLICIES.values())
     links = client.get(reverse("policies")).content.decode()
     assert all(f'href="/policies/{name}"' in links for name in POLICIES)
+
+
+def test_the_list_has_a_heading_for_each_group_with_its_policies_below(client, db):
+    text = text_of(client, reverse("policies"))
+    places = [text.index(f" {words} ") for group, kinds in GROUPS.items() for words in (group, kinds[0].help)]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("kind", POLICIES.values(), ids=lambda kind: kind.name)
@@ -71,3 +77,23 @@ def test_a_policy_that_there_is_not_is_not_found(client, db):
 def test_the_comparison_and_the_form_of_settings_lead_to_it(client, coding):
     overview = client.get(reverse("session_overview", args=[coding.pk]) + "?policy=codex").content.decode()
     assert 'href="/policies/codex"' in overview
+
+
+def test_default_values_are_grouped(client, db):
+    text = page(client, "contextguard")
+    assert "large_window" in text
+    assert "200,000 tokens" in text
+    assert "200000" not in text
+
+
+def test_a_policy_says_when_it_checks_and_not_when_a_replay_asks_it(client, db):
+    assert "It checks at the end of a turn and on an overflow whether to compact." in page(client, "pi")
+    assert "It checks after tool results and before a turn whether to compact." in page(client, "codex")
+    assert "It never compacts." in page(client, "none")
+
+
+def test_a_correction_is_called_a_switch_that_turns_it_on(client, db):
+    text = page(client, "contextguard")
+    assert "Correct the lost request" in text
+    assert "a switch that turns a correction on: later steps of the turn still name the user's request" in text
+    assert "Fix:" not in text

@@ -13,6 +13,7 @@ from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import RuleSetting
 from inspector.models.rules import stated_settings
 from tests.builders import model, session, transcript, user
+from tests.inspector.pages.conftest import stored_sample
 
 SHARED = Path(__file__).parents[4] / "../shared"
 LONG = SHARED / "samples/claude-code/long-2-compactions.jsonl"
@@ -52,6 +53,15 @@ def test_a_setting_that_the_file_lacks_can_be_typed(client, long):
     assert "0 of 2 compactions agree with the rule" in text
 
 
+def test_a_saved_number_is_grouped_as_every_other(client, long):
+    answer = client.post(
+        reverse("session_rule_settings", args=[long.pk]), {"set.max_output_tokens": "91000", "do": "save"}, follow=True
+    )
+    text = html.unescape(answer.content.decode())
+    assert "in this project: max output tokens 91,000." in text
+    assert 'value="91000"' in text  # the field has what was typed
+
+
 def test_a_setting_that_is_no_number_is_one_line_beside_its_field(client, long):
     text = page(client, long, "?set.max_output_tokens=many&set.unknown=1")
     assert "'many'" in text
@@ -66,7 +76,7 @@ def test_a_session_whose_agent_has_no_known_rule_says_so(client, store):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_session_has_the_page(client, store, name):
-    assert "The agent's own rule" in page(client, store(SAMPLES[name].build(), title=name)).replace("&#x27;", "'")
+    assert "The agent's own rule" in page(client, stored_sample(name)).replace("&#x27;", "'")
 
 
 def test_session_text_on_it_is_escaped(client, store):
@@ -87,7 +97,7 @@ def test_a_setting_that_is_saved_counts_on_every_page_and_in_the_list(client, st
     row = store(transcript())
     answer = save(client, row, max_output_tokens="8192")
     text = page(client, row, answer.url.removeprefix(reverse("session_rule", args=[row.pk])).split("#")[0])
-    assert "Saved for all sessions of Claude Code in this project: max output tokens 8192." in text
+    assert "Saved for all sessions of Claude Code in this project: max output tokens 8,192." in text
     assert "178,808" in text
     overview = html.unescape(client.get(row.get_absolute_url()).content.decode())
     assert "compacts at 178,808: 200,000 − 8,192 (max output) − 13,000" in overview
@@ -128,7 +138,7 @@ def test_clearing_forgets_all_of_them(client, store):
 def test_what_is_only_tried_is_not_remembered(client, store):
     row = store(transcript())
     text = html.unescape(client.get(save(client, row, "try", max_output_tokens="8192").url).content.decode())
-    assert "They are not remembered." in text
+    assert "They are not saved." in text
     assert "178,808" in text
     assert RuleSetting.unscoped.count() == 0
 

@@ -9,15 +9,15 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Provenance, Sourced
-from guard_core.simulator.samples import SAMPLES
 from guard_core.usage import usage_for
 from inspector.pages.shared.card import card, inequality, with_window_source
+from tests.builders import bundled
 
 
 @pytest.fixture(scope="module")
 def gap():
     """The timing gap: policy, shadow trace and replay."""
-    value = SAMPLES["timing-gap"].build()
+    value = bundled("timing-gap")
     ledger = Ledger.of(value)
     policy, usage = get_policy("contextguard"), usage_for(ledger, attribute(ledger))
     return (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inspector.pages.shared.numbers import amount, short, size, step_index, step_number
+from inspector.pages.shared.numbers import amount, percent, short, size, step_index, step_number
 
 
 def test_people_count_from_1_where_the_engine_counts_from_0():
@@ -17,6 +17,12 @@ def test_a_size_has_the_unit_that_leaves_it_three_digits():
     assert [size(value) for value in (1, 812, 39_000, 2_200_000, 1_400_000_000)] == [
         "1 byte", "812 bytes", "39 kB", "2.2 MB", "1.4 GB"
     ]  # fmt: skip
+
+
+def test_a_share_is_not_rounded_down_to_nothing():
+    assert percent(10, 200_000, 1) == "under 0.1\xa0%"
+    assert percent(1, 1_000) == "under 1\xa0%"
+    assert (percent(100, 200_000, 1), percent(0, 200_000, 1)) == ("0.1\xa0%", "0.0\xa0%")
 
 
 def test_a_sum_of_tokens_is_written_out_in_a_sentence():

@@ -9,13 +9,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from inspector.models import Import, Recording, Session
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("folders"),
-    pytest.mark.urls("tests.inspector.working_urls"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 
 JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def client(working_client):
+    return working_client
 
 
 def file(content: bytes, name: str = "recording.jsonl") -> SimpleUploadedFile:

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall
-from guard_core.simulator.samples import SAMPLES
 from inspector.jobs import assessing
 from inspector.models import ModelWindow, Session
 from tests.builders import model, session, user
+from tests.inspector.pages.conftest import stored_sample
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ def test_a_window_that_is_known_is_not_asked_for(client, recorded):
 
 
 def test_the_window_of_a_simulation_is_part_of_it_and_not_asked_for(client, store):
-    assert "window-question" not in text_of(client, store(SAMPLES["timing-gap"].build()))
+    assert "window-question" not in text_of(client, stored_sample("timing-gap"))
 
 
 def test_an_answered_prompt_above_the_window_is_said_and_the_window_asked_for(client, recorded):
@@ -68,7 +68,7 @@ def test_no_share_is_taken_of_an_assumed_window_that_is_refuted(client, recorded
     text = text_of(client, recorded(prompt=151_000))
     assert "above the assumed window of 128,000" in text
     assert "Recorded prompt tokens peak at 151,000 tokens at step 1." in text
-    cells = re.search(r'row">peak fill</th><td class="num">([^<]+)</td><td[^>]*>[^<]+</td><td[^>]*>([^<]+)', text)
+    cells = re.search(r'row">peak fill</th><td[^>]*>([^<]+)</td><td[^>]*>[^<]+</td><td[^>]*>([^<]+)', text)
     assert cells.groups() == ("–", "–")
 
 

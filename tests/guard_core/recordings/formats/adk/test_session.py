@@ -3,6 +3,7 @@
 import json
 import pickle
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -344,10 +345,10 @@ def test_a_missing_write_ahead_log_is_told(tmp_path):
 
 
 def test_a_database_of_another_program_is_not_taken():
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE events (id TEXT)")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE events (id TEXT)")
 
-    assert not recognises(adk_sqlite.FORMAT, connection.serialize())
+        assert not recognises(adk_sqlite.FORMAT, connection.serialize())
 
 
 def test_a_result_that_names_its_call_is_paired():

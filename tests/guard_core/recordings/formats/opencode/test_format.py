@@ -16,7 +16,7 @@ from guard_core.recordings.formats.opencode.format import FORMAT
 from guard_core.recordings.formats.opencode.session import CLEARED, QUESTION, RAN
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import SubAgent
-from guard_core.views import Rewritten
+from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -130,6 +130,24 @@ def test_a_compaction_keeps_its_tail_behind_question_and_summary():
     assert found.summariser is not None
     assert found.summariser.prompt_tokens == 150
     assert texts(session)[-1] == "The same"
+
+
+def test_a_tail_from_before_the_last_compaction_holds_what_that_one_put_in():
+    again = (
+        user("m8", 30, {"type": "compaction", "auto": True, "tail_start_id": "m4"}),
+        assistant("m9", 31, text("Still one file"), summary=True),
+    )
+    going_on = user("m7", 22, text("Continue", synthetic=True))
+    session = session_of(*TALK, *SUMMARY, going_on, assistant("m71", 23, text("Go on"), finish(70)), *again)
+    found = session.compactions[1]
+    assert found.base == (*map(Inserted, range(2)), Span(4, 5), *map(Inserted, range(2, 5)), Span(5, 6))
+    assert [event.parts[0].text for event in found.messages] == [
+        QUESTION,
+        "Still one file",
+        QUESTION,
+        "One file was found",
+        "Continue",
+    ]
 
 
 def test_an_older_summary_has_no_question_before_it():

@@ -113,6 +113,18 @@ def test_a_summary_without_a_tail_is_all_that_stays():
     assert kept(session.compactions[0].base) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "trigger"),
+    [("400 prompt is too long: 230000 tokens", "overflow"), ("429 rate limit exceeded, too many tokens", "")],
+)
+def test_a_compaction_after_a_request_that_was_too_long_says_nothing_of_the_threshold(words, trigger):
+    refused = {**assistant("", 0, reason="error"), "errorMessage": words}
+    entries = chain(user("go"), assistant("on", 180_000), user("more"), refused)
+    last = entries[-1]["id"]
+    session = session_of(*entries, entry("cc", last, "compaction", summary="s", tokensBefore=182_303))
+    assert session.compactions[0].trigger == trigger
+
+
 def test_what_pi_adds_is_sent_but_begins_no_turn():
     shell = {"role": "bashExecution", "command": "make", "output": "ok"}
     hidden = {**shell, "excludeFromContext": True}

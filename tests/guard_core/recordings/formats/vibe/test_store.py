@@ -190,6 +190,29 @@ FOLDER = {
 }
 
 
+def test_a_tool_that_failed_tells_the_model_why():
+    failed = effect(3, "a")
+    error = {"code": "tool_failed", "details": None, "message": "no file"}
+    failed["state"] = {"status": "failed", "error": error, "output": {"content": [], "type": "failure"}}
+    chunk = [spoken(1, "user", "Go"), failed, checkpoint(95)]
+    (session,) = read(archive({**FOLDER, "s/chunks/1.json": json.dumps(chunk).encode()}), strict=True).sessions
+    part = session.events[2].parts[0]
+    assert (
+        part.content == '{"result":{"type":"error","error":{"name":"tool_failed","message":"no file","details":null}}}'
+    )
+    assert part.is_error
+
+
+def test_words_and_the_tools_that_ran_together_behind_them_are_one_answer():
+    first, second = effect(3, "a"), effect(4, "b")
+    first["updatedAt"] += 5  # still runs when the second begins
+    later = effect(90, "c")
+    chunk = [spoken(1, "user", "Go"), spoken(2, "assistant", "I look"), first, second, later, checkpoint(95)]
+    chunks = {"s/chunks/1.json": json.dumps(chunk).encode(), "s/chunks/2.json": b"[]"}
+    (session,) = read(archive({**FOLDER, **chunks}), strict=True).sessions
+    assert [len(session.events[call.response].parts) for call in session.calls[:2]] == [3, 1]
+
+
 def test_an_archive_of_the_folder_has_the_time_before_the_journal_too():
     recording = read(archive(FOLDER), strict=True)
     (session,) = recording.sessions

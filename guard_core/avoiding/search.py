@@ -1,0 +1,248 @@
+"""The search: replays of the ways that are tried, and a sentence on the nearest that reaches each goal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from guard_core import defaults
+from guard_core.avoiding.goals import QUIET, Goal, goal_of, is_met, overflows, words
+from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, Base, Way, base_of, ways
+from guard_core.errors import GuardError
+from guard_core.findings.claims import MODELLED_TOKENS, SAME_TURNS, Finding
+from guard_core.findings.facts import Case, Facts
+from guard_core.findings.words import counted, if_window, percent, window_assumptions
+from guard_core.forecast import COMPACTION, HORIZONS, Forecast
+from guard_core.outcomes.outcome import rewrites
+from guard_core.outcomes.sent import SentRequests
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.summaries.base import Summarizer
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.trace import Trace
+from guard_core.window_evidence import Status
+
+Each = Callable[[int], object]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a replay came to. `peak` is the largest request in prompt tokens, of the window `peak_window`; `overflows`
+    counts requests over it, sent or refused."""
+
+    compactions: int
+    overflows: int
+    peak: int
+    peak_window: int
+    tokens_sent: int
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """A way that reaches a goal, with what its replay came to. `rivals` counts the ways of its tier that reach it where
+    all were tried: other policies have no order of nearness, so the one with the fewest compactions is taken."""
+
+    way: Way
+    outcome: Outcome
+    sentence: str
+    rivals: int = 0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What would have avoided some findings: the nearest way of each tier that reaches the goal.
+
+    `kinds` and `steps` have one entry for each finding. `unchanged` is set where a replay under the unchanged rule
+    reaches the goal already, so that no change can be credited. `tried` counts the replays. `sentence` says it all
+    where there are no remedies.
+    """
+
+    goal: Goal
+    kinds: tuple[str, ...]
+    steps: tuple[int, ...]
+    remedies: tuple[Remedy, ...]
+    tried: int
+    sentence: str
+    unchanged: Outcome | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def avoid(
+    facts: Facts,
+    findings: Iterable[Finding],
+    base: Base | None = None,
+    *,
+    summarizer: Summarizer | None = None,
+    forecast: Forecast | None = None,
+    each: Each = lambda done: None,
+) -> tuple[Answer, ...]:
+    """An answer for each goal of some findings, in their order. Nothing where the window is contradicted.
+
+    `base` is what is changed, by default the rule of the recording's own agent. `forecast` is the engine's own error on
+    this session. `each` hears how many steps of all replays are done, often; what it raises ends the search.
+    """
+    wanted: dict[Goal, list[Finding]] = {}
+    for finding in findings:
+        if (goal := goal_of(finding)) is not None:
+            wanted.setdefault(goal, []).append(finding)
+    if not wanted or facts.window.status is Status.CONTRADICTED or not facts.ledger.step_count:
+        return ()
+    if summarizer is None and facts.ledger.usage_ratio is not None:
+        summarizer = FixedSummaries(defaults.SUMMARY_BYTES)  # as Facts.simulation
+    search = _Search(facts, base or base_of(facts), summarizer, forecast or {}, each)
+    return search.answers(wanted)
+
+
+class _Search:
+    """The replays of one search, each made once."""
+
+    def __init__(self, facts: Facts, base: Base, summarizer: Summarizer | None, forecast: Forecast, each: Each) -> None:
+        self.facts, self.base, self.summarizer = facts, base, summarizer
+        self.forecast, self.each = forecast, each
+        self.tried = 0
+
+    def answers(self, wanted: dict[Goal, list[Finding]]) -> tuple[Answer, ...]:
+        """The answers to all goals: one replay of a way is held against each."""
+        unchanged = self._unchanged()
+        reached = {goal for goal in wanted if unchanged is not None and is_met(goal, unchanged)}
+        open_goals = [goal for goal in wanted if goal not in reached]
+        remedies: dict[Goal, list[Remedy]] = {goal: [] for goal in wanted}
+        for tier in TIERS if open_goals else ():
+            self._try(tier, open_goals, remedies)
+        return tuple(
+            self._answer(goal, found, remedies[goal], unchanged if goal in reached else None)
+            for goal, found in wanted.items()
+        )
+
+    def _try(self, tier: str, goals: Sequence[Goal], remedies: dict[Goal, list[Remedy]]) -> None:
+        """Add the remedies of a tier: the first way that reaches a goal, of other policies the gentlest."""
+        left = list(goals)
+        reaching: dict[Goal, list[tuple[Way, Case]]] = {goal: [] for goal in goals}
+        if tier == WINDOW:  # what fits without a compaction needs no larger window
+            left = [goal for goal in left if goal.kind != QUIET]
+        for way in ways(self.base, tier):
+            if not left:
+                break
+            if (case := self._case(way)) is None:
+                continue
+            for goal in [goal for goal in left if is_met(goal, case)]:
+                reaching[goal].append((way, case))
+            left = [goal for goal in left if tier == POLICY or not reaching[goal]]
+        for goal, some in reaching.items():
+            if some:
+                way, case = min(some, key=lambda item: _loss(item[1]))
+                rivals = len(some) if tier == POLICY else 0
+                remedies[goal].append(Remedy(way, _outcome(case), self._sentence(goal, way, case, rivals), rivals))
+
+    def _unchanged(self) -> Case | None:
+        kind = self.base.kind
+        if kind is None:
+            return None
+        return self._case(Way("", kind.name, self.base.values, self.base.window, "", "", "", ""))
+
+    def _case(self, way: Way) -> Case | None:
+        """The replay of a way; None where it cannot be replayed here."""
+        facts, done = self.facts, self.tried * self.facts.ledger.step_count
+        self.tried += 1
+        try:
+            trace: Trace = replay(
+                facts.ledger,
+                get_policy(way.policy, **way.settings),
+                window=way.window,
+                usage=facts.usage,
+                summarizer=self.summarizer,
+                request="" if facts.ledger.usage_ratio is not None else None,
+                each=lambda step: self.each(done + step),
+            )
+        except (GuardError, MemoryError):
+            return None
+        return facts.replay(trace)
+
+    def _answer(self, goal: Goal, found: list[Finding], remedies: list[Remedy], unchanged: Case | None) -> Answer:
+        sentence = ""
+        if unchanged is not None:
+            sentence = (
+                f"Replayed over the same messages under {self.base.name} as it is, {words(goal, self.base.window)}: "
+                f"{self._outcome_words(unchanged)}. So no change of settings can be credited; the recording went "
+                f"another way."
+            )
+        elif not remedies:
+            sentence = (
+                f"None of {self.tried:,} settings, windows and policies that were replayed over the same messages "
+                f"avoids this without a request over the window or a loop."
+            )
+        return Answer(
+            goal,
+            tuple(item.kind for item in found),
+            tuple(item.step for item in found),
+            tuple(remedies),
+            self.tried,
+            sentence,
+            None if unchanged is None else _outcome(unchanged),
+            (*window_assumptions(self.facts.window), SAME_TURNS, MODELLED_TOKENS),
+        )
+
+    def _sentence(self, goal: Goal, way: Way, case: Case, rivals: int) -> str:
+        several = f" (of {rivals:,} other policies that do, the one with fewest compactions)" if rivals > 1 else ""
+        assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
+        return (
+            f"{_change_words(way, self.base)}, replayed over the same messages{assumed}, "
+            f"{words(goal, way.window)}{several}: {self._outcome_words(case)}."
+        )
+
+    def _outcome_words(self, case: Case) -> str:
+        outcome = _outcome(case)
+        over = counted(outcome.overflows, "overflow") if outcome.overflows else "no overflow"
+        before = self.facts.counts.total
+        recorded = "" if self.facts.ledger.usage_ratio is not None else f" (the recording has {before:,})"
+        made = counted(outcome.compactions, "compaction") if outcome.compactions else "no compaction"
+        rewritten = "; messages are rewritten when they are recorded" if rewrites(SentRequests(case)) else ""
+        share = percent(outcome.peak / outcome.peak_window) if outcome.peak_window else ""
+        peak = f"largest request {outcome.peak:,} tokens{f', {share} of the window' if share else ''} (modelled)"
+        return "; ".join(filter(None, (f"{over}, {made}{recorded}, {peak}{rewritten}", self._error_words(case))))
+
+    def _error_words(self, case: Case) -> str:
+        """The forecast error that bears on a replay: across a compaction where it makes one, else far ahead."""
+        names = [COMPACTION] if case.fired else []
+        for name in (*names, *map(str, reversed(HORIZONS))):
+            if (errors := self.forecast.get(name)) is not None:
+                where = "after a compaction" if name == COMPACTION else f"{counted(int(name), 'call')} ahead"
+                return f"forecast error {100 * errors.mape:.1f} % {where}"
+        return ""
+
+
+def _loss(case: Case) -> tuple[bool, int, int]:
+    """How gentle a replay is: first those that send messages as they were recorded, then by compactions and tokens."""
+    return bool(rewrites(SentRequests(case))), len(case.fired), int(case.tokens.sum())
+
+
+def _outcome(case: Case) -> Outcome:
+    peak = int(np.argmax(case.filled)) if case.filled.any() else int(np.argmax(case.tokens))
+    return Outcome(
+        len(case.fired),
+        len(overflows(case)),
+        int(case.tokens[peak]),
+        int(case.windows[peak]),
+        int(case.tokens.sum()),
+    )
+
+
+def _change_words(way: Way, base: Base) -> str:
+    """A change, as the beginning of a sentence."""
+    if way.tier == WINDOW:
+        without = "" if base.kind else " and without any compaction"
+        return f"With a window of {way.new:,} tokens instead of {way.old:,}{without}"
+    if way.policy == "none":
+        return f"Without any compaction instead of {base.name}"
+    if way.tier == POLICY:
+        return f"Under {way.label} at its defaults instead of {base.name}"
+    if way.tier == PROFILE:
+        return f"With the rule of {base.name} {way.new} instead of {way.old}"
+    assert way.tier == SETTING
+    return f"With {way.label[:1].lower()}{way.label[1:]} {_value(way.new, way.unit)} instead of {_value(way.old)}"
+
+
+def _value(value: object, unit: str = "") -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    text = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text} {unit}" if unit and not isinstance(value, str) else text

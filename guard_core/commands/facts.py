@@ -1,0 +1,134 @@
+"""`facts FILE`: which instructions and details each request still holds, and which compaction lost them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from guard_core import cli
+from guard_core.cli import plain
+from guard_core.errors import GuardError
+from guard_core.facts.lanes import Lane, Search, Snippet, State, places_of, worst_first
+from guard_core.facts.proposals import TYPED, details, events_to_read, instructions
+from guard_core.facts.words import METHOD, outcome_words, read_again_words, summary_words
+from guard_core.findings import Facts
+from guard_core.findings.presence import normalised
+from guard_core.outcomes.sent import SentRequests
+from guard_core.replay import replay
+from guard_core.sessions import Session
+from guard_core.summaries.sizes import get_summarizer
+
+HELP = "say which instructions, paths and numbers each request still holds, and which compaction lost them"
+QUOTED = 100  # characters of a snippet that are printed
+SHOWN = 20  # lines of instructions and of details printed per session; --json has all
+_NUMBERS = {state: state.name.lower() for state in State}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
+    cli.add_session_arguments(parser)
+    parser.add_argument("--find", metavar="TEXT", help="follow this text instead of what is proposed")
+    parser.add_argument("--policy", default=None, help="follow it through a replay under this policy, by its name")
+    parser.add_argument("--profile", default=None, help="the policy's version")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
+    parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the lanes of each session; 2 and one sentence where the file cannot be read."""
+    return cli.guarded(lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int:
+    recording = cli.read_noting(args.file)
+    if args.find is not None and not normalised(args.find):
+        raise GuardError("--find needs a text of at least one character")
+    followed = [(session, _lanes(session, args)) for session in cli.chosen(recording.sessions, args.session)]
+    reports = [_report(session, lanes, args) for session, lanes in followed]
+    if args.json:
+        problems = recording.notes.problem_count
+        cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "problem_count": problems, "sessions": reports})
+    else:
+        texts = [_text(report, lanes) for report, (_, lanes) in zip(reports, followed, strict=True)]
+        print("\n\n".join([*texts, METHOD]))
+    return 0
+
+
+def _lanes(session: Session, args: argparse.Namespace) -> tuple[Lane, ...]:
+    facts = Facts.of(session, cli.window_of(session, args.window))
+    snippets = _wanted(session, facts, args.find)
+    places = places_of(snippets, enumerate(session.events))
+    return Search(_sent(facts, args), snippets, places, session.events.__getitem__).lanes()
+
+
+def _report(session: Session, lanes: tuple[Lane, ...], args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "session": session.source_id,
+        "title": session.title,
+        "calls": len(session.calls),
+        "policy": args.policy,
+        "sentence": summary_words(lanes) if args.find is None else "",
+        "lanes": [_lane(lane) for lane in lanes],
+    }
+
+
+def _sent(facts: Facts, args: argparse.Namespace) -> SentRequests:
+    if args.policy is None:
+        return SentRequests.recorded(facts)
+    policy = cli.make_policy(args, facts.session)
+    summarizer = get_summarizer(args.summary, facts.ledger)
+    trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
+    return SentRequests.replayed(facts, trace)
+
+
+def _wanted(session: Session, facts: Facts, find: str | None) -> tuple[Snippet, ...]:
+    if find is not None:
+        return (Snippet(TYPED, find),)
+    events = [(index, session.events[index]) for index in events_to_read(facts.ledger).tolist()]
+    return (*instructions(session, events), *details(events))
+
+
+def _lane(lane: Lane) -> dict[str, Any]:
+    snippet = lane.snippet
+    return {
+        "kind": snippet.kind,
+        "text": snippet.text,
+        "message": snippet.event,
+        "messages": lane.messages,
+        "state": _NUMBERS[lane.last_state],
+        "last_step": lane.last_step,
+        "last_step_verbatim": lane.last_verbatim,
+        "lost": None if lane.lost is None else {"step": lane.lost.step, "compaction": lane.lost.compaction},
+        "changes": [
+            {
+                "step": item.step,
+                "before": _NUMBERS[item.before],
+                "after": _NUMBERS[item.after],
+                "compaction": item.compaction,
+                "message": item.event,
+            }
+            for item in lane.changes
+        ],
+        "runs": [{"first": start, "last": stop - 1, "state": _NUMBERS[state]} for start, stop, state in lane.runs()],
+        "read_again": {"messages": list(lane.read_again), "tokens": lane.read_again_tokens},
+        "sentence": outcome_words(lane),
+    }
+
+
+def _text(report: dict[str, Any], lanes: tuple[Lane, ...]) -> str:
+    name = plain(report["title"] or report["session"] or "session")[:60]
+    side = f", replayed under {report['policy']}" if report["policy"] else ""
+    lines = [f"{name} ({report['calls']:,} calls{side})", *([f"  {report['sentence']}"] if report["sentence"] else [])]
+    lines += [_line(lane) for lane in worst_first(lanes)[:SHOWN]]
+    if len(lanes) > SHOWN:
+        lines.append(f"  and {len(lanes) - SHOWN:,} more, which --json lists")
+    return "\n".join(lines)
+
+
+def _line(lane: Lane) -> str:
+    text = lane.snippet.text
+    quote = plain(" ".join(text.split())[:QUOTED]) + (" …" if len(text) > QUOTED else "")
+    where = f" (message {lane.snippet.event + 1:,})" if lane.snippet.event >= 0 else ""
+    outcome = "; ".join(filter(None, (outcome_words(lane), read_again_words(lane))))
+    return f'  {lane.snippet.kind}: "{quote}"{where}: {outcome}.'

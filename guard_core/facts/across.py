@@ -1,0 +1,79 @@
+"""What a compaction did to snippets, and what was open when it came: calls, the last request, the list of todos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from guard_core.costs import CALL, RESULT
+from guard_core.events import Event
+from guard_core.facts.lanes import Search, Snippet, State
+from guard_core.facts.proposals import TODO, open_todos
+from guard_core.findings.presence import SHORTEST, first_words, shortened
+from guard_core.ledger import Ledger
+from guard_core.views import View
+
+LAST_REQUEST = "last request"
+
+
+class Crossing(msgspec.Struct, frozen=True):
+    """A snippet in the request before a compaction, in what the summariser was given (None: not known, or none was
+    asked), and in the request after it."""
+
+    snippet: Snippet
+    before: State
+    given: State | None
+    after: State
+
+    @property
+    def is_worse(self) -> bool:
+        """Is less of it known to be in the request after than before."""
+        return self.after > self.before
+
+
+class Views(NamedTuple):
+    """The views of a compaction. The epochs say whose inserted messages those before and after mean (-1: none)."""
+
+    before: View
+    before_epoch: int
+    given: View | None
+    after: View
+    after_epoch: int
+
+
+def crossings(search: Search, views: Views) -> tuple[Crossing, ...]:
+    """The snippets that the request before a compaction had, the worst first."""
+    before = search.states_in(views.before, views.before_epoch)
+    after = search.states_in(views.after, views.after_epoch)
+    given = [None] * len(before) if not views.given else search.states_in(views.given, views.before_epoch)
+    rows = (Crossing(*row) for row in zip(search.snippets, before, given, after, strict=True))
+    return tuple(sorted((row for row in rows if row.before is not State.GONE), key=lambda row: -row.after))
+
+
+def calls_without_result(ledger: Ledger, at: int) -> int:
+    """How many tool calls of the first `at` events have no result among them."""
+    parts, before = ledger.parts, ledger.parts["event"] < at
+    answered = parts["answers"][before & (parts["kind"] == RESULT)]
+    calls = np.flatnonzero(before & (parts["kind"] == CALL))
+    return int((~np.isin(calls, answered)).sum())
+
+
+def last_request(ledger: Ledger, at: int) -> int:
+    """The message that began the last turn of the user before event `at`; -1: none did."""
+    earlier = ledger.turn_starts[ledger.turn_starts < at]
+    return int(earlier[-1]) if len(earlier) else -1
+
+
+def open_work(events: Iterable[tuple[int, Event]], at: int, request: int) -> tuple[Snippet, ...]:
+    """The last request, by the first words that findings know it by, and the todos open at event `at`."""
+    todos: tuple[Snippet, ...] = ()
+    asked: tuple[Snippet, ...] = ()
+    for index, event in events:
+        if index == request and len(words := shortened(first_words(event))) >= SHORTEST:
+            asked = (Snippet(LAST_REQUEST, words, index),)
+        if index < at and (texts := open_todos(event)) is not None:
+            todos = tuple(Snippet(TODO, text, index) for text in dict.fromkeys(texts))
+    return (*asked, *todos)

@@ -1,0 +1,330 @@
+"""Lanes: what each request of a session still holds of a snippet, from the first request that had it to the last.
+
+The texts of the log are searched once: a message holds a snippet or it does not. What a request holds follows from its
+view: ranges of such messages, the few texts that a compaction inserted, and the forms in which old results are sent.
+Requests that only grow are one run, whose view is looked at once; no request is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import HAS_RESULT
+from guard_core.events import Event
+from guard_core.facts.searchable import text_of
+from guard_core.facts.texts import paraphrases, quotation, quotes
+from guard_core.findings.presence import normalised
+from guard_core.forms import get_form
+from guard_core.ledger import Ints
+from guard_core.outcomes.sent import SentRequests
+from guard_core.trace import Head
+from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
+
+Bits = NDArray[np.uint8]
+IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_DARK = 1, 2, 4, 8  # bits of what a segment holds of a snippet
+
+
+class State(IntEnum):
+    """What a request holds of a snippet; the best of what its messages do."""
+
+    NOT_YET = 0  # no request so far has had it; nothing is a paraphrase of what was not said yet
+    VERBATIM = 1  # a message of the log has its words
+    QUOTED = 2  # only what a compaction inserted has its words
+    PARAPHRASED = 3  # only what a compaction inserted says it, in other words (`texts.paraphrases`)
+    UNKNOWN = 4  # only a summary whose text is not known can hold it
+    GONE = 5
+
+
+HELD = (State.VERBATIM, State.QUOTED, State.PARAPHRASED)
+# In words, for people and in JSON.
+STATE_WORDS = {
+    State.NOT_YET: "not yet said",
+    State.VERBATIM: "verbatim",
+    State.QUOTED: "quoted in the summary",
+    State.PARAPHRASED: "paraphrased in the summary",
+    State.UNKNOWN: "unknown: summary not readable",
+    State.GONE: "gone",
+}
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """A text to follow. `event` is the message it was taken from; -1: the system prompt, a summary, or typed."""
+
+    kind: str
+    text: str
+    event: int = -1
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Where the state of a snippet changes: at `step`, from `before` to `after`. `compaction` is the one that this is
+    the first request after, counted from 0 among those of the side; -1: none. `event` is the message that brought the
+    words into the request; -1: no new message did."""
+
+    step: int
+    before: State
+    after: State
+    compaction: int
+    event: int = -1
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """A snippet over all steps of a side: `changes` in their order, the first from NOT_YET. `messages` are those of the
+    log that have its words. `read_again` are the results of tools, by their events, that brought the words back after
+    no request had them in a message, and `read_again_tokens` their prompt tokens as attributed."""
+
+    snippet: Snippet
+    steps: int
+    changes: tuple[Change, ...]
+    messages: int
+    read_again: tuple[int, ...] = ()
+    read_again_tokens: int = 0
+
+    def runs(self) -> Iterator[tuple[int, int, State]]:
+        """Steps from (inclusive) and to (exclusive) with one state, in order, without gaps."""
+        start, state = 0, State.NOT_YET
+        for change in self.changes:
+            if change.step > start:
+                yield start, change.step, state
+            start, state = change.step, change.after
+        if start < self.steps:
+            yield start, self.steps, state
+
+    @property
+    def last_state(self) -> State:
+        """The state in the last request."""
+        return self.changes[-1].after if self.changes else State.NOT_YET
+
+    @property
+    def last_step(self) -> int:
+        """The last request that has it, in its words or in others; -1: none has."""
+        return max((stop - 1 for _, stop, state in self.runs() if state in HELD), default=-1)
+
+    @property
+    def last_verbatim(self) -> int:
+        """The last request that has it in a message of the log; -1: none has."""
+        return max((stop - 1 for _, stop, state in self.runs() if state is State.VERBATIM), default=-1)
+
+    @property
+    def lost(self) -> Change | None:
+        """The last change after which no request is known to have it until the end; None where the last one has it."""
+        if self.last_state in HELD or not self.changes:
+            return None
+        return next(change for change in reversed(self.changes) if change.before in HELD)
+
+    @property
+    def losses(self) -> tuple[Change, ...]:
+        """Every change after which the next request is not known to have it."""
+        return tuple(change for change in self.changes if change.before in HELD and change.after not in HELD)
+
+
+def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
+    """Lanes in the order in which people look at them: lost, unknown, in a summary only, lost for a while, held."""
+    rank = {State.GONE: 0, State.UNKNOWN: 1, State.PARAPHRASED: 2, State.QUOTED: 3, State.VERBATIM: 5}
+    return tuple(sorted(lanes, key=lambda lane: 4 if lane.losses and not lane.lost else rank.get(lane.last_state, 6)))
+
+
+class _Run(NamedTuple):
+    """Steps whose requests begin with the same head."""
+
+    start: int
+    stop: int
+    head: Head
+    epoch: int
+
+
+def places_of(snippets: Sequence[Snippet], events: Iterable[tuple[int, Event]]) -> tuple[Ints, ...]:
+    """Which of these messages hold each snippet, in their order. Their texts are read once, one after the other."""
+    wanted = [quotation(snippet.text) for snippet in snippets]
+    places: list[list[int]] = [[] for _ in wanted]
+    for index, event in events:
+        text = normalised(text_of(event.parts))
+        for words, into in zip(wanted, places, strict=True):
+            if quotes(text, words):
+                into.append(index)
+    return tuple(np.array(into, dtype=np.int64) for into in places)
+
+
+def _states(held: Bits) -> NDArray[np.int8]:
+    """The best that the bits of each snippet say."""
+    bits = (IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_DARK)
+    best = (State.VERBATIM, State.QUOTED, State.PARAPHRASED, State.UNKNOWN)
+    return np.select([(held & bit) > 0 for bit in bits], best, State.GONE).astype(np.int8)
+
+
+@dataclass
+class Search:
+    """Snippets in the requests of one side. `places` are the events that hold each of them (`places_of`), `message`
+    gives the text of one of those; it is asked for where a request holds such an event in a form."""
+
+    sent: SentRequests
+    snippets: tuple[Snippet, ...]
+    places: tuple[Ints, ...]
+    message: Callable[[int], Event]
+    _texts: dict[object, tuple[object, Bits]] = field(default_factory=dict)
+    _formed: dict[tuple[int, str], list[bool]] = field(default_factory=dict)
+    _last: tuple[View, int, list[Bits]] = field(default=((), -1, []))
+
+    def lanes(self) -> tuple[Lane, ...]:
+        """A lane for every snippet, in their order."""
+        states = self.states()
+        return tuple(self._lane(row, states[row]) for row in range(len(self.snippets)))
+
+    def states_in(self, view: View, epoch: int) -> list[State]:
+        """The state of every snippet in one request; `epoch` says whose inserted messages it means (-1: none)."""
+        values = _states(self._held(view, epoch)).tolist()
+        system = set(self._in_system)
+        return [State.VERBATIM if row in system else State(value) for row, value in enumerate(values)]
+
+    def states(self) -> NDArray[np.int8]:
+        """The state of every snippet at every step: a row each."""
+        at = self.sent.ledger.steps["at"]
+        states = np.full((len(self.snippets), len(at)), State.GONE, dtype=np.int8)
+        for run in self._runs():
+            held = self._held(run.head.view, run.epoch)
+            first = np.array([self._first(row, run.head) for row in range(len(self.snippets))], dtype=np.int64)
+            steps = slice(run.start, run.stop)
+            behind = at[steps][None, :] > first[:, None]
+            states[:, steps] = np.where(behind, np.int8(State.VERBATIM), _states(held)[:, None])
+        said = at[None, :] > np.array([snippet.event for snippet in self.snippets], dtype=np.int64)[:, None]
+        known = np.isin(states, HELD) & (said | (states != State.PARAPHRASED))
+        states[~np.logical_or.accumulate(known, axis=1)] = State.NOT_YET
+        states[self._in_system, :] = State.VERBATIM
+        return states
+
+    @cached_property
+    def _quotations(self) -> tuple[str, ...]:
+        return tuple(quotation(snippet.text) for snippet in self.snippets)
+
+    @cached_property
+    def _in_system(self) -> list[int]:
+        """The snippets that the system prompt has, which is a part of every request."""
+        text = normalised(text_of(self.sent.facts.session.system or ()))
+        return [row for row, words in enumerate(self._quotations) if quotes(text, words)]
+
+    def _runs(self) -> Iterator[_Run]:
+        ledger, trace = self.sent.ledger, self.sent.trace
+        heads = ledger.steps["epoch"] if trace is None else trace.columns["head"]
+        edges = [0, *(np.flatnonzero(np.diff(heads)) + 1).tolist(), len(heads)] if len(heads) else []
+        for start, stop in pairwise(edges):
+            number = int(heads[start])
+            if trace is not None:
+                yield _Run(start, stop, trace.heads[number], -1)
+            elif number < 0:
+                yield _Run(start, stop, Head((), 0), -1)
+            else:
+                base = ledger.bases[number]
+                yield _Run(start, stop, Head(base.view, base.at), number)
+
+    def _held(self, view: View, epoch: int) -> Bits:
+        """What a view holds of every snippet. A view that begins as the last one did is looked at where they differ."""
+        before, old, sums = self._last
+        same = common_length(before, view) if old == epoch else 0
+        sums = sums[:same]
+        held = sums[-1] if sums else np.zeros(len(self.snippets), dtype=np.uint8)
+        for segment in view[same:]:
+            held = held | self._segment(segment, epoch)
+            sums.append(held)
+        self._last = view, epoch, sums
+        return held
+
+    def _segment(self, segment: Segment, epoch: int) -> Bits:
+        match segment:
+            case Span(start, stop, form):
+                return self._span(start, stop, form)
+            case Inserted(index):
+                return self._inserted(epoch, index)
+            case Rewritten(message=message):
+                return self._message(("rewritten", id(message)), message, IN_MESSAGE)
+        if segment.text is None:
+            return np.full(len(self.snippets), IN_DARK if segment.bytes else 0, dtype=np.uint8)
+        return self._text(("synthetic", segment.text), segment, segment.text, IN_SUMMARY)
+
+    def _span(self, start: int, stop: int, form: str) -> Bits:
+        held = np.zeros(len(self.snippets), dtype=np.uint8)
+        for row, events in enumerate(self.places):
+            first, last = np.searchsorted(events, (start, stop)).tolist()
+            if not form:
+                held[row] = IN_MESSAGE if first < last else 0
+            elif any(self._survives(row, event, form) for event in events[first:last].tolist()):
+                held[row] = IN_MESSAGE
+        return held
+
+    def _inserted(self, epoch: int, index: int) -> Bits:
+        """A message that a recorded compaction inserted. One that repeats the log is a message like any other."""
+        base = self.sent.ledger.bases[epoch]
+        message = self.sent.facts.session.compactions[epoch].messages[index]
+        is_repeat = index in self.sent.ledger.repeated[epoch]
+        held = self._message((epoch, index), message, IN_MESSAGE if is_repeat else IN_SUMMARY)
+        return held | np.uint8(IN_DARK) if base.is_sealed else held
+
+    def _message(self, key: object, message: Event, bit: int) -> Bits:
+        return self._text(key, message, text_of(message.parts), bit)
+
+    def _text(self, key: object, owner: object, text: str, bit: int) -> Bits:
+        """What a text holds, remembered by a key that is true as long as its owner lives."""
+        if key not in self._texts:
+            words = normalised(text)
+            held = [bit * quotes(words, wanted) for wanted in self._quotations]
+            if bit == IN_SUMMARY:
+                held = [
+                    one | IN_OTHER_WORDS * paraphrases(text, snippet.text)
+                    for one, snippet in zip(held, self.snippets, strict=True)
+                ]
+            self._texts[key] = owner, np.array(held, dtype=np.uint8)
+        return self._texts[key][1]
+
+    def _survives(self, row: int, event: int, form: str) -> bool:
+        """Does a message that holds a snippet still hold it in a form."""
+        key = event, form
+        if key not in self._formed:
+            message = self.message(event)
+            changed = get_form(form).message(message)
+            text = "" if changed is message else normalised(text_of(changed.parts))
+            self._formed[key] = [changed is message or quotes(text, words) for words in self._quotations]
+        return self._formed[key][row]
+
+    def _first(self, row: int, head: Head) -> int:
+        """The first event behind a head that holds a snippet as it is sent there; one too large where none does."""
+        events = self.places[row]
+        behind = events[np.searchsorted(events, head.kept_from) :].tolist()
+        none = self.sent.ledger.event_count
+        if not head.form:
+            return behind[0] if behind else none
+        return next((event for event in behind if self._survives(row, event, head.form)), none)
+
+    def _lane(self, row: int, states: NDArray[np.int8]) -> Lane:
+        at, tokens = self.sent.ledger.steps["at"], self.sent.facts.attribution.tokens
+        flags = self.sent.ledger.events["flags"]
+        before = np.concatenate([[State.NOT_YET], states[:-1]]) if len(states) else states
+        changes, again = [], []
+        for step in np.flatnonzero(states != before).tolist():
+            old, new = State(int(before[step])), State(int(states[step]))
+            event = -1
+            if new is State.VERBATIM:
+                since = int(at[step - 1]) if step else 0
+                event = next((item for item in self.places[row].tolist() if since <= item < int(at[step])), -1)
+            if event >= 0 and old is not State.NOT_YET and flags[event] & HAS_RESULT:
+                again.append(event)
+            changes.append(Change(step, old, new, self._compactions.get(step, -1), event))
+        return Lane(
+            self.snippets[row],
+            len(states),
+            tuple(changes),
+            len(self.places[row]),
+            tuple(again),
+            int(tokens[again].sum()) if again else 0,
+        )
+
+    @cached_property
+    def _compactions(self) -> dict[int, int]:
+        """The compaction, counted from 0, that a step is the first after."""
+        return {item.step: item.index for item in self.sent.fired}

@@ -1,0 +1,122 @@
+"""Snippets worth following: instructions, open todos, and the paths, identifiers and quantities that people name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from guard_core.costs import CALL, HAS_RESULT, SYSTEM, USER, tool_key
+from guard_core.events import Event, TextPart, ToolCallPart
+from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, sentences
+from guard_core.facts.lanes import Snippet
+from guard_core.facts.texts import content_words
+from guard_core.findings.presence import SHORTEST, normalised
+from guard_core.ledger import Ints, Ledger
+from guard_core.sessions import Session
+
+TODO, PATH, IDENTIFIER, QUANTITY, TYPED = "todo", "path", "identifier", "quantity", "typed"
+MOST_INSTRUCTIONS = 100  # of one session that are followed, the first ones: ours, so that a page takes a moment
+MOST_DETAILS = 20  # of each kind of path, identifier and quantity, the first ones
+MOST_READ = 1_000  # messages of users that are looked at
+MOST_TODO_CALLS = 50  # the last ones
+FEWEST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself
+TODO_TOOLS = (  # tools that write a list of todos, by the agents that have them
+    *("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "SetTodoList", "todo", "update_todo_list"),
+    *("TaskCreate", "TaskUpdate", "manage_todo_list"),
+)
+_DONE = {"completed", "complete", "done", "cancelled", "canceled", "deleted"}
+_TODO_TEXTS = ("content", "step", "title", "text", "task", "subject", "description")
+# Each pattern takes time in proportion to its text: no two of its parts can take the same character.
+_DETAILS = {
+    PATH: re.compile(
+        r"(?<![\w/.@~+-])(?:https?://[\w./?&=%#:@+~-]{1,300}\w|~?[\w.@+-]*(?:/[\w.@+-]+)+/?"
+        r"|[\w-]{1,100}(?:\.[a-z]{1,4}){1,2}\b)"
+    ),
+    IDENTIFIER: re.compile(
+        r"(?<![\w/.-])(?:[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}"
+        r"|(?=[a-f]{0,39}\d)[0-9a-f]{7,40}|#\d{2,})(?![\w/])"
+    ),
+    QUANTITY: re.compile(
+        r"(?<![\w.,])(?:[$€£]\s?\d[\d,.]{0,15}|\d[\d,.]{0,15}\s?(?:%|(?:ms|s|sec|seconds?|min|minutes?|hours?|days?|weeks?"
+        r"|[kKMGT]i?B|bytes?|tokens?|px|rows?|lines?|users?|characters?|chars)\b))"
+    ),
+}
+_SHORTEST = {PATH: 5, IDENTIFIER: 6, QUANTITY: 2}  # characters; shorter ones are in too many texts by chance
+
+
+def events_to_read(ledger: Ledger) -> Ints:
+    """The events whose texts are needed for proposals: those of users and of the system without tool results, the first
+    MOST_READ, and the calls of todo tools, the last MOST_TODO_CALLS."""
+    flags = ledger.events["flags"]
+    users = np.flatnonzero(((flags & (USER | SYSTEM)) > 0) & ((flags & HAS_RESULT) == 0))[:MOST_READ]
+    calls = (ledger.parts["kind"] == CALL) & np.isin(ledger.parts["tool"], [tool_key(name) for name in TODO_TOOLS])
+    return np.union1d(users, np.unique(ledger.parts["event"][calls])[-MOST_TODO_CALLS:])
+
+
+def instructions(session: Session, events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
+    """The rules and requests of the system prompt and of these messages, each once, in their order. Those of the system
+    prompt are of event -1."""
+    return tuple(islice(_instructions(session, events), MOST_INSTRUCTIONS))
+
+
+def _instructions(session: Session, events: Iterable[tuple[int, Event]]) -> Iterator[Snippet]:
+    seen: set[str] = set()
+    log = ((index, event.parts, event.starts_turn()) for index, event in events)
+    for index, parts, of_user in ((-1, session.system or (), False), *log):
+        for sentence in sentences(parts):
+            text = " ".join(sentence.split())
+            kind = kind_of(text, of_user=of_user)
+            if not kind or len(text) < SHORTEST or len(content_words(text)) < FEWEST_WORDS:
+                continue
+            if (key := normalised(text)) not in seen:
+                seen.add(key)
+                yield Snippet(kind, text, index)
+
+
+def details(events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
+    """The todos that these messages list as open at last, and the paths, identifiers and quantities that users name."""
+    named: dict[str, dict[str, Snippet]] = {kind: {} for kind in _DETAILS}
+    todos: tuple[int, list[str]] = (-1, [])
+    for index, event in events:
+        if (listed := open_todos(event)) is not None:
+            todos = index, listed
+        if event.starts_turn():
+            for part in event.parts:
+                if isinstance(part, TextPart):
+                    for snippet in named_in(part.text, index):
+                        if len(named[snippet.kind]) < MOST_DETAILS:
+                            named[snippet.kind].setdefault(normalised(snippet.text), snippet)
+    listed_todos = [Snippet(TODO, text, todos[0]) for text in dict.fromkeys(todos[1])][:MOST_DETAILS]
+    return (*listed_todos, *(snippet for kind in named.values() for snippet in kind.values()))
+
+
+def named_in(text: str, event: int = -1) -> Iterator[Snippet]:
+    """The paths, identifiers and quantities in a text of message `event`."""
+    for kind, pattern in _DETAILS.items():
+        for match in pattern.finditer(text[:MOST_RULE_CHARS]):
+            if len(words := match[0].rstrip(".,:;")) >= _SHORTEST[kind]:
+                yield Snippet(kind, words, event)
+
+
+def open_todos(event: Event) -> list[str] | None:
+    """The todos that a message lists as not done, in their order; None where it lists none at all."""
+    for part in event.parts:
+        if isinstance(part, ToolCallPart) and part.name in TODO_TOOLS and isinstance(part.arguments, dict):
+            lists = [value for value in part.arguments.values() if isinstance(value, list)]
+            if lists:
+                return [text for item in lists[0] if (text := _todo(item))]
+    return None
+
+
+def _todo(item: Any) -> str:
+    """The text of a todo that is not done, on one line; "" of one that is, or of anything else."""
+    if isinstance(item, str):
+        return " ".join(item.split())[:400]
+    if not isinstance(item, dict) or str(item.get("status", "")).lower() in _DONE or item.get("done") is True:
+        return ""
+    texts = (item[name] for name in _TODO_TEXTS if isinstance(item.get(name), str))
+    return " ".join(next(texts, "").split())[:400]

@@ -1,0 +1,78 @@
+"""Sentences about lanes: where a snippet was lost, and what came back. Steps, messages and compactions count from 1."""
+
+from __future__ import annotations
+
+from guard_core.facts.instructions import REQUEST, RULE
+from guard_core.facts.lanes import HELD, STATE_WORDS, Change, Lane, State
+from guard_core.facts.texts import (
+    AGREES,
+    AGREES_HELD_OUT,
+    FALSE_OF_OTHERS,
+    FEWEST_WORDS,
+    LABELLED,
+    OTHERS,
+    PARAPHRASE_CUT,
+    PASSAGE,
+)
+from guard_core.findings.words import at_step, compactions_words, counted
+
+METHOD = (
+    "Verbatim: a message has the same words; letter case, white space and the shapes of quotation marks and dashes do "
+    f"not count. Paraphrased: {PASSAGE} sentences in a row of what a compaction inserted have at least "
+    f"{100 * PARAPHRASE_CUT:.0f} % of its content words; sentences with fewer than {FEWEST_WORDS} must be quoted. "
+    f"Measured on summaries that a person labelled (COMPINT): it agrees with {AGREES} of {LABELLED}, "
+    f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never said "
+    "for paraphrased. These are English instructions: shared words do not prove that the meaning survived. What the "
+    "model writes in its own messages is searched for quotations only."
+)
+
+
+def change_words(change: Change, steps: int) -> str:
+    """What happened at one change of a lane, as a clause without its subject."""
+    where = at_step(change.step)
+    by = f" ({compactions_words([change.compaction])})" if change.compaction >= 0 else ""
+    if change.before is State.NOT_YET:
+        return f"first in the request of step {change.step + 1:,}"
+    if change.after is State.VERBATIM:
+        message = f" with message {change.event + 1:,}" if change.event >= 0 else ""
+        return f"back at {where}{message}{by}"
+    if change.after is State.GONE:
+        return f"lost at {where}{by}"
+    if change.after is State.UNKNOWN:
+        return f"left at {where}{by}; only a summary whose text is unknown can hold it"
+    return f"{STATE_WORDS[change.after]} from {where} on{by}"
+
+
+def outcome_words(lane: Lane) -> str:
+    """What became of a snippet by the last request, as a clause without its subject."""
+    if not lane.changes:
+        return "in no request"
+    if lane.lost is not None:
+        words = change_words(lane.lost, lane.steps)
+        return f"{words}; the last request with it is step {lane.last_step + 1:,}"
+    if lane.last_state is State.VERBATIM:
+        return "in the last request" + (f", lost and back {counted(len(lane.losses), 'time')}" if lane.losses else "")
+    return change_words(lane.changes[-1], lane.steps)
+
+
+def read_again_words(lane: Lane) -> str:
+    """The price of having cleared it, as a clause; "" where nothing was read again."""
+    if not lane.read_again:
+        return ""
+    return f"read again {counted(len(lane.read_again), 'time')}, {lane.read_again_tokens:,} prompt tokens (attributed)"
+
+
+def summary_words(lanes: tuple[Lane, ...]) -> str:
+    """How many instructions the last request still has, and which were lost, in one sentence."""
+    rules = [lane for lane in lanes if lane.snippet.kind in (RULE, REQUEST)]
+    if not rules:
+        return "No sentence of a user or of the system prompt is worded as an instruction."
+    lost = [lane for lane in rules if lane.lost is not None and lane.last_state is State.GONE]
+    unknown = [lane for lane in rules if lane.last_state is State.UNKNOWN]
+    held = sum(lane.last_state in HELD for lane in rules)
+    words = f"{held:,} of {counted(len(rules), 'instruction')} in the last request"
+    if lost:
+        words += f", {len(lost):,} lost"
+    if unknown:
+        words += f", {len(unknown):,} that only a summary of unknown text can hold"
+    return words + "."

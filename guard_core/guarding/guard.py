@@ -1,0 +1,230 @@
+"""Guarding a live agent: any policy of the registry over its own message list, before and after every model call.
+
+guard = Guard("contextguard", window=200_000, summarizer=AskedModel(summarise))
+answer = client.chat.completions.create(messages=guard.before_call(messages), …)
+guard.after_call(answer.usage.prompt_tokens)
+
+The agent keeps its whole history and appends to it; the guard gives the messages to send in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import GuardError
+from guard_core.events import Event, Part, ToolCallPart, ToolResultPart
+from guard_core.forms import get_form
+from guard_core.guarding.dialects import Dialect, Message, get_dialect
+from guard_core.guarding.log import GuardedLog
+from guard_core.guarding.summarisers import host_loop
+from guard_core.policies import get_policy
+from guard_core.policies.base import Policy
+from guard_core.recordings.formats.anthropic_messages import block_parts
+from guard_core.recordings.reading import chat
+from guard_core.replay import Asked
+from guard_core.requests import synthetic_text
+from guard_core.sessions import Session
+from guard_core.summaries.base import Summarizer, Todo
+from guard_core.trace import CompactionRecord
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic
+
+UNSTABLE = ("cache_control",)  # keys that a client moves from message to message without a change of words
+
+
+class Guard:
+    """One conversation and the policy that guards it. Not for two threads at once.
+
+    `policy` is the name of one of the registry, with its settings as keywords, or a policy; `window` in tokens.
+    `dialect` says how messages are written: "openai" or "anthropic". Without a `summarizer` summaries are mechanical,
+    of excerpts, as a policy makes them where its summariser fails.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str,
+        *,
+        window: int,
+        dialect: str = "openai",
+        summarizer: Summarizer | None = None,
+        **settings: Any,
+    ) -> None:
+        chosen = get_policy(policy, **settings) if isinstance(policy, str) else policy
+        self._dialect: Dialect = get_dialect(dialect)
+        self._log = GuardedLog(chosen, window, summarizer=summarizer)
+        self._originals: list[Message] = []
+        self._digests: list[bytes] = []
+        self._head: list[Message] = []
+        self._tools: dict[str, str] = {}  # names by the ids of calls
+
+    @property
+    def policy(self) -> Policy:
+        return self._log.policy
+
+    @property
+    def session(self) -> Session:
+        """The conversation so far, uncompacted, with its model calls."""
+        return self._log.session
+
+    @property
+    def recorded(self) -> Session:
+        """The same with what the policy made of it: the recording of this agent."""
+        return self._log.recorded
+
+    @property
+    def window(self) -> int:
+        """The context window in tokens."""
+        return self._log.window
+
+    @property
+    def asked(self) -> Asked | None:
+        """The decision of the request that waits for its answer."""
+        return self._log.asked
+
+    @property
+    def compactions(self) -> tuple[CompactionRecord, ...]:
+        """What the policy compacted for the request that waits for its answer."""
+        return self._log.asked.all_compactions if self._log.asked else ()
+
+    def before_call(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        todos: Iterable[Todo] = (),
+    ) -> list[Any]:
+        """The messages to send in place of `messages`, the agent's whole history.
+
+        `system` is the system prompt where it is not one of the messages, `tools` the tools of the request, as the API
+        has them: both cost tokens. Raises GuardError where the history is not the one of the last call with more at its
+        end.
+        """
+        head = self._dialect.split_system(messages)
+        self._head = list(messages[:head])
+        self._take(messages[head:])
+        self._log.describe(self._system(system), chat.tool_definitions(list(tools)) if tools is not None else None)
+        self._log.todos = tuple(todos)
+        return self._written(self._log.ask())
+
+    async def before_call_async(self, messages: Sequence[Message], **rest: Any) -> list[Any]:
+        """The same for an agent in an event loop: the policy decides in a thread, and an asynchronous summariser is
+        awaited in the agent's own loop."""
+        with host_loop(asyncio.get_running_loop()):
+            return await asyncio.to_thread(self.before_call, messages, **rest)
+
+    def refused(self) -> list[Any] | None:
+        """The messages to send after the provider refused the last ones as too large; None where the policy has no
+        others."""
+        asked = self._log.refused()
+        return None if asked is None else self._written(asked)
+
+    def after_call(self, prompt_tokens: int | None = None, **counts: int | None) -> None:
+        """What the provider counted, in tokens: `prompt_tokens` with the cached ones, and by name `cached_tokens`,
+        `cache_write_tokens`, `output_tokens`. None where it reported nothing."""
+        self._log.answered(prompt_tokens, **counts)  # type: ignore[arg-type]  # an unknown name is a TypeError there
+
+    def withdraw(self) -> None:
+        """The request failed and is not tried again: the policy is as it was before it."""
+        self._log.withdraw()
+
+    def dump(self) -> bytes:
+        """What to store between two calls, as JSON: the policy's state and counts, no words of the conversation but
+        those of its last summary."""
+        digests = tuple(digest.hex() for digest in self._digests)
+        return msgspec.json.encode(_Stored(digests, msgspec.Raw(self._log.dump())))
+
+    def load(self, data: bytes, messages: Sequence[Message]) -> None:
+        """Go on with what `dump` gave, over the history as it was then or longer. Raises GuardError where it is
+        another."""
+        try:
+            stored = msgspec.json.decode(data, type=_Stored)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise GuardError(f"this is no stored guard: {error}") from error
+        rest = messages[self._dialect.split_system(messages) :][: len(stored.digests)]
+        if [_digest(message).hex() for message in rest] != list(stored.digests):
+            raise GuardError("the messages are not those that this guard was stored with")
+        self._log.restore(bytes(stored.log))
+        self._take(rest)
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        digests = [_digest(message) for message in messages]
+        known = len(self._digests)
+        if digests[:known] != self._digests:
+            pairs = zip(digests, self._digests, strict=False)
+            place = next((index for index, (new, old) in enumerate(pairs) if new != old), len(digests))
+            raise GuardError(
+                f"message {place + 1} is not the one of the last call: give the whole history at every call, "
+                "or begin a new guard for another conversation"
+            )
+        self._log.extend(self._named(self._dialect.event(message)) for message in messages[known:])
+        self._originals = list(messages)
+        self._digests = digests
+
+    def _named(self, event: Event) -> Event:
+        """The event with the names of the tools whose results it has: APIs name them in the call alone."""
+        for part in event.parts:
+            if isinstance(part, ToolCallPart) and part.id:
+                self._tools[part.id] = part.name
+        parts = (
+            msgspec.structs.replace(part, name=self._tools.get(part.call_id, ""))
+            if isinstance(part, ToolResultPart) and not part.name
+            else part
+            for part in event.parts
+        )
+        return msgspec.structs.replace(event, parts=tuple(parts))
+
+    def _system(self, beside: Any) -> tuple[Part, ...] | None:
+        if beside is not None:
+            return block_parts(beside)
+        parts = tuple(part for message in self._head for part in self._dialect.event(message).parts)
+        return parts or None
+
+    def _written(self, asked: Asked) -> list[Any]:
+        return [*self._head, *(message for segment in asked.decision.view for message in self._messages(segment))]
+
+    def _messages(self, segment: Segment) -> Iterator[Message]:
+        match segment:
+            case Span(start, stop, form):
+                for place in range(start, stop):
+                    event = self._log.events[place]
+                    changed = get_form(form).message(event) if form else event
+                    yield from self._changed(place, changed)
+            case Rewritten(place, message):
+                yield from self._changed(place, message)
+            case Synthetic(role=role):
+                yield from self._dialect.messages(Event(role, block_parts(synthetic_text(segment))))
+            case Inserted():
+                raise GuardError("a live conversation has no recorded compactions")
+
+    def _changed(self, place: int, event: Event) -> Iterator[Message]:
+        """A message as it is where its event is, else written anew; nothing where no part is left of it."""
+        original = self._originals[place]
+        if event is self._log.events[place] or event == self._log.events[place]:
+            yield original
+        elif event.parts:
+            yield from self._dialect.messages(event, original)
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    digests: tuple[str, ...]
+    log: msgspec.Raw
+
+
+def _digest(message: Message) -> bytes:
+    """Which message it is, whatever client marks of caching it has."""
+    try:
+        data = msgspec.json.encode(_stable(message), order="deterministic")
+    except (TypeError, ValueError) as error:
+        raise GuardError(f"a message is no JSON object: {error}") from error
+    return blake2b(data, digest_size=16).digest()
+
+
+def _stable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _stable(item) for key, item in value.items() if key not in UNSTABLE}
+    return [_stable(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,90 @@
+"""A running agent's session as a file of this project's own format, written line by line while the agent works.
+
+recorder = Recorder("session.jsonl", agent="my agent", model="gpt-5")
+recorder.record(guard)     # after each call: what is new is appended and flushed
+recorder.close(guard)      # at the end: what waited for an answer, too
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+from uuid import uuid4
+
+import msgspec
+
+from guard_core.guarding.guard import Guard
+from guard_core.recordings.formats.native import NAME, VERSION
+from guard_core.sessions import Provenance, Session, Sourced
+
+
+@runtime_checkable
+class Written(Protocol):
+    """What is written like a file."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take bytes."""
+
+    def flush(self) -> object:
+        """Let no bytes wait."""
+
+    def close(self) -> object:
+        """End."""
+
+
+class Recorder:
+    """Appends to one file what a guard has seen. The file can be read, imported and watched at any moment.
+
+    In the place of a path there may be what is written like a file, such as a `guard_core.streaming.Client`, which
+    sends the lines to a running inspector. `window` in tokens, where it is not the guard's. An existing file is not
+    overwritten (FileExistsError). A write that fails raises OSError; the lines before it are whole.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | Written, *, agent: str = "", model: str = "", window: int = 0
+    ) -> None:
+        self._about: dict[str, Any] = {"agent": agent, "model": model}
+        self._window = window
+        self._written = dict.fromkeys(("events", "calls", "compactions"), 0)
+        self.path = None if isinstance(path, Written) else Path(path)
+        self._file: Written = path if isinstance(path, Written) else Path(path).open("xb")  # noqa: SIM115 - see close
+        self._begun = False
+
+    def record(self, guard: Guard) -> None:
+        """Append what is new. The last call waits until its answer is in the agent's history."""
+        self._append(guard, last_call_too=False)
+
+    def close(self, guard: Guard) -> None:
+        """Append the rest, and end the file."""
+        self._append(guard, last_call_too=True)
+        self._file.close()
+
+    def _append(self, guard: Guard, *, last_call_too: bool) -> None:
+        session = guard.recorded
+        if not self._begun:
+            self._begun = True
+            self._write({"format": NAME, "version": VERSION, "session": self._header(guard, session)})
+        done = self._written
+        for index, event in enumerate(session.events[done["events"] :], done["events"]):
+            self._write({"index": index, "events": event})
+        settled = [call for call in session.calls if call.response is not None]
+        calls = session.calls if last_call_too else session.calls[: max(len(session.calls) - 1, len(settled))]
+        for call in calls[done["calls"] :]:
+            self._write({"calls": call})
+        for compaction in session.compactions[done["compactions"] :]:
+            self._write({"compactions": compaction})
+        self._written = {
+            "events": len(session.events),
+            "calls": len(calls),
+            "compactions": len(session.compactions),
+        }
+        self._file.flush()
+
+    def _header(self, guard: Guard, session: Session) -> Session:
+        window = Sourced(self._window or guard.window, Provenance.USER, "the window that its guard was given")
+        bare = msgspec.structs.replace(session, events=(), calls=(), compactions=())
+        return msgspec.structs.replace(bare, format=NAME, source_id=uuid4().hex, window=window, **self._about)
+
+    def _write(self, value: dict[str, Any]) -> None:
+        self._file.write(msgspec.json.encode(value) + b"\n")

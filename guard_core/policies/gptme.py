@@ -1,0 +1,273 @@
+"""gptme: after a turn above a share of the window it trims large results and long answers, or asks for a checkpoint.
+
+Source of the rules: gptme, `tools/autocompact/`, by reading: profile `0.35` is version 0.35.1, profile `d27f98d3` an
+earlier revision (specification of new policies, section 2). It first estimates what trimming would save; where that is
+less than a tenth, a model writes a checkpoint. The trim of an answer, which picks sentences, is modelled by its length.
+Not here: pinned messages, the scores by which 0.35 clears stale results first, a budget that is configured, and the
+reduction that the earlier revision falls back to.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, HAS_REASONING, REASONING, RESULT, TEXT
+from guard_core.errors import SummaryFailed
+from guard_core.forms import Ends, Removed
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, Message, role_of, view_of
+from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
+from guard_core.views import Synthetic
+
+CHARS_PER_TOKEN = 4  # ours; gptme asks a tokenizer
+CURRENT, EARLIER = "0.35", "d27f98d3"
+MAX_OUTPUT, HEADROOM, CAP, LEAST = 8_192, 1_000, 256_000, 1_000  # tokens; util/context_budget.py
+TRIM_TARGET = 0.7  # of the limit, which 0.35 trims to; decision.py
+CLOSE = 0.8  # of the window: the earlier revision estimates and trims results from here on; decision.py, engine.py
+LEAST_SAVING = 0.1  # of the tokens; decision.py
+RESULT_LEFT = 200  # tokens of a result that is trimmed; decision.py
+ANSWER_SHARE, REASONING_SHARE = 0.3, 0.3  # of an answer that its trim and its reasoning are taken for; decision.py
+ANSWER_AGE, REASONING_AGE = 3, 5  # messages behind it; decision.py
+LONG_ANSWER = 1_000  # tokens; decision.py
+_SOURCE = "gptme 0.35.1, tools/autocompact"
+
+
+def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """Characters of each event: texts, reasoning, results, names and arguments of calls."""
+    kind = parts["kind"]
+    text = np.where(np.isin(kind, (TEXT, RESULT, REASONING)), parts["chars"], 0)
+    return ledger.by_event(np.where(kind == CALL, parts["name_chars"] + parts["chars"], text))
+
+
+COSTS = Costs("gptme characters", _chars, lambda message: message.bytes)
+
+
+class GptmeSettings(msgspec.Struct, frozen=True):
+    """Shares of the window, tokens and numbers of messages; `early_share` is 0 where only the limit counts."""
+
+    profile: str
+    budget_share: float
+    early_share: float
+    max_tool_result_tokens: int
+    keep_head: int
+    keep_recent_tokens: int
+    summary_budget: int
+
+
+class Gptme(ListPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "gptme"
+    points: ClassVar[tuple[Point, ...]] = (Point.END_OF_TURN, Point.BEFORE_CALL)
+    settings: GptmeSettings
+
+    @property
+    def is_current(self) -> bool:
+        return self.settings.profile == CURRENT
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        return ">=" if self.is_current else ">"
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    def limit(self, window: int) -> int:
+        share = int(self.settings.budget_share * window)
+        return max(min(share, window - MAX_OUTPUT - HEADROOM, CAP), LEAST) if self.is_current else share
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return np.asarray((sizes.whole + sizes.ledger.system_chars) // CHARS_PER_TOKEN)
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        return np.zeros(len(counted), dtype=np.bool_)
+
+    def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
+        """Over the limit; and, in the earlier revision, from a lower share on where a result is large."""
+        counted, share = self.counted(sizes), self.settings.early_share
+        over = self.over(counted, self.limit(sizes.window))
+        if not share:
+            return over
+        large = self._large()
+        prefix, head = large.prefix(sizes.ledger), sizes.head
+        count = large.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from]
+        return np.asarray(over | ((counted >= int(share * sizes.window)) & (count > 0)))
+
+    def _large(self) -> Costs:
+        """How many large results each event has."""
+        most = self.settings.max_tool_result_tokens * CHARS_PER_TOKEN + CHARS_PER_TOKEN - 1
+
+        def events(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+            return ledger.by_event(((parts["kind"] == RESULT) & (parts["chars"] > most)).astype(np.int64))
+
+        return Costs(f"gptme results over {most}", events, lambda message: 0)
+
+    def compact(self, request: Request, state: ListMemory) -> Outcome:
+        messages = request.messages
+        tokens = [size // CHARS_PER_TOKEN for size in COSTS.messages(request.ledger, messages)]
+        saved = sum(self._saving(request, message, place, tokens) for place, message in enumerate(messages))
+        if saved < LEAST_SAVING * request.counted:
+            return self._checkpoint(request, state, messages, tokens)
+        trimmed = self._trimmed(request, messages, tokens)
+        after = view_of(request.ledger, trimmed)
+        if after == view_of(request.ledger, messages):
+            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return Outcome(after, state, reason=f"{self.reason(request)}: results and answers are trimmed")
+
+    def _protected(self, ledger: Ledger) -> int:
+        """How many of the log's messages always stay: a system prompt that the log does not hold is one of them."""
+        return max(self.settings.keep_head - int(ledger.system_chars > 0), 0)
+
+    def _trims_results(self, request: Request) -> bool:
+        """Does it trim results and answers at this count at all."""
+        over = bool(self.over(np.array([request.counted]), request.limit)[0])
+        return over or (not self.is_current and request.counted >= int(CLOSE * request.check.window))
+
+    def _saving(self, request: Request, message: Message, place: int, tokens: list[int]) -> int:
+        """What trimming a message is taken to save, in tokens."""
+        ledger, size, behind = request.ledger, tokens[place], len(tokens) - place - 1
+        if message.event < 0 or place < self._protected(ledger):
+            return 0
+        saved = 0
+        if self._loses_reasoning(ledger, message, behind):
+            saved += int(size * REASONING_SHARE)
+        if self._trims_results(request):
+            if self._large().message(ledger, message):
+                saved += size - RESULT_LEFT
+            elif self._is_long_answer(ledger, message, size, behind):
+                saved += int(size * ANSWER_SHARE)
+        return saved
+
+    def _loses_reasoning(self, ledger: Ledger, message: Message, behind: int) -> bool:
+        reasons = bool(ledger.events["flags"][message.event] & HAS_REASONING) and "reasoning" not in message.form
+        return not self.is_current and behind >= REASONING_AGE and reasons
+
+    def _is_long_answer(self, ledger: Ledger, message: Message, size: int, behind: int) -> bool:
+        """An answer that is trimmed. The current version leaves one with reasoning, which is signed."""
+        signed = self.is_current and bool(ledger.events["flags"][message.event] & HAS_REASONING)
+        return behind >= ANSWER_AGE and role_of(ledger, message) == ASSISTANT and size > LONG_ANSWER and not signed
+
+    def _trimmed(self, request: Request, messages: list[Message], tokens: list[int]) -> list[Message]:
+        """The list with old reasoning removed, its largest results cut until the target is met, long answers cut."""
+        ledger, settings, count = request.ledger, self.settings, len(messages)
+        trimmed = list(messages)
+        own = [place for place in range(self._protected(ledger), count) if messages[place].event >= 0]
+        for place in own:
+            if self._loses_reasoning(ledger, messages[place], count - place - 1):
+                trimmed[place] = trimmed[place].joined(Removed(what="reasoning").name)
+        target = int(TRIM_TARGET * request.limit) if self.is_current else int(CLOSE * request.check.window)
+        left = sum(COSTS.messages(ledger, trimmed)) // CHARS_PER_TOKEN
+        large = [place for place in own if self._large().message(ledger, messages[place])]
+        half = RESULT_LEFT * CHARS_PER_TOKEN // 2
+        cut = Ends(head=half, tail=half, over=settings.max_tool_result_tokens * CHARS_PER_TOKEN).name
+        for place in sorted(large, key=lambda place: -tokens[place]):
+            if left <= target:
+                break
+            trimmed[place] = trimmed[place].joined(cut)
+            left -= tokens[place] - COSTS.message(ledger, trimmed[place]) // CHARS_PER_TOKEN
+        for place in own if self._trims_results(request) else ():
+            if self._is_long_answer(ledger, messages[place], tokens[place], count - place - 1):
+                chars = int(tokens[place] * CHARS_PER_TOKEN * (1 - ANSWER_SHARE))
+                trimmed[place] = trimmed[place].joined(Ends(what="text", head=chars).name)
+        return trimmed
+
+    def _checkpoint(self, request: Request, state: ListMemory, messages: list[Message], tokens: list[int]) -> Outcome:
+        """The first messages, a checkpoint of those after them, and the newest within their budget."""
+        ledger, first = request.ledger, min(self._protected(request.ledger), len(messages))
+        while first < len(messages) and role_of(ledger, messages[first]) == TOOL:
+            first += 1  # ours: the results of a call that stays do so, too
+        sums = np.cumsum(tokens[first:][::-1])
+        cut = len(messages) - int(np.searchsorted(sums, self.settings.keep_recent_tokens, side="right"))
+        while cut < len(messages) and role_of(ledger, messages[cut]) == TOOL:
+            cut += 1
+        if cut <= first or all(message.inserted is not None for message in messages[first:cut]):
+            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        given = view_of(ledger, messages[first:cut])
+        try:
+            summary, asked = request.summarise(state, given, self.settings.summary_budget)
+        except SummaryFailed:
+            failed = msgspec.structs.replace(state, calls=state.calls + 1)
+            return Outcome(request.view, failed, held=SUMMARISER_FAILED)
+        checkpoint = Message(inserted=Synthetic("checkpoint", summary.bytes, summary.text))
+        after = view_of(ledger, [*messages[:first], checkpoint, *messages[cut:]])
+        asked = msgspec.structs.replace(asked, summary_bytes=summary.bytes)
+        return Outcome(after, asked, (request.passed(given, after, summary_bytes=summary.bytes),))
+
+
+KIND = PolicyKind(
+    Gptme.name,
+    "gptme",
+    "After a turn above a share of the window it trims large results and long answers, or writes a checkpoint.",
+    lambda **values: Gptme(GptmeSettings(**values)),
+    (
+        Setting(
+            "budget_share",
+            "Share of the window",
+            SHARE,
+            0.9,
+            "it acts from this share on (0.35: at most 256,000 tokens, and 9,192 below the window)",
+            f"{_SOURCE}, util/context_budget.py",
+            main=True,
+            sweep=(0.9, 0.7, 0.5),
+        ),
+        Setting(
+            "early_share",
+            "Share with a large result",
+            SHARE,
+            0.0,
+            "it acts from this share on where a result is large; 0: never",
+            "specification of new policies section 2",
+            profiles={EARLIER: 0.5},
+        ),
+        Setting(
+            "max_tool_result_tokens",
+            "Large result",
+            COUNT,
+            2_000,
+            "tokens above which a result is large",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+        ),
+        Setting(
+            "keep_head",
+            "First messages",
+            COUNT,
+            2,
+            "messages at the beginning that always stay",
+            "specification of new policies section 2",
+            unit="messages",
+            most=1_000_000,
+        ),
+        Setting(
+            "keep_recent_tokens",
+            "Keep recent",
+            COUNT,
+            20_000,
+            "budget for the newest messages, which stay behind a checkpoint",
+            f"{_SOURCE}/resume.py",
+            unit="tokens",
+        ),
+        summary_budget(),
+    ),
+    (
+        Profile(CURRENT, "0.35.1: one budget, trims to 70 % of it"),
+        Profile(EARLIER, "an earlier revision: from half of the window on where a result is large"),
+    ),
+    known_problems=(
+        KnownProblem(
+            "Large results lead to a checkpoint",
+            "The earlier revision counts what results would save only from 80 % of the window on, so that between half "
+            "of it and that it asks a model although trimming would do.",
+            "specification of new policies section 2",
+        ),
+    ),
+)

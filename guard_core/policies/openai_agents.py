@@ -1,0 +1,168 @@
+"""The compactions of the OpenAI Agents SDK: of a stored session after a turn, or by the server within a request.
+
+Source of the rules: openai-agents 0.24.0, `memory/openai_responses_compaction_session.py` (profile `session`) and
+`sandbox/capabilities/compaction.py` (`sandbox`), by reading; specification of new policies section 2. A session counts
+the items since its last compaction that are not the user's: an answer's text, its reasoning, each tool call and each
+result. What a compaction leaves is encrypted, so that only its size is modelled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, HAS_CALL, MODEL, REASONING, RESULT, TEXT
+from guard_core.events import Role
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.lists import ITEMS, TOKENS, ListMemory, Outcome, Request, Sizes
+from guard_core.policies.pieces.message_columns import of_the_user
+from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.providers.compaction import OPAQUE, replaced
+from guard_core.policies.providers.requests import ProviderPolicy
+from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.summaries.base import Summary
+from guard_core.views import Synthetic, View, followed
+
+SESSION, SANDBOX = "session", "sandbox"
+_SOURCE = "openai-agents 0.24.0"
+
+
+def _items(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """The items of each event that may be compacted: calls, results, reasoning, and the texts of an answer as one."""
+    kind, of_model = parts["kind"], (ledger.events["flags"][parts["event"]] & MODEL) > 0
+    texts = ledger.by_event(((kind == TEXT) & of_model).astype(np.int64)) > 0
+    return np.asarray(ledger.by_event(np.isin(kind, (CALL, RESULT, REASONING)).astype(np.int64)) + texts)
+
+
+CANDIDATES = Costs("openai-agents items", _items, lambda message: 0)
+
+
+class OpenAiAgentsSettings(msgspec.Struct, frozen=True):
+    """`compact_threshold` is 0 where a share of the window is the threshold."""
+
+    profile: str = SESSION
+    threshold_items: int = 10
+    threshold: float = 0.9
+    compact_threshold: int = 0
+    summary_budget: int = 4_000
+
+
+class OpenAiAgents(ProviderPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "openai-agents"
+    points: ClassVar[tuple[Point, ...]] = (Point.END_OF_TURN, Point.BEFORE_CALL)
+    settings: OpenAiAgentsSettings
+
+    @property
+    def is_session(self) -> bool:
+        return self.settings.profile == SESSION
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        return ">=" if self.is_session else ">"
+
+    @property
+    def compares(self) -> str:
+        return ITEMS if self.is_session else TOKENS
+
+    def limit(self, window: int) -> int:
+        if self.is_session:
+            return self.settings.threshold_items
+        return self.settings.compact_threshold or int(window * self.settings.threshold)
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return _candidates(sizes) if self.is_session else super().counted(sizes)
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        return self.over(counted, limit) & (not self.is_session)
+
+    def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
+        """A session is compacted once the turn has its final answer."""
+        flags = np.append(sizes.ledger.events["flags"], 0)[np.maximum(sizes.at, 1) - 1]
+        answered = (sizes.at > 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0)
+        return np.asarray(self.over(_candidates(sizes), self.limit(sizes.window)) & answered & self.is_session)
+
+    def compact(self, request: Request, state: ListMemory) -> Outcome:
+        users = of_the_user(request.ledger, request.view) if self.is_session else ()
+
+        def leaves(summary: Summary) -> View:
+            return followed(users, len(users), (Synthetic(OPAQUE, summary.bytes, None, Role.MODEL),))
+
+        return replaced(request, state, request.view, request.check.at, self.settings.summary_budget, leaves)
+
+    def shadow(self, run: Any, trace: Any) -> Any:
+        """Over recorded requests a session counts nothing: what its store held is not recorded."""
+        columns = dict(super().shadow(run, trace))
+        if self.is_session:
+            size = len(columns["fired"])
+            unknown = self._compared(np.full(size, -1), np.full(size, self.limit(run.window)))
+            columns |= {**unknown, "fired": np.zeros(size, dtype=np.int64)}
+        return columns
+
+
+def _candidates(sizes: Sizes) -> Ints:
+    """Items since the last compaction that may be compacted."""
+    prefix, head = CANDIDATES.prefix(sizes.ledger), sizes.head
+    return np.asarray(CANDIDATES.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from])
+
+
+KIND = PolicyKind(
+    OpenAiAgents.name,
+    "OpenAI Agents SDK",
+    "Compacts a stored session after a turn with ten items or more, or lets the server do so at a share of the window.",
+    lambda **values: OpenAiAgents(OpenAiAgentsSettings(**values)),
+    (
+        Setting(
+            "threshold_items",
+            "Items",
+            COUNT,
+            10,
+            "items of the session, without the user's, from which it compacts after a turn",
+            f"{_SOURCE}, DEFAULT_COMPACTION_THRESHOLD",
+            unit="items",
+            least=1,
+            most=10_000_000,
+            not_in=(SANDBOX,),
+            main=True,
+            sweep=(10, 40, 100),
+        ),
+        Setting(
+            "threshold",
+            "Share of the window",
+            SHARE,
+            0.9,
+            "the server compacts above this share",
+            f"{_SOURCE}, DynamicCompactionPolicy",
+            not_in=(SESSION,),
+            main=True,
+        ),
+        Setting(
+            "compact_threshold",
+            "Token threshold",
+            COUNT,
+            0,
+            "a fixed threshold instead (240,000 for a model that the SDK does not know); 0: the share",
+            f"{_SOURCE}, StaticCompactionPolicy",
+            unit="tokens",
+            not_in=(SESSION,),
+        ),
+        summary_budget(label="Size of an item"),
+    ),
+    (
+        Profile(SESSION, "OpenAIResponsesCompactionSession: after a turn, by items"),
+        Profile(SANDBOX, "the sandbox agent: the server compacts within a request, by tokens"),
+    ),
+    known_problems=(
+        KnownProblem(
+            "Items are counted, not tokens",
+            "Ten short items are compacted, and one result larger than the window is not, within a turn or after it.",
+            f"{_SOURCE}, by reading",
+        ),
+    ),
+)

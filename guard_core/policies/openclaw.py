@@ -1,0 +1,104 @@
+"""OpenClaw, which runs pi's compaction with a larger reserve and tries again after a refusal.
+
+Source of the rules: openclaw at 00a8aaea and its documentation, by reading, and the specification of new policies,
+section 2 (a thread); pi's rules are those of `pi`. Not here: the estimate of a prompt before it is sent, the cutting
+of tool results alone, a flush of the memory before a compaction.
+"""
+
+from __future__ import annotations
+
+from guard_core.policies.pi import CURRENT, NONE, RESERVE, Pi, PiSettings
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
+
+RESERVE_FLOOR = 20_000  # tokens; DEFAULT_PI_COMPACTION_RESERVE_TOKENS_FLOOR
+ATTEMPTS = 3  # compactions after refusals; specification of new policies section 2
+_SOURCE = "openclaw, agents/pi-settings"
+_SPEC = "specification of new policies section 2"
+
+
+class OpenClawSettings(PiSettings, frozen=True):
+    """Sizes in tokens; what is reserved is at least the floor."""
+
+    reserve_tokens_floor: int
+    overflow_attempts: int
+
+
+class OpenClaw(Pi):
+    """The policy; see the module."""
+
+    settings: OpenClawSettings
+    name = "openclaw"
+    agent = "openclaw"
+
+    @property
+    def reserve(self) -> int:
+        return max(self.settings.reserve_tokens, self.settings.reserve_tokens_floor)
+
+    @property
+    def most_refusals(self) -> int:
+        return self.settings.overflow_attempts
+
+    def threshold(self, window: int) -> int:
+        return window - self.reserve
+
+    def rule(self, window: int) -> str:
+        return f"{window:,} - {self.reserve:,}"
+
+
+KIND = PolicyKind(
+    OpenClaw.name,
+    "OpenClaw",
+    "Compacts as pi does, above the window less a larger reserve, and up to three times after a refusal.",
+    lambda **values: OpenClaw(
+        OpenClawSettings(profile=CURRENT, output_cap=0, pending=NONE, recover=values["overflow_attempts"] > 0, **values)
+    ),
+    (
+        Setting(
+            "reserve_tokens",
+            "Reserve",
+            COUNT,
+            RESERVE,
+            "tokens of the window that are left free, as pi has it",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+            sweep=(16_384, 40_000, 65_536),
+        ),
+        Setting(
+            "reserve_tokens_floor",
+            "Least reserve",
+            COUNT,
+            RESERVE_FLOOR,
+            "tokens that are left free at least",
+            f"{_SOURCE}, DEFAULT_PI_COMPACTION_RESERVE_TOKENS_FLOOR",
+            unit="tokens",
+        ),
+        Setting(
+            "keep_recent_tokens",
+            "Keep recent",
+            COUNT,
+            20_000,
+            "budget for the newest messages, which are kept (threads name 25,000, too)",
+            f"pi's default; {_SPEC}",
+            unit="tokens",
+            main=True,
+        ),
+        Setting(
+            "overflow_attempts",
+            "Tries after a refusal",
+            COUNT,
+            ATTEMPTS,
+            "compactions in a turn after the provider refused a request as too large",
+            _SPEC,
+            unit="tries",
+            most=100,
+        ),
+    ),
+    known_problems=(
+        KnownProblem(
+            "Too late for the summary",
+            "In a long turn the window is passed before it looks again, and then the summariser has no room either.",
+            "a report of a session at 119 % of its window",
+        ),
+    ),
+)

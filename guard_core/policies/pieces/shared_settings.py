@@ -1,0 +1,47 @@
+"""Settings that several policies publish alike."""
+
+from __future__ import annotations
+
+from guard_core.policies.settings import COUNT, SHARE, Setting
+
+SUMMARY_TOKENS = 4_000  # ours: nominal size of a summary where the system sets no limit
+
+
+def summary_budget(system: str = "", *, label: str = "Summary budget", tokens: int = SUMMARY_TOKENS) -> Setting:
+    """The size that shares of the summary budget refer to; `system` is known to have no limit of its own."""
+    unlimited = f" ({system} has no limit)" if system else ""
+    help_text = f"the size that a share of the summary budget refers to{unlimited}"
+    return Setting("summary_budget", label, COUNT, tokens, help_text, "ours", unit="tokens", least=1)
+
+
+def summary_limit(tokens: int, source: str) -> Setting:
+    """The summary budget of a system that limits its summariser."""
+    return Setting(
+        "summary_budget",
+        "Summary budget",
+        COUNT,
+        tokens,
+        "most output tokens of the summariser",
+        source,
+        unit="tokens",
+        least=1,
+    )
+
+
+def trigger_share(share: float, source: str) -> Setting:
+    """The share of the window at which a policy compacts."""
+    return Setting(
+        "share",
+        "Share of the window",
+        SHARE,
+        share,
+        "it compacts where the count reaches this share",
+        source,
+        main=True,
+        sweep=(share, 0.7, 0.5),
+    )
+
+
+def trigger_reserve(tokens: int, help_text: str, source: str, sweep: tuple[int, ...]) -> Setting:
+    """The tokens that a policy leaves free: it compacts where no more than these are left."""
+    return Setting("reserved", "Reserved", COUNT, tokens, help_text, source, unit="tokens", main=True, sweep=sweep)

@@ -1,0 +1,233 @@
+"""Old tool results cleared in their place.
+
+Not here: results that ask for another try, which the library neither counts nor clears.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, RESULT, tool_key
+from guard_core.forms import Arguments, Replaced
+from guard_core.forms.edits import place_in_event, tools_of
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import Costs, Message, until, view_of
+from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS, request_tokens
+from guard_core.policies.pydantic_ai.parameters import CONTEXT_WINDOW, SOURCE, harness_settings, limit_of
+from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.settings import TEXT as WORDS
+from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.views import Span, View
+
+PLACEHOLDER = "[tool result cleared]"
+
+
+class ClearSettings(msgspec.Struct, frozen=True):
+    """A limit of 0 does not act."""
+
+    max_tokens: int = 0
+    max_fraction: float = 0.0
+    context_window: int = 0
+    max_messages: int = 0
+    keep_pairs: int = 3
+    placeholder: str = PLACEHOLDER
+    exclude_tools: str = ""
+    clear_tool_inputs: bool = False
+    min_clear_tokens: int = 0
+
+
+class ClearMemory(ListMemory, frozen=True, omit_defaults=True):
+    """The first `done` results of the log were cleared where their tools are not excluded; the last one cleared is in
+    event `last`, -1: none is."""
+
+    done: int = 0
+    last: int = -1
+
+
+class Clearing(NamedTuple):
+    """What can be cleared of a log: the `rows` of results in the columns of parts, and the `whole` log with all of them
+    cleared. `untouched` says, where the first so many are cleared, up to which event the log is as in `whole`."""
+
+    rows: Ints
+    whole: View
+    untouched: Ints
+
+
+class ClearToolResults(ListPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "pydantic-ai-clear-tool-results"
+    forgets: ClassVar[bool] = False
+    state_type: ClassVar[type] = ClearMemory
+    settings: ClearSettings
+
+    @property
+    def compares(self) -> str:
+        return TOKENS if self.settings.max_tokens or self.settings.max_fraction else MESSAGES
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    def limit(self, window: int) -> int:
+        if self.compares == MESSAGES:
+            return self.settings.max_messages
+        return limit_of(self.settings, window)
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return request_tokens(sizes) if self.compares == TOKENS else _since(sizes)
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        """Over a limit, where a result is there that was not cleared."""
+        most = self.settings.max_messages
+        over = (counted > limit) & (limit > 0) | (_since(sizes) > most) & (most > 0)
+        pairs = np.searchsorted(_pairs(sizes.ledger), sizes.ledger.part_starts[sizes.at])
+        return np.asarray(over & (pairs - self.settings.keep_pairs > sizes.state.done))
+
+    def compact(self, request: Request, state: ClearMemory) -> Outcome:
+        ledger = request.ledger
+        pairs, at = _pairs(ledger), request.check.at
+        count = int(np.searchsorted(pairs, ledger.part_starts[at])) - self.settings.keep_pairs
+        after = self._cleared(ledger, count, at)
+        reclaimed = COSTS.view(ledger, request.view) // CHARS_PER_TOKEN - COSTS.view(ledger, after) // CHARS_PER_TOKEN
+        if after == request.view or (self.settings.min_clear_tokens and reclaimed < self.settings.min_clear_tokens):
+            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        rows = self._clearing(ledger).rows
+        last = int(ledger.parts["event"][rows[np.searchsorted(rows, pairs[count - 1], side="right") - 1]])
+        return Outcome(after, msgspec.structs.replace(state, done=count, last=last))
+
+    def _excluded(self) -> list[int]:
+        names = (name.strip() for name in self.settings.exclude_tools.split(","))
+        return [tool_key(name) for name in names if name]
+
+    def _cleared(self, ledger: Ledger, count: int, at: int) -> View:
+        """The first `at` events of the log with the first `count` results cleared whose tools are not excluded, and the
+        arguments of their calls where that is set."""
+        clearing = self._clearing(ledger)
+        cleared = clearing.rows[: int(np.searchsorted(clearing.rows, _pairs(ledger)[count - 1], side="right"))]
+        if not len(cleared):
+            return (Span(0, at),)
+        last = int(ledger.parts["event"][cleared[-1]]) + 1
+        split = min(int(clearing.untouched[len(cleared)]), last)
+        low = int(np.searchsorted(ledger.parts["event"][cleared], split))
+        return view_of(ledger, self._messages(ledger, cleared[low:], split, at), until(clearing.whole, split))
+
+    def _clearing(self, ledger: Ledger) -> Clearing:
+        """What can be cleared of a log, once for a ledger and the settings."""
+        settings = self.settings
+        key = (self.name, settings.exclude_tools, settings.clear_tool_inputs, settings.placeholder)
+        if key not in ledger.derived:
+            pairs, events = _pairs(ledger), ledger.parts["event"]
+            rows = pairs[~np.isin(tools_of(ledger.parts)[pairs], self._excluded())]
+            calls = ledger.parts["answers"][rows] if settings.clear_tool_inputs else rows
+            first = np.minimum(events[rows], events[calls])
+            untouched = np.append(np.minimum.accumulate(first[::-1])[::-1], ledger.event_count)
+            whole = view_of(ledger, self._messages(ledger, rows, 0, ledger.event_count))
+            ledger.derived[key] = Clearing(rows, whole, untouched)
+        clearing: Clearing = ledger.derived[key]
+        return clearing
+
+    def _messages(self, ledger: Ledger, rows: Ints, start: int, stop: int) -> list[Message]:
+        """Events `start` to `stop` of the log with some results, and the arguments of their calls where that is set,
+        cleared."""
+        messages = [Message(event) for event in range(start, stop)]
+        for event, which in _by_event(ledger, rows, RESULT).items():
+            messages[event - start] = messages[event - start].joined(Replaced(which, self.settings.placeholder).name)
+        calls = ledger.parts["answers"][rows] if self.settings.clear_tool_inputs else rows[:0]
+        calls = calls[ledger.parts["event"][calls] >= start]
+        for event, which in _by_event(ledger, calls, CALL).items():
+            messages[event - start] = messages[event - start].joined(Arguments(which).name)
+        return messages
+
+
+def _since(sizes: Sizes) -> Ints:
+    """Messages since the last cleared result; without one all of them."""
+    prefix = GROUPS.prefix(sizes.ledger)
+    return np.asarray(prefix[sizes.at] - prefix[sizes.state.last + 1])
+
+
+def _pairs(ledger: Ledger) -> Ints:
+    """The rows of results whose call is known, in their order."""
+    if "answered results" not in ledger.derived:
+        kinds, answers = ledger.parts["kind"], ledger.parts["answers"]
+        ledger.derived["answered results"] = np.flatnonzero((kinds == RESULT) & (answers >= 0))
+    rows: Ints = ledger.derived["answered results"]
+    return rows
+
+
+def _by_event(ledger: Ledger, rows: Ints, kind: int) -> dict[int, tuple[int, ...]]:
+    """Some parts of a kind by their event, as forms name them: no places where they are all of that kind there."""
+    key = f"places/{kind}"
+    if key not in ledger.derived:
+        counts = ledger.by_event((ledger.parts["kind"] == kind).astype(np.int64))
+        ledger.derived[key] = place_in_event(ledger.parts, kind), counts
+    of_row, counts = ledger.derived[key]
+    by_event: dict[int, list[int]] = {}
+    for event, place in zip(ledger.parts["event"][rows].tolist(), of_row[rows].tolist(), strict=True):
+        by_event.setdefault(event, []).append(place)
+    return {event: () if len(places) == counts.item(event) else tuple(places) for event, places in by_event.items()}
+
+
+CLEARING = PolicyKind(
+    ClearToolResults.name,
+    "Pydantic AI (clear tool results)",
+    "Replaces the older tool results by a placeholder, and the arguments of their calls where that is set.",
+    lambda **values: ClearToolResults(ClearSettings(**values)),
+    (
+        Setting(
+            "max_tokens",
+            "Token limit",
+            COUNT,
+            100_000,
+            "tokens over which it clears; 0: a share of the window, or none; the library has no default",
+            SOURCE,
+            unit="tokens",
+            main=True,
+            sweep=(30_000, 100_000),
+        ),
+        Setting("max_fraction", "Share of the window", SHARE, 0.0, "instead of a token limit; 0: none", SOURCE),
+        CONTEXT_WINDOW,
+        Setting(
+            "max_messages",
+            "Messages",
+            COUNT,
+            0,
+            "messages since the last cleared result over which it clears, all results of an answer are one; 0: none",
+            SOURCE,
+            unit="messages",
+            main=True,
+        ),
+        Setting("keep_pairs", "Results kept", COUNT, 3, "newest results that stay", SOURCE, unit="results", main=True),
+        Setting("placeholder", "Placeholder", WORDS, PLACEHOLDER, "what a cleared result says", SOURCE),
+        Setting("exclude_tools", "Tools left out", WORDS, "", "tools whose results stay, by commas", SOURCE),
+        Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "of the calls of cleared results, too", SOURCE),
+        Setting(
+            "min_clear_tokens",
+            "Least saving",
+            COUNT,
+            0,
+            "clears only where it saves so many tokens; 0: always",
+            SOURCE,
+            unit="tokens",
+        ),
+    ),
+    summarises=False,
+    judged_by=RecordedRuns(
+        "pydantic-ai-harness",
+        "clear_tool_results",
+        settings={"max_tokens": 0},
+        settings_of=harness_settings,
+        counts_words=True,
+    ),
+    known_problems=(
+        KnownProblem(
+            "The count is that of the request before",
+            "The provider's last count does not know what was cleared since, so that it clears again one step later.",
+            SOURCE,
+        ),
+    ),
+)

@@ -1,0 +1,44 @@
+"""The parameters of the library as our settings, and the setting that all of its policies share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from guard_core.errors import SettingError
+from guard_core.policies.settings import COUNT, Setting
+
+SOURCE = "pydantic-ai-harness 0.62.0, compaction"
+# Without effect on scripted runs: they load no capabilities, a scripted model has no family that a note could name, and
+# what the summariser is sent of a long result begins with the mark of its message.
+_WITHOUT_EFFECT = {"preserve_loaded_capabilities", "bridge_prefix", "tool_return_max_chars"}
+CONTEXT_WINDOW = Setting(
+    "context_window",
+    "Window",
+    COUNT,
+    0,
+    "tokens of which the share of the window is taken; 0: the window of the session",
+    SOURCE,
+    unit="tokens",
+)
+
+
+def harness_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings. Raises SettingError for receipts and a tail of no tokens, which
+    are not modelled."""
+    given = {name: value for name, value in parameters.items() if name not in _WITHOUT_EFFECT}
+    if given.pop("receipts", False):
+        raise SettingError("receipts are not modelled: a message behind the summary says what was dropped")
+    if given.get("keep_tokens", 1) == 0:
+        raise SettingError("keep_tokens of 0 is not modelled: the library then keeps other messages than without it")
+    fallback = given.pop("fallback_context_window", None)  # of a model without a known window, as scripted ones are
+    if not given.get("context_window") and "window" not in given:
+        given["context_window"] = fallback
+    return given
+
+
+def limit_of(settings: Any, window: int) -> int:
+    """The tokens over which a policy acts; 0: it does not compare tokens."""
+    if settings.max_tokens or not settings.max_fraction:
+        return int(settings.max_tokens)
+    return max(1, int((settings.context_window or window) * settings.max_fraction))

@@ -1,0 +1,72 @@
+"""The sliding window: the oldest messages go, the first message of the user stays."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from guard_core.policies.pieces.lists import Outcome, Request
+from guard_core.policies.pieces.messages import view_of
+from guard_core.policies.pydantic_ai.cuts import (
+    Window,
+    WindowMemory,
+    WindowSettings,
+    first_prompt,
+    flat,
+    window_settings,
+)
+from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings
+from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
+from guard_core.trace import NOTHING_TO_COMPACT
+
+
+class SlidingWindow(Window):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "pydantic-ai-sliding-window"
+
+    def compact(self, request: Request, state: WindowMemory) -> Outcome:
+        ledger = request.ledger
+        groups = self.groups(request, state)
+        cut = self.cut(request, groups, state)
+        first = first_prompt(ledger, groups) if self.settings.preserve_first_user_message else cut
+        before, tail = flat(groups[first : first + 1] if first < cut else ()), flat(groups[cut:])
+        after = view_of(ledger, [*before, *tail])
+        if after == view_of(ledger, request.messages):
+            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return self.after(request, state, Outcome(after, state), [before, tail])
+
+
+SLIDING = PolicyKind(
+    SlidingWindow.name,
+    "Pydantic AI (sliding window)",
+    "Drops the oldest messages and keeps the user's first one.",
+    lambda **values: SlidingWindow(WindowSettings(**values)),
+    window_settings(40, "stay"),
+    summarises=False,
+    judged_by=RecordedRuns(
+        "pydantic-ai-harness",
+        "sliding_window",
+        settings={"max_tokens": 0},
+        settings_of=harness_settings,
+        counts_words=True,
+    ),
+    known_problems=(
+        KnownProblem(
+            "A limit below what it keeps",
+            "With 30 messages at most and 40 kept it wants to act from the 31st message on and removes nothing up to "
+            "the 40th, then two messages at each request.",
+            "measured, specification of new policies section 3",
+        ),
+        KnownProblem(
+            "The first message grows",
+            "Where the kept messages begin with one of the user, the next run joins it with the first one, which stays "
+            "for ever.",
+            f"{SOURCE}, by reading",
+        ),
+        KnownProblem(
+            "The count is that of the request before",
+            "The provider's last count does not know what was dropped since, so that it may drop more one step later.",
+            SOURCE,
+        ),
+    ),
+)

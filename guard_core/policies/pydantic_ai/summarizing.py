@@ -1,0 +1,197 @@
+"""The summarising compaction: the oldest messages become a summary behind the user's first one."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import msgspec
+
+from guard_core.errors import SummaryFailed
+from guard_core.forms import Ends
+from guard_core.ledger import Ledger
+from guard_core.policies.pieces.lists import Outcome, Request, failed
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, Message, role_of, view_of
+from guard_core.policies.pydantic_ai.cuts import (
+    Group,
+    Window,
+    WindowMemory,
+    WindowSettings,
+    first_prompt,
+    flat,
+    is_prompt,
+    safe_cut,
+    window_settings,
+)
+from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings
+from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.views import Synthetic
+
+SUMMARY_TOKENS = 4_096  # ours: shares of a summary are taken of it; the library sets no limit
+MARKER = "[...]"  # what a cut message of the user ends with
+
+
+class SummarizingSettings(WindowSettings, frozen=True):
+    """`incremental`: a summary updates the one before it."""
+
+    keep_messages: int = 20
+    incremental: bool = True
+    keep_user_messages: bool = False
+    keep_user_messages_max_chars: int = 20_000
+
+
+class SummarizingMemory(WindowMemory, frozen=True, omit_defaults=True):
+    """`copies`: events of the log whose messages stay beside the summary, for `keep_user_messages`."""
+
+    copies: tuple[int, ...] = ()
+
+
+class Kept(NamedTuple):
+    """What stays of a list beside the summary: messages before it, the user's `turns` behind it, and the new ones."""
+
+    before: list[Message]
+    turns: list[list[Message]]
+    tail: list[Message]
+
+    @property
+    def behind(self) -> list[Message]:
+        return [message for turn in self.turns for message in turn]
+
+
+class Summarizing(Window):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "pydantic-ai-summarizing"
+    state_type: ClassVar[type] = SummarizingMemory
+    settings: SummarizingSettings
+
+    def compact(self, request: Request, state: SummarizingMemory) -> Outcome:
+        ledger = request.ledger
+        groups = self.groups(request, state)
+        cut = self.cut(request, groups, state)
+        nothing = Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        if not cut:
+            return nothing
+        system = _leading_system(ledger, groups[0])
+        kept = self._kept(request, groups, cut, system, state)
+        if self.settings.keep_tokens and all(_adds_nothing(ledger, group, kept) for group in groups[:cut]):
+            return nothing
+        given = view_of(ledger, [item for item in flat(groups[:cut]) if item.event not in state.copies])
+        try:
+            summary, asked = request.summarise(state, given, SUMMARY_TOKENS)
+            if not summary.bytes:
+                raise SummaryFailed("the answer has no text")
+        except SummaryFailed as error:
+            return failed(request, state, given, error)
+        tail = [item for item in kept.tail if item.inserted is None] if self.settings.incremental else kept.tail
+        inserted = Message(inserted=Synthetic("summary", summary.bytes, summary.text))
+        after = view_of(ledger, [*system, *kept.before, inserted, *kept.behind, *tail])
+        copies = tuple(item.event for item in kept.behind)
+        memory = msgspec.structs.replace(asked, summary_bytes=summary.bytes, copies=copies)
+        made = request.passed(given, after, summary_bytes=summary.bytes)
+        parts = [system, kept.before, [inserted], *kept.turns, tail]
+        return self.after(request, state, Outcome(after, memory, (made,)), parts)
+
+    def _kept(
+        self, request: Request, groups: list[Group], cut: int, system: list[Message], state: SummarizingMemory
+    ) -> Kept:
+        """What stays. A message of the user that is not new stays whole, cut to a number of characters, or not."""
+        ledger, settings = request.ledger, self.settings
+        if settings.keep_user_messages:
+            prompts = [self._prompts(ledger, group, state) for group in groups[:cut] if not group.is_answer]
+            turns = [turn for turn in prompts if turn][-settings.keep_messages :] if settings.keep_messages else []
+            tail = groups[cut:]
+            slots = max(1, settings.keep_messages - len(turns))
+            if not settings.keep_tokens and len(tail) > slots:
+                tail = tail[safe_cut(ledger, tail, slots) :]
+            return Kept([], turns, flat(tail))
+        first = first_prompt(ledger, groups)
+        if not settings.preserve_first_user_message or first >= cut:
+            return Kept([], [], flat(groups[cut:]))
+        return Kept(_first_turn(ledger, groups[first], system), [], flat(groups[cut:]))
+
+    def _prompts(self, ledger: Ledger, group: Group, state: SummarizingMemory) -> list[Message]:
+        """The user's messages in one of the library's, cut where they are long and not copies already."""
+        most = self.settings.keep_user_messages_max_chars
+        form = Ends(what="text", head=max(most - len(MARKER), 0), over=most, marker=MARKER[:most]).name
+        prompts = [message for message in group.messages if is_prompt(ledger, message)]
+        return [item if item.event in state.copies else item.joined(form) for item in prompts]
+
+
+def _leading_system(ledger: Ledger, group: Group) -> list[Message]:
+    """The system prompts with which a list begins."""
+    leading: list[Message] = []
+    for message in group.messages:
+        if message.inserted is not None or role_of(ledger, message) != SYSTEM_ROLE:
+            break
+        leading.append(message)
+    return leading
+
+
+def _first_turn(ledger: Ledger, group: Group, system: list[Message]) -> list[Message]:
+    """The user's first turn: without the system prompts, which come before it, and what an earlier summary and the
+    messages behind that one brought into the same message of the library."""
+    messages = group.messages
+    prompt = next(place for place, message in enumerate(messages) if is_prompt(ledger, message))
+    written = (place for place, message in enumerate(messages) if place >= prompt and message.inserted is not None)
+    turn = messages[: next(written, len(messages))]
+    return [message for message in turn if message.inserted is None and message not in system]
+
+
+def _adds_nothing(ledger: Ledger, group: Group, kept: Kept) -> bool:
+    """Does a summary of one of the library's messages add nothing: it stays whole, or is a system prompt or summary."""
+    if group.messages == kept.before or (kept.behind and all(item in kept.behind for item in group.messages)):
+        return True
+    of_system = (item.inserted is not None or role_of(ledger, item) == SYSTEM_ROLE for item in group.messages)
+    return not group.is_answer and all(of_system)
+
+
+SUMMARIZING = PolicyKind(
+    Summarizing.name,
+    "Pydantic AI (summarizing)",
+    "Replaces the oldest messages by a summary behind the user's first one.",
+    lambda **values: Summarizing(SummarizingSettings(**values)),
+    (
+        *window_settings(20, "stay beside the summary"),
+        Setting("incremental", "Update", SWITCH, True, "a summary updates the one before it", SOURCE),
+        Setting(
+            "keep_user_messages",
+            "Keep the user's messages",
+            SWITCH,
+            False,
+            "messages of the user stay behind the summary, and take the place of new ones",
+            SOURCE,
+        ),
+        Setting(
+            "keep_user_messages_max_chars",
+            "Characters of each",
+            COUNT,
+            20_000,
+            "characters of a message of the user that stays so",
+            SOURCE,
+            unit="characters",
+            least=1,
+        ),
+    ),
+    judged_by=RecordedRuns(
+        "pydantic-ai-harness",
+        "summarizing",
+        settings={"max_tokens": 0},
+        settings_of=harness_settings,
+        counts_words=True,
+        writes_summaries=True,
+    ),
+    known_problems=(
+        KnownProblem(
+            "A summariser that fails ends the run",
+            "An error of the summariser, and an empty summary after one more try, is raised to the caller.",
+            "measured, specification of new policies section 3",
+        ),
+        KnownProblem(
+            "The count is that of the request before",
+            "The provider's last count does not know what was summarised since, so that it may summarise again one "
+            "step later.",
+            SOURCE,
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Requests and answers as the capture proxy records them."""

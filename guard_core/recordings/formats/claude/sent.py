@@ -1,0 +1,239 @@
+"""The log of a Claude Code session as its requests were sent: user lines and attachments wait for the request that has
+them, and become events in the words, the order and the company in which it sent them.
+
+A message in which reminders and the user's own words were sent together is an event for each: only the user's own words
+begin a turn. A request that does not begin with the one before was built anew: after a compaction, which then has the
+messages of that request for its view, else an edit of the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Protocol
+
+import msgspec
+
+from guard_core.events import Event, Part, Role, TextPart, ToolResultPart
+from guard_core.recordings.formats.claude.lines import ClaudeMessage
+from guard_core.recordings.formats.claude.requests import Requests, SentMessage, holds
+from guard_core.recordings.reading.build import SessionBuilder
+from guard_core.recordings.reading.numbers_by_name import NumbersByName
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import JOINED, Inserted, Rewritten, Segment, Span
+
+
+class Growing(Protocol):
+    """The log that grows."""
+
+    builder: SessionBuilder
+    index: NumbersByName
+    results: NumbersByName
+    late: bool
+
+    def event(self, message: ClaudeMessage, parts: tuple[Part, ...], place: int | None) -> int: ...
+    def parts_of(self, message: ClaudeMessage | SentMessage) -> tuple[Part, ...]: ...
+
+
+class SentLog:
+    """What of the requests is in the log."""
+
+    def __init__(self, log: Growing, requests: Requests) -> None:
+        self._log = log
+        self._requests = requests
+        self._waiting: list[ClaudeMessage] = []
+        self._sent: list[int] | None = []  # the messages of the last request, None: not known
+        self._last = ""  # its id
+        self._answer: int | None = None  # the event that answered it
+        self._events: dict[int, range] = {}  # of the messages that were sent
+
+    def waits(self, message: ClaudeMessage) -> bool:
+        """Take a message that the next request holds. False: the file has no requests."""
+        if not len(self._requests):
+            return False
+        self._waiting.append(message)
+        return True
+
+    def answered(self, response: int) -> None:
+        """The event that answers the request."""
+        self._answer = response
+
+    def settle(self, line: int | None) -> None:
+        """What waits becomes events: as the request was sent that follows the last one that was answered and was
+        refused, where there is one before a line of the file; else as the lines have it."""
+        if not self._waiting:
+            return
+        last = "" if line is None else self._requests.last_before(line)
+        view = self._requests.view(last) if last not in ("", self._last) else None
+        if view is not None and self._extends(view):
+            self._add(view)
+            self._sent, self._last, self._answer = view, last, None
+        self._flush(self._waiting)
+
+    def ask(self, request: str) -> None:
+        """A request was answered: what waits is in it."""
+        view = self._requests.view(request) if request else None
+        if view is not None and self._extends(view):
+            self._add(view)
+        elif view is None or self._sent is None or not self._log.builder.events:
+            self._flush(self._waiting)
+        else:
+            self._rebuild(view)
+        self._flush([item for item in self._waiting if not item.attached])
+        self._sent, self._last = view, request
+
+    def _extends(self, view: list[int]) -> bool:
+        """Does a request begin with the last one, or the session with it."""
+        if not self._sent:
+            return self._sent is not None and not self._log.builder.events
+        return view[: len(self._sent)] == self._sent
+
+    def _add(self, view: list[int]) -> None:
+        """The messages of a request behind those of the last one."""
+        added = view[len(self._sent or ()) :]
+        for number, key in enumerate(added):
+            message = self._requests.message(key)
+            if message is not None and message.role is Role.USER:
+                self._events[key] = self._emit(message)
+            elif not number and self._answer is not None:
+                self._events[key] = range(self._answer, self._answer + 1)
+            elif message is None:
+                self._log.late = True  # a line that is yet to come may have it
+
+    # -- events
+
+    def _emit(self, message: SentMessage) -> range:
+        """A message as events: the user's own words, and what was sent with them."""
+        parts, start = self._log.parts_of(message), len(self._log.builder.events)
+        groups = list(self._divided(parts))
+        for number, (own, group) in enumerate(groups):
+            place = message.place if len(groups) == 1 else None
+            shown = message.parts if place is not None else group
+            self._event(message, shown, group, place, own=own, joined=number > 0)
+        return range(start, len(self._log.builder.events))
+
+    def _event(
+        self,
+        message: SentMessage,
+        parts: Sequence[Part],
+        words: Sequence[Part],
+        place: int | None,
+        *,
+        own: bool,
+        joined: bool,
+    ) -> None:
+        origins = self._origins(words, own=own)
+        first = origins[0] if origins else None
+        index = self._log.builder.event(
+            Role.SYSTEM if first is not None and all(item.role is Role.SYSTEM for item in origins) else Role.USER,
+            tuple(parts),
+            place=place,
+            line=first.node.line if first else message.line,
+            source_id=first.node.uuid if first else "",
+            timestamp=first.timestamp if first else None,
+            meta=not own and not any(isinstance(part, ToolResultPart) for part in words),
+            joined=joined,
+        )
+        for part in words:
+            if isinstance(part, ToolResultPart):
+                self._log.results[part.call_id] = index
+        for item in origins:
+            self._log.index[item.node.uuid] = index
+        taken = {id(item) for item in origins}
+        self._waiting = [item for item in self._waiting if id(item) not in taken]
+
+    def _origins(self, parts: Sequence[Part], *, own: bool) -> list[ClaudeMessage]:
+        """The lines that an event of these parts is made of."""
+        calls = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
+        origins = []
+        for item in self._waiting:
+            ids = {part.call_id for part in item.parts if isinstance(part, ToolResultPart)}
+            if ids & calls or (not ids and item.meta != own):
+                origins.append(item)
+        return origins
+
+    def _divided(self, parts: Sequence[Part]) -> Iterator[tuple[bool, tuple[Part, ...]]]:
+        """Parts in a row that are the user's own words, or are not."""
+        words = [part for item in self._waiting if not item.meta for part in self._log.parts_of(item)]
+        texts = [part for part in words if not isinstance(part, ToolResultPart)]
+        for own, group in groupby(parts, lambda part: any(_is_of(part, each) for each in texts)):
+            yield own, tuple(group)
+
+    def _flush(self, messages: list[ClaudeMessage]) -> None:
+        """Messages that no request shows become events as the lines have them; nothing waits any more."""
+        for item in messages:
+            self._log.event(item, item.parts, item.place)
+        self._waiting = []
+
+    # -- a history that was built anew
+
+    def _rebuild(self, view: list[int]) -> None:
+        """The view of the compaction that was just read, or of an edit of the history."""
+        builder = self._log.builder
+        at, new = len(builder.events), self._new(view)
+        segments: list[Segment] = []
+        inserted: list[Event] = []
+        for key in view[: len(view) - new]:
+            self._base(key, segments, inserted)
+        last = builder.compactions[-1] if builder.compactions else None
+        if last is not None and last.at == at and last.kind != "edit":
+            builder.compactions[-1] = msgspec.structs.replace(
+                last, base=tuple(segments), messages=tuple(inserted), restored_chars=None
+            )
+        else:
+            builder.compaction(
+                RecordedCompaction(at, Evidence.INFERRED, "edit", tuple(segments), tuple(inserted), note=BUILT_ANEW)
+            )
+        for key in view[len(view) - new :]:
+            message = self._requests.message(key)
+            if message is not None:
+                self._events[key] = self._emit(message)
+
+    def _new(self, view: list[int]) -> int:
+        """How many messages at the end of a request hold what was said since the history was built."""
+        calls = {part.call_id for item in self._waiting for part in item.parts if isinstance(part, ToolResultPart)}
+        new = 0
+        for key in reversed(view):
+            message = self._requests.message(key)
+            parts = self._log.parts_of(message) if message is not None and key not in self._events else ()
+            results = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
+            if not (results & calls or any(own for own, _ in self._divided(parts))):
+                break
+            new += 1
+        return new
+
+    def _base(self, key: int, segments: list[Segment], inserted: list[Event]) -> None:
+        """Add a message to a history: the events that hold it, a changed one, or one that is in no event."""
+        message, known = self._requests.message(key), self._events.get(key)
+        if known is None and message is None and self._answer is not None:
+            known = self._events[key] = range(self._answer, self._answer + 1)
+            self._answer = None
+        if known is not None:
+            last = segments[-1] if segments else None
+            if isinstance(last, Span) and last.stop == known.start:
+                segments[-1] = Span(last.start, known.stop)
+            else:
+                segments.append(Span(known.start, known.stop))
+            return
+        if message is None:
+            self._log.late = True
+            return
+        parts = self._log.parts_of(message)
+        event = Event(message.role, parts, line=message.line, meta=True)
+        calls = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
+        place = next((place for call in calls if (place := self._log.results.get(call)) is not None), None)
+        if place is None:
+            segments.append(Inserted(len(inserted)))
+            inserted.append(event)
+        elif self._log.builder.events[place].parts == parts:
+            segments.append(Span(place, place + 1))
+        else:
+            segments.append(Rewritten(place, event, JOINED))
+
+
+BUILT_ANEW = "the history was sent in another form"
+
+
+def _is_of(sent: Part, own: Part) -> bool:
+    """Is a part that was sent one of the user's own."""
+    return holds(sent, own) if isinstance(sent, TextPart) else sent == own

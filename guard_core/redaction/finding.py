@@ -1,0 +1,312 @@
+"""Finds what should not be shared in a text: secrets with a shape, values beside telling words, and personal data.
+
+Time is in proportion to the length of the text: whatever has no fixed beginning is looked at in a window of bounded
+length around a character that it must have.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from guard_core.errors import SettingError
+from guard_core.redaction.kinds import (
+    PRIVATE_KEY,
+    PRIVATE_KEY_BEGIN,
+    PRIVATE_KEY_NAME,
+    SHAPES,
+    TELEGRAM,
+    TELEGRAM_NAME,
+    TELEGRAM_WORD,
+)
+
+PASSWORD, CREDENTIAL, EMAIL, ACCOUNT, PHONE = (
+    "password",
+    "secret value",
+    "e-mail address",
+    "account name",
+    "phone number",
+)
+BASIC_LOGIN, BEARER, ENCODED = "login in an address", "authorization header", "encoded secret"
+PERSONAL = frozenset({EMAIL, ACCOUNT, PHONE})
+LONGEST_OWN, MOST_OWN = 200, 50  # characters of a pattern of one's own, and patterns
+
+
+class Match(NamedTuple):
+    """A place in a text that should be hidden, by its kind; `stop` is behind it."""
+
+    kind: str
+    start: int
+    stop: int
+
+
+class OwnPattern(NamedTuple):
+    """What a user wants hidden besides: a text, or one with `*` for a run of letters, digits and `_.-`."""
+
+    kind: str
+    pattern: re.Pattern[str]
+
+
+def own_patterns(texts: Iterable[str]) -> tuple[OwnPattern, ...]:
+    """Patterns from lines that a user typed: plain words, `*` stands for up to 100 letters, digits, `_`, `.` and `-`.
+    Letter case does not count. Raises SettingError."""
+    patterns: list[OwnPattern] = []
+    for text in filter(None, map(str.strip, texts)):
+        if len(text) > LONGEST_OWN or len(patterns) == MOST_OWN:
+            raise SettingError(f"at most {MOST_OWN} patterns of at most {LONGEST_OWN} characters can be given")
+        pieces = re.split(r"\*+", text)
+        if max(map(len, pieces)) < 2 or len(pieces) > 4:
+            raise SettingError(
+                f"a pattern needs two characters beside “*”, and has at most three of those: {text[:40]!r}"
+            )
+        pattern = "[A-Za-z0-9_.-]{0,100}?".join(map(re.escape, pieces))
+        ends = r"[A-Za-z0-9_.-]{0,100}" if not pieces[-1] else ""
+        patterns.append(OwnPattern("own pattern", re.compile(f"{pattern}{ends}", re.IGNORECASE)))
+    return tuple(patterns)
+
+
+def find(text: str, own: Sequence[OwnPattern] = ()) -> list[Match]:
+    """What should be hidden in a text, in its order, without overlaps: two that overlap are one."""
+    spaced = text
+    for escape in ("\\n", "\\r", "\\t") if "\\" in text else ():
+        spaced = spaced.replace(escape, "\n ")  # what is written so in a JSON text ends a word; places stay the same
+    found = [match for search in _SEARCHES for match in search(spaced)]
+    found += _accounts(text)  # a path may have a folder whose name begins with one of these letters
+    found += [Match(item.kind, *hit.span()) for item in own for hit in item.pattern.finditer(text) if hit[0]]
+    return _without_overlaps(found)
+
+
+def _without_overlaps(found: list[Match]) -> list[Match]:
+    kept: list[Match] = []
+    for match in sorted(found, key=lambda item: (item.start, -item.stop)):
+        if not kept or match.start >= kept[-1].stop:
+            kept.append(match)
+        elif match.stop > kept[-1].stop:  # the rest of it is hidden, too
+            kept[-1] = kept[-1]._replace(stop=match.stop)
+    return kept
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    """Where a word begins in a text."""
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
+
+
+def _is_word(char: str) -> bool:
+    return char.isascii() and (char.isalnum() or char == "_")
+
+
+# -- secrets with a shape
+
+
+def _shapes(text: str) -> Iterator[Match]:
+    for shape in SHAPES:
+        for word in shape.words:
+            for place in _places(text, word):
+                if place and _is_word(text[place - 1]):
+                    continue
+                if (rest := shape.rest.match(text, place + len(word))) and _is_varied(rest[0]):
+                    yield Match(shape.name, place, rest.end())
+
+
+def _is_varied(text: str) -> bool:
+    """Is this more than a placeholder such as xxxx or 1234: enough different characters for its length."""
+    return len(set(text)) >= min(8, len(text) // 3) and not re.search(
+        r"(?i)example|placeholder|your|x{6}|\*{3}|0{8}", text
+    )
+
+
+def _private_keys(text: str) -> Iterator[Match]:
+    for place in _places(text, PRIVATE_KEY_BEGIN):
+        if hit := PRIVATE_KEY.match(text, place):
+            yield Match(PRIVATE_KEY_NAME, place, hit.end())
+
+
+def _telegram(text: str) -> Iterator[Match]:
+    for place in _places(text, TELEGRAM_WORD):
+        start = place
+        while start and place - start < 10 and text[start - 1].isdigit():
+            start -= 1
+        if hit := TELEGRAM.match(text, start):
+            yield Match(TELEGRAM_NAME, start, hit.end())
+
+
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4096}={0,2}")
+
+
+def _encoded(text: str) -> Iterator[Match]:
+    """Base64 of a text with a secret, one level deep."""
+    for hit in _ENCODED.finditer(text):
+        if (plain := decoded(hit[0])) and (next(_shapes(plain), None) or next(_private_keys(plain), None)):
+            yield Match(ENCODED, *hit.span())
+
+
+def decoded(text: str) -> str:
+    """The text that base64 stands for; "" where it is none."""
+    try:
+        raw = base64.b64decode(
+            text.replace("-", "+").replace("_", "/").rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
+        )
+        plain = raw.decode("ascii")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return ""
+    return plain if all(char.isprintable() or char in "\r\n\t" for char in plain) else ""
+
+
+# -- values beside telling words
+
+_TELLING = re.compile(
+    r"(?i)(?P<word>passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_ -]?key|access[_ -]?key|account[_ -]?key"
+    r"|auth[_ -]?key|private[_ -]?key|signing[_ -]?key|encryption[_ -]?key|client[_ -]?secret|credentials?|bearer)"
+    r"(?:[_-]?(?:key|value|base|id|hash|default|prod|dev|live|test|[0-9]{1,2}))?"
+    r"(?:\\{0,2}[\"'`\]]){0,2}(?:\s{0,3}(?::=|=>|==?|:|\bis\b|\bwas\b)\s{0,3}|(?<=[a-z])[ \t]{1,3})"
+    r"(?:\\{0,2}[\"'`]){0,1}(?:[bf](?=[\"']))?"
+)
+_VALUE = re.compile(r"[^\s\"'`<>\\,;&|(){}\[\]]{6,300}")
+_HEADER = re.compile(r"(?i)\b(?:bearer|basic|token)\s{1,3}([A-Za-z0-9+/=_.~-]{16,2000})")
+_LOGIN = re.compile(r"[A-Za-z0-9._~%!$&+-]{0,100}:([^\s/@:\"'<>]{3,200})@(?=[A-Za-z0-9.\[-])")
+_SIGNED = re.compile(r"(?i)[?&](?:sig|signature|access_token|api_?key|token|key)=([A-Za-z0-9%+/=_.-]{20,500})")
+_CODE = re.compile(
+    r"(?i)^(?:os\.|process\.|self\.|this\.|env\b|environ|config|settings|request|getenv|\$|%|@|var\.|data\.|secrets\.|none|null|true|false"
+    r"|undefined|string|str|optional|required|example|changeme|placeholder|redacted|your|my_|the_|test_|dummy|xxx|https?://|/|\./|~/"
+    r"|\.\.\.|…|\*{3}|-{3}|new_?|old_?|get_|set_|fetch|load|read|generate|create|validate|hash|len|int)"
+)
+_STRICT_WORDS = ("pass", "pwd")  # a value of few characters beside these may be one
+
+
+def _beside_words(text: str) -> Iterator[Match]:
+    for hit in _TELLING.finditer(text):
+        if (value := _VALUE.match(text, hit.end())) is None:
+            continue
+        word, start, stop = hit["word"].lower(), value.start(), value.end()
+        while stop > start and text[stop - 1] in ".:!?" and stop - start > 6:
+            stop -= 1
+        is_password = word.startswith(_STRICT_WORDS)
+        says = re.search(r"[=:]|\bis\b|\bwas\b", hit[0])
+        if (
+            not says
+            and text[max(0, hit.start() - 2) : hit.start()] != "--"
+            and "-" not in text[hit.start() - 1 : hit.start()]
+        ):
+            continue  # "the token bucket": no sign between the words
+        if (stop < len(text) and text[stop] in "([") or not is_secret(text[start:stop], is_password=is_password):
+            continue
+        yield Match(PASSWORD if is_password else CREDENTIAL, start, stop)
+
+
+def is_secret(value: str, *, is_password: bool) -> bool:
+    """Does a value beside a telling word look like a secret, and not like code, a placeholder or a word."""
+    if _CODE.match(value) or not _is_varied(value) or not re.search("[A-Za-z]", value):
+        return False
+    kinds = sum(bool(re.search(pattern, value)) for pattern in ("[a-z]", "[A-Z]", "[0-9]", r"[^A-Za-z0-9]"))
+    words = r"[a-z]+(?:[-_.][a-z]+)*" if is_password else r"[a-z]+(?:[-_.][a-z]+)*[0-9]{0,2}"
+    if re.fullmatch(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_]\w*)+", value) or re.fullmatch(words, value):
+        return False  # an attribute of something, or words
+    if is_password:
+        return len(value) >= 6 and kinds >= 2 and (bool(re.search("[0-9]", value)) or kinds >= 3)
+    if re.fullmatch(r"[A-Za-z_]+", value) and len(value) < 24:
+        return False
+    return len(value) >= 16 and kinds >= 2 and entropy(value) >= LEAST_ENTROPY
+
+
+LEAST_ENTROPY = (
+    3.2  # bits a character: between words joined by signs (below 3.1) and random hex of 16 (above 3.2), ours
+)
+
+
+def entropy(text: str) -> float:
+    """Bits for each character, by how often each occurs in the text itself."""
+    size = len(text)
+    return -sum(count / size * math.log2(count / size) for count in Counter(text).values()) if size else 0.0
+
+
+def _headers(text: str) -> Iterator[Match]:
+    lower = text.lower()
+    if "authorization" in lower or "bearer" in lower:
+        for hit in _HEADER.finditer(text):
+            if re.search("[0-9]", hit[1]) and _is_varied(hit[1]) and entropy(hit[1]) >= LEAST_ENTROPY:
+                yield Match(BEARER, *hit.span(1))
+
+
+def _logins(text: str) -> Iterator[Match]:
+    for place in _places(text, "://"):
+        hit = _LOGIN.match(text, place + 3)
+        if hit and not re.match(
+            r"(?i)^(?:\$|%|<|\{|\*|password|pass|passwd|pwd|secret|token|x+|user)\W*$|^\$|^\{|^<", hit[1]
+        ):
+            yield Match(BASIC_LOGIN, *hit.span(1))
+    if "=" in text:
+        for hit in _SIGNED.finditer(text):
+            if is_secret(hit[1], is_password=False):
+                yield Match(CREDENTIAL, *hit.span(1))
+
+
+# -- personal data
+
+_LOCAL = re.compile(r"[A-Za-z0-9._%+-]{1,64}\Z")
+_DOMAIN = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9@])")
+_NOBODY = re.compile(
+    r"(?i)^(?:git|noreply|no-reply|user|username|you|your\.?name|me|foo|bar|name|someone|test|admin|root|npm|postgres)@"
+    r"|@(?:[\w-]+\.)*(?:example\.(?:com|org|net)|localhost|test|invalid|users\.noreply\.github\.com|host|domain\.com|email\.com)$"
+    r"|\.(?:py|js|ts|md|png|jpg|svg|css|html|json|txt|service|timer|go|rs|sh|yml|yaml|lock)$"
+)
+
+
+def _emails(text: str) -> Iterator[Match]:
+    for place in _places(text, "@"):
+        local = _LOCAL.search(text, max(0, place - 64), place)
+        domain = _DOMAIN.match(text, place + 1)
+        if not local or not domain:
+            continue
+        start = local.start()
+        while text[start] in ".-%+" and start < place - 1:
+            start += 1
+        if not _NOBODY.search(text[start : domain.end()]) and text[max(0, start - 3) : start] != "://":
+            yield Match(EMAIL, start, domain.end())
+
+
+_HOMES = re.compile(
+    r"(?:/home/|/Users/|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))([A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]|[A-Za-z])"
+)
+# Names of accounts that belong to no person, in lower case.
+_SHARED_NAMES = frozenset(
+    re.findall(
+        r"\S+",
+        """
+    user users username ubuntu root runner app apps work node vscode admin administrator dev developer test tester
+    me you name shared public default guest ec2-user jovyan circleci travis jenkins gitpod codespace coder agent
+    sandbox claude opam linuxbrew docker build builder foo bar example data git www someone yourname your-name
+    your_name home postgres ansible debian pi vagrant student oai model swe workspace openhands
+    """,
+    )
+)
+
+
+def _accounts(text: str) -> Iterator[Match]:
+    if "/home/" in text or "sers" in text:
+        for hit in _HOMES.finditer(text):
+            if hit[1].lower() not in _SHARED_NAMES:
+                yield Match(ACCOUNT, *hit.span(1))
+
+
+_PHONES = re.compile(
+    r"(?<![\w.+/=-])(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?(?:[0-9]{2,5}[ .-]){1,4}[0-9]{2,6}"
+    r"|\+[1-9][0-9]{9,13}"
+    r"|\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}|[2-9][0-9]{2}([-.])[2-9][0-9]{2}\1[0-9]{4})(?![\w/=-]|\.[0-9])"
+)
+
+
+def _phones(text: str) -> Iterator[Match]:
+    for hit in _PHONES.finditer(text):
+        if 9 <= sum(char.isdigit() for char in hit[0]) <= 15:
+            yield Match(PHONE, *hit.span())
+
+
+_SEARCHES = (_private_keys, _shapes, _telegram, _logins, _headers, _beside_words, _encoded, _emails, _phones)

@@ -1,0 +1,90 @@
+"""The shapes of secrets that have one: what each begins with, and how it goes on.
+
+Each shape is the one that its service gives its keys. A pattern takes time in proportion to its text: it begins with a
+word that is searched for first, every repetition is bounded, and no two neighbouring parts take the same character.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_A = "[A-Za-z0-9]"
+_U = "[A-Za-z0-9_-]"
+_X = "[0-9a-f]"
+
+
+class Shape(NamedTuple):
+    """A kind of secret: its name for people, the words that one begins with, and the pattern of what follows."""
+
+    name: str
+    words: tuple[str, ...]
+    rest: re.Pattern[str]
+
+
+def _shape(name: str, words: str, rest: str) -> Shape:
+    return Shape(name, tuple(words.split()), re.compile(rest))
+
+
+SHAPES: tuple[Shape, ...] = (
+    _shape("AWS key id", "AKIA ASIA ABIA ACCA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    _shape("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_A}{{36,251}}"),
+    _shape("GitHub token", "github_pat_", r"[A-Za-z0-9_]{22,251}"),
+    _shape("GitLab token", "glpat- gldt- glrt- glptt- glcbt- glft- glsoat-", r"[A-Za-z0-9_.=-]{20,300}"),
+    _shape("Slack token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xapp-", r"[A-Za-z0-9-]{10,250}"),
+    _shape("Slack webhook", "https://hooks.slack.com/services/", r"[A-Za-z0-9/]{20,100}"),
+    _shape(
+        "Discord webhook",
+        "https://discord.com/api/webhooks/ https://discordapp.com/api/webhooks/",
+        rf"[0-9]{{15,20}}/{_U}{{40,100}}",
+    ),
+    _shape("Stripe key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", rf"{_A}{{16,250}}"),
+    _shape("Anthropic key", "sk-ant-", rf"{_U}{{20,250}}"),
+    _shape("OpenAI key", "sk-proj- sk-svcacct- sk-admin-", rf"{_U}{{20,250}}"),
+    _shape("OpenRouter key", "sk-or-v1-", rf"{_X}{{40,80}}"),
+    _shape("API key", "sk-", rf"{_A}{{32,64}}(?![A-Za-z0-9-])"),
+    _shape("Google API key", "AIza", rf"{_U}{{35}}(?![A-Za-z0-9_-])"),
+    _shape("Google OAuth token", "ya29.", rf"{_U}{{20,500}}"),
+    _shape("Google OAuth secret", "GOCSPX-", rf"{_U}{{28}}"),
+    _shape("Hugging Face token", "hf_", r"[A-Za-z]{34}(?![A-Za-z0-9])"),
+    _shape("npm token", "npm_", rf"{_A}{{36}}(?![A-Za-z0-9])"),
+    _shape("PyPI token", "pypi-AgE", rf"{_U}{{50,1000}}"),
+    _shape("RubyGems key", "rubygems_", rf"{_X}{{48}}"),
+    _shape("DigitalOcean token", "dop_v1_ doo_v1_ dor_v1_", rf"{_X}{{64}}"),
+    _shape("SendGrid key", "SG.", rf"{_U}{{22}}\.{_U}{{43}}"),
+    _shape("Mailgun key", "key-", rf"{_X}{{32}}(?![0-9a-zA-Z])"),
+    _shape("Twilio key", "SK AC", rf"{_X}{{32}}(?![0-9a-zA-Z])"),
+    _shape("Square token", "sq0atp- sq0csp-", rf"{_U}{{22,43}}"),
+    _shape("Shopify token", "shpat_ shpca_ shppa_ shpss_", r"[a-fA-F0-9]{32}"),
+    _shape("Atlassian token", "ATATT3 ATCTT3", r"[A-Za-z0-9_=-]{60,300}"),
+    _shape("Linear key", "lin_api_", rf"{_A}{{40}}"),
+    _shape("Notion token", "secret_ ntn_", rf"{_A}{{43,50}}(?![A-Za-z0-9_])"),
+    _shape("Figma token", "figd_", rf"{_U}{{35,60}}"),
+    _shape("Postman key", "PMAK-", rf"{_X}{{24}}-{_X}{{34}}"),
+    _shape("Databricks token", "dapi", rf"{_X}{{32}}(?:-\d)?(?![0-9a-zA-Z])"),
+    _shape("New Relic key", "NRAK- NRII- NRJS-", rf"{_U}{{19,40}}"),
+    _shape("Grafana token", "glsa_", rf"{_A}{{32}}_[0-9a-fA-F]{{8}}"),
+    _shape("Grafana token", "glc_", r"eyJ[A-Za-z0-9+/=]{20,400}"),
+    _shape("Sentry token", "sntrys_ sntryu_", r"[A-Za-z0-9+/=_]{40,400}"),
+    _shape("Vault token", "hvs. hvb. hvr.", rf"{_U}{{24,300}}"),
+    _shape("Doppler token", "dp.pt. dp.st. dp.ct. dp.sa.", r"[A-Za-z0-9.]{40,60}"),
+    _shape("PlanetScale token", "pscale_tkn_ pscale_pw_", r"[A-Za-z0-9_.=-]{32,64}"),
+    _shape("Supabase key", "sbp_", rf"{_X}{{40}}"),
+    _shape("Groq key", "gsk_", rf"{_A}{{52}}"),
+    _shape("xAI key", "xai-", rf"{_A}{{70,90}}"),
+    _shape("Replicate token", "r8_", rf"{_A}{{37}}"),
+    _shape("Perplexity key", "pplx-", rf"{_A}{{48}}"),
+    _shape("Docker token", "dckr_pat_", rf"{_U}{{27}}"),
+    _shape("Fly token", "FlyV1 fm2_", r"[ A-Za-z0-9+/=_,]{40,1000}"),
+    _shape("age key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
+    _shape("JSON web token", "eyJ", rf"{_U}{{10,2000}}\.eyJ{_U}{{4,8000}}\.{_U}{{6,2000}}"),
+)
+# A private key, whole or cut off. Lines may be written as "\n" in a JSON text.
+PRIVATE_KEY_BEGIN = "-----BEGIN "
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,.()]|-(?!-)){0,20000}"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+PRIVATE_KEY_NAME = "private key"
+TELEGRAM = re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
+TELEGRAM_NAME, TELEGRAM_WORD = "Telegram token", ":AA"

@@ -1,0 +1,234 @@
+"""A report as one HTML file: no script, no request, nothing of a session but escaped text.
+
+Its policy allows the one sheet that is in it, by its hash, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from guard_core.report.document import Compaction, Fact, Report, Side
+from guard_core.report.markup import Content, Markup, joined, tag
+from guard_core.report.svg import chart
+from guard_core.report.words import (
+    COMPACTION_HEADS,
+    compaction_row,
+    figures,
+    forecast_row,
+    hidden_words,
+    main_side,
+    provenance,
+    side_title,
+    step_words,
+    title_of,
+)
+
+NUMERIC_HEADS = frozenset({"", "step", "before", "after", "left", "count", "threshold", "lost"})
+
+
+@cache
+def sheet_of_styles() -> str:
+    """The styles of a report."""
+    return Path(__file__).with_name("report.css").read_text("utf-8")
+
+
+@cache
+def security_policy() -> str:
+    """What a browser may do with a report: show it in its own styles."""
+    digest = base64.b64encode(hashlib.sha256(sheet_of_styles().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def page(report: Report) -> str:
+    """The report as a page that needs nothing else."""
+    return whole_page(f"{title_of(report)} – compaction report", _body(report))
+
+
+def whole_page(title: str, body: Iterable[Content]) -> str:
+    """A page that needs nothing else, in the styles of a report."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=security_policy()),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="robots", content="noindex, nofollow"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        tag("style", Markup(sheet_of_styles())),
+    )
+    return "<!doctype html>\n" + tag("html", head, tag("body", tag("main", body)), lang="en").html + "\n"
+
+
+def _body(report: Report) -> Iterator[Content]:
+    session, main = report.session, main_side(report)
+    made_by = " · ".join(filter(None, (session.agent, session.model, f"{session.calls:,} calls")))
+    yield tag("h1", title_of(report))
+    yield tag("p", f"Compaction report · {made_by}", class_="muted")
+    yield tag("p", main.verdict.sentence, class_=f"verdict {main.verdict.severity}")
+    yield [tag("blockquote", item.text) for item in report.remarks if item.step < 0]
+    window = report.window
+    note = f": {window.note}" if window.note else ""
+    yield tag("p", f"Context window {window.value:,} tokens ({window.source}, {window.status}{note}).")
+    for side in report.sides:
+        yield from _side(report, side)
+    yield from _rule(report)
+    yield from _basis(report)
+
+
+def _side(report: Report, side: Side) -> Iterator[Content]:
+    yield tag("h2", side_title(side))
+    if side is not main_side(report):
+        yield tag("p", side.verdict.sentence, class_=f"verdict {side.verdict.severity}")
+        yield tag("p", _modelled_words(side), class_="muted")
+    if (picture := chart(report, side)) is not None:
+        yield tag("figure", tag("div", picture, class_="wide"), _key(side))
+    yield table(("", "", "source"), figures(report, side), numeric=())
+    if side.findings:
+        yield tag("h3", "Findings")
+        severity = [tag("span", item.severity, class_=f"severity {item.severity}") for item in side.findings]
+        items = zip(severity, side.findings, strict=True)
+        yield tag("ul", [tag("li", mark, ": ", item.sentence) for mark, item in items], class_="findings")
+    if side.compactions:
+        yield from _compactions(report, side)
+    yield from _facts(side)
+
+
+def _modelled_words(side: Side) -> str:
+    settings = ", ".join(f"{name} {value}" for name, value in side.settings.items())
+    return f"Modelled: the same turns under other rules. Settings: {settings}."
+
+
+def _key(side: Side) -> Markup:
+    """What the lines of a chart mean, of those that it has."""
+    series = side.series
+    names = (
+        ("recorded", "prompt tokens, recorded", not all(series.modelled)),
+        ("modelled", "prompt tokens, modelled", any(series.modelled)),
+        ("window", "context window", True),
+        ("threshold", "threshold", max(series.threshold) >= 0),
+        ("mark", "compaction", bool(side.compactions)),
+    )
+    marks = [tag("span", tag("i", class_=kind), words) for kind, words, is_drawn in names if is_drawn]
+    return tag("figcaption", marks, class_="key")
+
+
+def _compactions(report: Report, side: Side) -> Iterator[Content]:
+    yield tag("h3", "Compactions")
+    more = side.outcome.compactions - len(side.compactions)
+    rows = [compaction_row(item) for item in side.compactions]
+    yield tag("div", table(COMPACTION_HEADS, rows, NUMERIC_HEADS), class_="rows")
+    rest = f" {more:,} more are not listed." if more > 0 else ""
+    yield tag(
+        "p",
+        "Prompt tokens before and after; count and threshold in the tokens of the rule; lost: instructions that the "
+        f"requests after it no longer hold.{rest}",
+        class_="muted",
+    )
+    for item in side.compactions:
+        if item.bridge is not None:
+            yield from _compaction(report, item)
+
+
+def _compaction(report: Report, item: Compaction) -> Iterator[Content]:
+    yield tag("h3", f"Compaction {item.index + 1:,}, before step {step_words(item.step)}")
+    yield [tag("blockquote", remark.text) for remark in report.remarks if remark.step == item.step >= 0]
+    if item.decision is not None:
+        yield tag("p", item.decision.sentence, f" {item.decision.inequality}" if item.decision.inequality else "")
+        rows = [
+            (
+                term.name,
+                f"{term.value:,g} {term.unit}" if isinstance(term.value, float) else f"{term.value:,} {term.unit}",
+                term.source,
+                "" if term.as_of is None else f"step {term.as_of + 1:,}",
+                term.expression,
+            )
+            for term in item.decision.terms
+        ]
+        yield table(("", "value", "source", "as of", ""), rows, ("value",))
+    elif item.reason:
+        yield tag("p", item.reason)
+    if item.bridge is not None:
+        columns = ("before", "grown", "removed", "inserted", "unexplained", "after")
+        parts = [
+            (part.name, *(f"{getattr(part, name):,}" for name in columns))
+            for part in item.bridge.parts
+            if any(getattr(part, name) for name in columns)
+        ]
+        total = ("total", *(f"{sum(getattr(part, name) for part in item.bridge.parts):,}" for name in columns))
+        yield table(("part of the request", *columns), parts, columns, foot=total)
+        sources = f"Before: {item.before_source or 'no request'}; after: {item.after_source}."
+        yield tag("p", f"Prompt tokens; every row and column adds up. {sources}", class_="muted")
+    if item.price is not None:
+        yield tag("p", " ".join(item.price.sentences))
+    for message in item.inserted:
+        words = "" if message.text else ", its text is not in this report"
+        yield tag("p", f"{message.kind}, {message.bytes:,} bytes{words}", class_="muted")
+        if message.text:
+            yield tag("pre", message.text, class_="session-text", tabindex=0)
+
+
+def _facts(side: Side) -> Iterator[Content]:
+    yield tag("h3", "Instructions")
+    yield tag("p", side.facts.sentence)
+    lost = [fact for fact in side.facts.listed if fact.lost_at >= 0]
+    if lost:
+        rows = [(fact.kind, _text(fact), fact.outcome) for fact in lost]
+        yield table(("kind", "text", "what became of it"), rows, ())
+
+
+def _text(fact: Fact) -> str:
+    return fact.text or (f"message {fact.message + 1:,}" if fact.message >= 0 else "system prompt")
+
+
+def _rule(report: Report) -> Iterator[Content]:
+    rule = report.rule
+    yield tag("h2", "The agent's own rule")
+    yield tag("p", rule.sentence)
+    if rule.settings:
+        rows = [
+            (item.name, "not known" if item.value is None else f"{item.value:,g} {item.unit}", item.source, item.note)
+            for item in rule.settings
+        ]
+        yield table(("setting", "value", "source", "note"), rows, ("value",))
+    if rule.automatic:
+        words = f"{rule.agrees:,} of {rule.comparable:,} comparable automatic compactions agree with it"
+        yield tag("p", f"{words}; {rule.automatic:,} in all. Compared: {rule.compared or 'not known'}.")
+
+
+def _basis(report: Report) -> Iterator[Content]:
+    yield tag("h2", "What this rests on")
+    others = [item for item in report.remarks if item.step >= 0 and not _is_shown(report, item.step)]
+    yield [tag("blockquote", f"Step {item.step + 1:,}: {item.text}") for item in others]
+    yield tag("ul", [tag("li", sentence) for sentence in report.assumptions])
+    if report.forecast:
+        yield table(("forecast", "predictions", "mean error", "95 % within"), map(forecast_row, report.forecast), ())
+    kept = {"numbers": "numbers only", "names": "numbers and names", "text": "with session text"}[report.level]
+    yield tag("p", f"Content: {kept}. {hidden_words(report)}")
+    yield tag("p", " ".join(filter(None, provenance(report))), class_="muted")
+
+
+def _is_shown(report: Report, step: int) -> bool:
+    return any(item.step == step and item.bridge is not None for side in report.sides for item in side.compactions)
+
+
+def table(
+    heads: Iterable[str], rows: Iterable[Iterable[str]], numeric: Iterable[str], foot: Iterable[str] = ()
+) -> Markup:
+    """A table that scrolls by itself where it is too wide; columns under the heads in `numeric` go to the right."""
+    heads, numbers = tuple(heads), frozenset(numeric)
+    kinds = ["n" if head in numbers else None for head in heads]
+
+    def cells(row: Iterable[str]) -> list[Markup]:
+        first, *others = row
+        rest = [tag("td", cell, class_=kind) for cell, kind in zip(others, kinds[1:], strict=True)]
+        return [tag("th", first, scope="row", class_=kinds[0]), *rest]
+
+    head = tag("tr", [tag("th", name, scope="col", class_=kind) for name, kind in zip(heads, kinds, strict=True)])
+    parts = [tag("thead", head) if any(heads) else None, tag("tbody", joined(tag("tr", cells(row)) for row in rows))]
+    return tag(
+        "div", tag("table", parts, tag("tfoot", tag("tr", cells(foot))) if foot else None), class_="wide", tabindex=0
+    )

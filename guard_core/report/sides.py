@@ -1,0 +1,323 @@
+"""One side of a session, the recording or a replay, as a report has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from guard_core.bridge import Bridge, recorded_bridge, replayed_bridge
+from guard_core.counts import MODELLED, RECORDED, CountedCompaction
+from guard_core.decimation import kept_steps
+from guard_core.events import part_text, utf8_bytes
+from guard_core.facts.lanes import HELD, Lane, Search, State, places_of, worst_first
+from guard_core.facts.proposals import events_to_read, instructions
+from guard_core.facts.words import outcome_words, summary_words
+from guard_core.findings import Facts
+from guard_core.ledger import Ints
+from guard_core.outcomes.bill import Prices, bill_of
+from guard_core.outcomes.outcome import Costs, PolicyOutcome, recorded_outcome, replayed_outcome
+from guard_core.outcomes.payback import Payback, paybacks
+from guard_core.outcomes.sent import SentRequests
+from guard_core.outcomes.words import payback_words
+from guard_core.policies import Policy, get_policy
+from guard_core.prices import UNIT
+from guard_core.replay import observe_recorded
+from guard_core.report import document as doc
+from guard_core.rules import OwnChecks
+from guard_core.rules.agreement import ExplainedCompaction
+from guard_core.rules.words import decision_words, inequality
+from guard_core.trace import CompactionRecord, Trace
+from guard_core.triggers import AUTOMATIC
+from guard_core.views import Inserted, Synthetic, View
+
+MOST_COMPACTIONS = 200  # that are listed
+MOST_DETAILED = 4  # that are shown in full where none is chosen
+MOST_FACTS = 20
+MOST_POINTS = 600  # of the chart: about one for each of its pixels
+MOST_TEXT = 6_000  # characters of one inserted message: what the page of a compaction shows of it at first
+
+
+@dataclass(frozen=True)
+class SideSource:
+    """What a side is made of: `trace` and `policy` None mean the recording."""
+
+    facts: Facts
+    prices: Prices
+    trace: Trace | None
+    policy: Policy | None
+    findings: tuple[doc.Claim, ...]
+    verdict: doc.Claim
+
+    @property
+    def compaction_count(self) -> int:
+        return self.facts.counts.total if self.trace is None else len(self.trace.compactions)
+
+    @cached_property
+    def sent(self) -> SentRequests:
+        return (
+            SentRequests.recorded(self.facts) if self.trace is None else SentRequests.replayed(self.facts, self.trace)
+        )
+
+    def side(self, chosen: frozenset[int] | None) -> doc.Side:
+        """The side; `chosen` are the compactions that are shown in full."""
+        settings = {} if self.trace is None else msgspec.to_builtins(self.trace.settings)
+        lanes = self._lanes
+        return doc.Side(
+            name="recorded" if self.trace is None else "replayed",
+            policy="" if self.trace is None else self.trace.policy,
+            profile=str(settings.get("profile") or ""),
+            settings=settings,
+            digest="" if self.trace is None else self.trace.digest(),
+            verdict=self.verdict,
+            findings=self.findings,
+            outcome=self._outcome(),
+            facts=_facts(lanes),
+            compactions=tuple(self._compactions(chosen)),
+            series=self._series(),
+        )
+
+    @cached_property
+    def _lanes(self) -> tuple[Lane, ...]:
+        session, ledger = self.facts.session, self.facts.ledger
+        snippets = instructions(session, [(index, session.events[index]) for index in events_to_read(ledger).tolist()])
+        places = places_of(snippets, enumerate(session.events))
+        return Search(self.sent, snippets, places, session.events.__getitem__).lanes()
+
+    def _outcome(self) -> doc.Outcome:
+        counts, facts = self.facts.counts, self.facts
+        recorded = self.trace is None
+        row = (
+            recorded_outcome(facts, self.prices)
+            if self.trace is None
+            else replayed_outcome(facts, self.trace, self.prices)
+        )
+        return doc.Outcome(
+            compactions=row.compactions,
+            automatic=counts.automatic if recorded else row.compactions,
+            manual=counts.manual if recorded else 0,
+            unknown_trigger=counts.unknown if recorded else 0,
+            overflows=row.overflows,
+            near_misses=row.near_misses,
+            peak=row.peak,
+            peak_step=row.peak_step,
+            peak_source=self._peak_source(row),
+            total_prompt_tokens=row.costs.prompt,
+            requests=row.losses.requests,
+            requests_dropped=row.losses.requests_dropped,
+            calls_without_result_steps=row.losses.parted_steps,
+            never_paid=row.unpaid if row.costs.total is not None else None,
+            costs=_costs(row.costs),
+            reported=None if row.reported is None else _costs(row.reported),
+        )
+
+    def _peak_source(self, row: PolicyOutcome) -> str:
+        return "" if row.peak_step < 0 else MODELLED if self.sent.case.modelled[row.peak_step] else RECORDED
+
+    # -- compactions
+
+    def _compactions(self, chosen: frozenset[int] | None) -> Iterator[doc.Compaction]:
+        count = min(self.compaction_count, MOST_COMPACTIONS)
+        in_full = frozenset(range(MOST_DETAILED)) if chosen is None else chosen
+        for index in sorted({*range(count), *in_full}):
+            if index < self.compaction_count:
+                yield self._compaction(index, is_full=index in in_full)
+
+    def _compaction(self, index: int, *, is_full: bool) -> doc.Compaction:
+        if self.trace is None:
+            item = self._recorded(self.facts.counts.compactions[index], index)
+        else:
+            item = self._replayed(self.trace, self.trace.compactions[index], index)
+        if not is_full:
+            return item
+        return msgspec.structs.replace(
+            item,
+            decision=self._decision(item),
+            bridge=self._bridge(index),
+            price=self._price(index),
+            inserted=tuple(self._inserted(index)),
+        )
+
+    def _recorded(self, counted: CountedCompaction, index: int) -> doc.Compaction:
+        session, bridge = self.facts.session, self._bridges(index)
+        recorded = session.compactions[counted.place]
+        explained = self._explained.get(counted.place)
+        return doc.Compaction(
+            index=index,
+            step=counted.step,
+            message=recorded.at,
+            trigger=counted.trigger,
+            evidence=recorded.evidence.value,
+            before=bridge.uncompacted,
+            before_source=str(bridge.before_source),
+            after=bridge.total("after"),
+            after_source=str(bridge.after_source),
+            count=None if explained is None else explained.decision_tokens,
+            threshold=None if explained is None else explained.threshold,
+            agreement="" if explained is None else str(explained.verdict),
+            reason="" if explained is None else explained.reason,
+            instructions_lost=self._lost.get(index, 0),
+        )
+
+    def _replayed(self, trace: Trace, record: CompactionRecord, index: int) -> doc.Compaction:
+        bridge = self._bridges(index)
+        count, threshold = (int(trace.columns[name][record.step]) for name in ("decision_tokens", "threshold"))
+        return doc.Compaction(
+            index=index,
+            step=record.step,
+            message=int(self.facts.ledger.steps["at"][record.step]),
+            trigger=AUTOMATIC,
+            evidence="replayed",
+            before=bridge.uncompacted,
+            before_source=str(bridge.before_source),
+            after=bridge.total("after"),
+            after_source=str(bridge.after_source),
+            count=count if count >= 0 else None,
+            threshold=threshold if threshold >= 0 else None,
+            agreement="",
+            reason=record.reason,
+            instructions_lost=self._lost.get(index, 0),
+        )
+
+    @cached_property
+    def _explained(self) -> dict[int, ExplainedCompaction]:
+        return {item.place: item for item in self.facts.explanation.compactions}
+
+    @cached_property
+    def _lost(self) -> dict[int, int]:
+        """How many instructions each compaction took out of the requests."""
+        lost: dict[int, int] = {}
+        for lane in self._lanes:
+            for change in lane.losses:
+                lost[change.compaction] = lost.get(change.compaction, 0) + 1
+        return lost
+
+    @cached_property
+    def _observed(self) -> Trace:
+        facts = self.facts
+        return observe_recorded(facts.ledger, get_policy("none"), window=facts.window.value, usage=facts.usage)
+
+    def _bridges(self, index: int) -> Bridge:
+        ledger, attribution = self.facts.ledger, self.facts.attribution
+        if self.trace is not None:
+            return replayed_bridge(ledger, attribution, self.trace, index)
+        return recorded_bridge(ledger, attribution, self._observed, self.facts.counts.compactions[index].place)
+
+    def _bridge(self, index: int) -> doc.Bridge:
+        bridge = self._bridges(index)
+        parts = tuple(doc.BridgePart(**msgspec.structs.asdict(part)) for part in bridge.parts)
+        ends = (bridge.before_step, bridge.after_step, str(bridge.before_source), str(bridge.after_source))
+        return doc.Bridge(parts, *ends, bridge.is_sealed)
+
+    def _decision(self, item: doc.Compaction) -> doc.Decision | None:
+        if self.trace is not None and self.policy is not None:
+            terms = self.policy.explain(self.trace, item.step)
+            sign = f"{item.count:,} against a threshold of {item.threshold:,}" if item.count and item.threshold else ""
+            return doc.Decision(f"{self.trace.policy} compacted here: {item.reason}.", sign, terms)
+        if not 0 <= item.step < self.facts.ledger.step_count:
+            return None
+        decision = self._checks.at(item.step)
+        return doc.Decision(decision_words(decision), inequality(decision), decision.terms)
+
+    @cached_property
+    def _checks(self) -> OwnChecks:
+        return OwnChecks(self.facts.session, self.facts.ledger, self.facts.explanation)
+
+    def _price(self, index: int) -> doc.Price | None:
+        price = self._paybacks.get(index)
+        if price is None:
+            return None
+        priced = self.prices.has_prices
+        return doc.Price(
+            paid=round(price.paid / UNIT) if priced else None,
+            saved=round(price.saved / UNIT) if priced else None,
+            earned_back=price.earned_back,
+            needed_from=price.needed_from,
+            sentences=payback_words(price, self.prices),
+        )
+
+    @cached_property
+    def _paybacks(self) -> dict[int, Payback]:
+        return {item.index: item for item in paybacks(self.sent, bill_of(self.sent, self.prices))}
+
+    def _inserted(self, index: int) -> Iterator[doc.Inserted]:
+        """The messages that a compaction wrote; those that repeat the log are none."""
+        ledger = self.facts.ledger
+        if self.trace is not None:
+            view: View = self.trace.compactions[index].after
+            for segment in view:
+                if isinstance(segment, Synthetic):
+                    yield doc.Inserted(segment.kind, segment.bytes, _cut(segment.text or ""))
+            return
+        place = self.facts.counts.compactions[index].place
+        recorded = self.facts.session.compactions[place]
+        for segment in recorded.base:
+            if isinstance(segment, Inserted) and segment.index not in ledger.repeated[place]:
+                text = "\n".join(filter(None, map(part_text, recorded.messages[segment.index].parts)))
+                yield doc.Inserted("summary" if text else "not readable", utf8_bytes(text), _cut(text))
+            elif isinstance(segment, Synthetic):
+                yield doc.Inserted(segment.kind, segment.bytes, _cut(segment.text or ""))
+
+    # -- chart
+
+    def _series(self) -> doc.Series:
+        tokens, modelled = self.sent.tokens, self.sent.case.modelled
+        threshold = self._threshold
+        marks = np.array([item.step for item in self.sent.fired], dtype=np.int64)
+        steps = kept_steps([tokens.astype(np.float64)], marks, self.sent.case.over, 0, len(tokens), MOST_POINTS)
+        return doc.Series(
+            tuple(steps.tolist()),
+            tuple(tokens[steps].tolist()),
+            tuple(modelled[steps].tolist()),
+            tuple(threshold[steps].tolist()),
+        )
+
+    @property
+    def _threshold(self) -> Ints:
+        if self.trace is not None:
+            return np.asarray(self.trace.columns["threshold"], dtype=np.int64)
+        return self._checks.thresholds
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n[{len(text) - MOST_TEXT:,} more characters]"
+
+
+def _costs(costs: Costs) -> doc.Costs:
+    return doc.Costs(
+        prompt=costs.prompt,
+        cached=costs.read,
+        output=costs.output,
+        summariser_prompt=costs.summariser_prompt,
+        summariser_output=costs.summariser_output,
+        total=None if costs.total is None else round(costs.total / UNIT),
+        source=costs.source,
+    )
+
+
+def _facts(lanes: tuple[Lane, ...]) -> doc.FactsLost:
+    states = [lane.last_state for lane in lanes]
+    return doc.FactsLost(
+        sentence=summary_words(lanes),
+        instructions=len(lanes),
+        held=sum(state in HELD for state in states),
+        lost=sum(state is State.GONE and lane.lost is not None for lane, state in zip(lanes, states, strict=True)),
+        unknown=sum(state is State.UNKNOWN for state in states),
+        listed=tuple(map(_fact, worst_first(lanes)[:MOST_FACTS])),
+    )
+
+
+def _fact(lane: Lane) -> doc.Fact:
+    lost = lane.lost
+    return doc.Fact(
+        kind=lane.snippet.kind,
+        text=lane.snippet.text,
+        message=lane.snippet.event,
+        state=lane.last_state.name.lower(),
+        lost_at=-1 if lost is None else lost.step,
+        compaction=-1 if lost is None else lost.compaction,
+        outcome=outcome_words(lane),
+    )

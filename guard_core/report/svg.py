@@ -1,0 +1,97 @@
+"""The chart of a report, as SVG without script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guard_core.report.document import Report, Side
+from guard_core.report.markup import Markup, joined, tag
+from guard_core.report.words import side_title
+
+WIDTH, HEIGHT = 1000, 260
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 28
+MOST_MARKS = 400  # compactions that are drawn
+
+
+def chart(report: Report, side: Side) -> Markup | None:
+    """Prompt tokens of every request, the window, the thresholds and the compactions; None where there was no call."""
+    series = side.series
+    if not series.steps:
+        return None
+    scale = Scale(report.session.calls, max(report.window.value, *series.tokens, *series.threshold))
+    counted = [not value for value in series.modelled]
+    label = (
+        f"{side_title(side)}: prompt tokens of {report.session.calls:,} calls, at most {max(series.tokens):,}, "
+        f"in a window of {report.window.value:,}; {side.outcome.compactions:,} compactions."
+    )
+    marks = [item for item in side.compactions if item.step >= 0][:MOST_MARKS]
+    return tag(
+        "svg",
+        tag("title", label),
+        *axis(scale),
+        tag("path", class_="window", d=f"M{LEFT} {scale.y(report.window.value)}H{WIDTH - RIGHT}"),
+        tag(
+            "path",
+            class_="threshold",
+            d=path_of(scale, series.steps, series.threshold, [v >= 0 for v in series.threshold]),
+        ),
+        joined(tag("path", class_="mark", d=scale.upright(item.step)) for item in marks),
+        tag("path", class_="modelled", d=path_of(scale, series.steps, series.tokens, [True] * len(counted))),
+        tag("path", class_="recorded", d=path_of(scale, series.steps, series.tokens, counted)),
+        viewBox=scale.box,
+        role="img",
+        class_="chart",
+    )
+
+
+class Scale:
+    """Where a step and a number of tokens are drawn: `calls` steps, and up to `most` tokens."""
+
+    def __init__(self, calls: int, most: int) -> None:
+        self.calls = max(1, calls - 1)
+        self.top = max(1, round(1.05 * most))
+
+    @property
+    def box(self) -> str:
+        """The size of the picture, as an SVG has it."""
+        return f"0 0 {WIDTH} {HEIGHT}"
+
+    def upright(self, step: int) -> str:
+        """A line over all heights at a step."""
+        return f"M{self.x(step)} {TOP}V{HEIGHT - BOTTOM}"
+
+    def x(self, step: int) -> str:
+        return f"{LEFT + (WIDTH - LEFT - RIGHT) * step / self.calls:.1f}".removesuffix(".0")
+
+    def y(self, tokens: int) -> str:
+        return f"{HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * tokens / self.top:.1f}".removesuffix(".0")
+
+
+def path_of(scale: Scale, steps: Sequence[int], values: Sequence[int], drawn: Sequence[bool]) -> str:
+    """A line through the drawn points, broken where one is not."""
+    parts, pen = [], "M"
+    for step, value, is_drawn in zip(steps, values, drawn, strict=True):
+        if is_drawn:
+            parts.append(f"{pen}{scale.x(step)} {scale.y(value)}")
+        pen = "L" if is_drawn else "M"
+    return "".join(parts)
+
+
+def axis(scale: Scale) -> list[Markup]:
+    """Four heights in tokens, and the first and last step."""
+    unit = 10 ** (len(str(scale.top)) - 1)
+    step = next(size for size in (unit // 5, unit // 2, unit, 2 * unit, 5 * unit) if size and scale.top // size <= 5)
+    ticks = [
+        joined(
+            (
+                tag("path", class_="grid", d=f"M{LEFT} {scale.y(value)}H{WIDTH - RIGHT}"),
+                tag("text", value, x=LEFT - 6, y=scale.y(value), text_anchor="end", dominant_baseline="middle"),
+            )
+        )
+        for value in range(0, scale.top + 1, max(1, step))
+    ]
+    ends = [
+        tag("text", "step 1", x=LEFT, y=HEIGHT - 8),
+        tag("text", f"step {scale.calls + 1:,}", x=WIDTH - RIGHT, y=HEIGHT - 8, text_anchor="end"),
+    ]
+    return [*ticks, *ends]

@@ -1,0 +1,106 @@
+"""OpenHands: more events than the condenser's `max_size`, counted before every step.
+
+From openhands-sdk 1.58.0 (`LLMSummarizingCondenser`), run with known settings: its list holds the system prompt, each
+message, each tool call and each result as an event. No recording holds the settings, and defaults differ. Where one
+was requested, by a person or after a refused request, a condensation proves nothing; the condenser's limit of tokens is
+not modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.openhands import sdk_events
+from guard_core.rules.base import (
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    RuleSetting,
+    Stretch,
+    Typed,
+    whole,
+)
+from guard_core.rules.counters import EVENTS, Checks, Counter
+from guard_core.sessions import Provenance, Session
+from guard_core.views import Inserted, Rewritten, Span
+
+# Events: max_size of the default agent's condenser (openhands-tools), of one made without, and of the application.
+SIZES = {80: "default agent", 240: "default condenser", 100: "application of 2025"}
+NOT_IN_FILE = "the condenser's max_size is not in the file: set max_size"
+ROUND_SIZES = range(10, 1_001, 10)  # events; what people may set
+COUNTER = Counter(EVENTS, "events of the request: system prompt, messages, tool calls and results, each one")
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    size = whole(typed, "max_size")
+    source, note = (Provenance.ASSUMED, "not in the file") if size is None else (Provenance.USER, "typed in")
+    settings = [RuleSetting("max_size", size, EVENTS, source, note)]
+    if (first := whole(typed, "keep_first", 0)) is not None:
+        settings.append(RuleSetting("keep_first", first, EVENTS, Provenance.USER, "typed in"))
+    return OwnRule(
+        agent="OpenHands",
+        version=stretch.version,
+        policy="openhands",
+        profile="current",
+        settings=tuple(settings),
+        counter=EVENTS,
+        relation=">",
+        threshold=size,
+        formula="max_size" if size is None else f"{size:,} (max_size)",
+        checks=Moment.BEFORE_CALL,
+        reason=NOT_IN_FILE if size is None else "",
+    )
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Sizes of other condensers, and round ones."""
+    default = rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    for size, owner in SIZES.items():
+        yield Hypothesis(f"{size:,} (max_size, {owner})", size, 1)
+    for size in ROUND_SIZES:
+        yield Hypothesis(f"{size:,} (max_size)", size, 2)
+
+
+def series(session: Session, ledger: Ledger, checks: Checks, stretch: Stretch) -> Ints:
+    """The events of OpenHands in the request at each check."""
+    prefix = ledger.prefix_by("openhands events/", lambda ledger: sdk_events(ledger, ledger.parts))
+    system = int(session.system is not None)
+    ats = np.array([item.at for item in session.compactions], dtype=np.int64)
+    bases = np.array([0, *(_size(prefix, item.base) for item in session.compactions)], dtype=np.int64)
+    # The request of a check is what the last condensation before it left, and what came since.
+    side = np.where(checks.place >= 0, checks.place, np.searchsorted(ats, checks.stop, side="right"))
+    since = np.append(0, ats)[side]
+    return np.asarray(system + bases[side] + prefix[checks.stop] - prefix[since])
+
+
+def _size(prefix: Ints, base: Iterable[object]) -> int:
+    """The events in what a condensation left."""
+    size = 0
+    for segment in base:
+        if isinstance(segment, Span):
+            size += int(prefix[segment.stop] - prefix[segment.start])
+        elif isinstance(segment, Inserted | Rewritten):
+            size += 1
+    return size
+
+
+AGENT = Agent(
+    format="openhands",
+    label="OpenHands",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: COUNTER,
+    fitted=lambda _, limit: f"{limit:,} (max_size)",
+    names={
+        "max_size": "of the condenser, in events",
+        "keep_first": "of the condenser, in events: what is kept, not when",
+    },
+    series=series,
+)

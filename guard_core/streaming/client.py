@@ -1,0 +1,266 @@
+"""Sends the lines of a running agent's session to an inspector, from a thread of its own.
+
+recorder = Recorder(Client("http://127.0.0.1:8000"), agent="my agent", model="gpt-5")
+
+What the agent writes is queued and never waits: neither a slow nor an absent server is noticed by it. Lines are sent
+until they are acknowledged, with pauses that grow while the server is away. With a `spool` folder they are in a file as
+well, until all are acknowledged; what a run could not send is sent by the next one that uses the folder.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import http.client
+import json
+import logging
+import random
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+from guard_core.streaming.outbox import Outbox, OutOfStep
+
+log = logging.getLogger(__name__)
+
+TIMEOUT = 30.0  # seconds for one answer
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between two attempts, doubled each time
+MOST_WAITING = (
+    64 * 2**20
+)  # bytes in memory; a server that is away for so long gets the rest by the spool, or not at all
+_jitter = random.Random()  # noqa: S311 - no secret; of its own, for the program that it is in may count on its numbers
+PATIENCE = 5.0  # seconds that `close` waits for the last acknowledgement
+ENDING = ".stream.jsonl"  # of a file in the spool
+AGAIN = (408, 429, 500, 502, 503, 504, 507)  # HTTP status after which the same may be taken later
+CONFLICT, OK = 409, 200
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
+
+
+class _GaveUp(Exception):
+    """The server does not take this stream, and would not take it later."""
+
+
+class _Away(Exception):
+    """The server does not answer, or not now."""
+
+
+class _Server(NamedTuple):
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+    key: str
+
+    def post(self, name: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """Status and answer. Raises _Away."""
+        kind = http.client.HTTPSConnection if self.scheme == "https" else http.client.HTTPConnection
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        connection = kind(self.host, self.port, timeout=TIMEOUT)
+        try:
+            connection.request("POST", f"{self.path}/api/v1/sessions/{quote(name)}/events", body, headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _Away(f"{type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
+        return response.status, answer if isinstance(answer, dict) else {}
+
+
+class Client:
+    """One stream, written like a file. `write`, `flush` and `close` never raise and, but for `close`, never wait.
+
+    `server` is the address of an inspector, `key` a key of its team mode with the scope "ingest". `name` distinguishes
+    the sessions of a project; a stream cannot be begun twice under one. ValueError where an address or a name is none.
+    """
+
+    def __init__(self, server: str, name: str = "", *, key: str = "", spool: str | Path | None = None) -> None:
+        parts = urlsplit(server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"the address of a server begins with http:// or https://, not {server[:60]!r}")
+        self.name = name or uuid4().hex
+        if NAME.fullmatch(self.name) is None:
+            raise ValueError("a name has 1 to 100 letters, digits and . _ : -, and begins with no sign")
+        self.session = ""  # the address of the session, once it is known
+        self.trouble = ""  # why nothing more is sent, or not now; empty while all is well
+        self._server = _Server(parts.scheme, parts.hostname, parts.port, parts.path.rstrip("/"), key)
+        self._spool = None if spool is None else Path(spool)
+        self._file: Any = None
+        self._outbox = Outbox()
+        self._rest = b""  # of a line that is not whole
+        self._waiting = 0  # bytes
+        self._changed = threading.Condition()
+        self._ended = self._given_up = self._done = False
+        self._open_spool()
+        self._thread = threading.Thread(target=self._run, name=f"stream {self.name}", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    def write(self, data: bytes) -> int:
+        """Whole lines, or parts of them."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if self._file is not None:
+            self._keep(b"".join(line + b"\n" for line in lines))
+        with self._changed:
+            for line in lines:
+                self._waiting += len(line)
+                if self._given_up or not line:
+                    continue
+                if self._waiting > MOST_WAITING:
+                    self._give_up("the server was away for too long")
+                    break
+                self._outbox.add(line)
+            self._changed.notify_all()
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing: lines are sent as they come."""
+
+    def wait(self, seconds: float = PATIENCE) -> bool:
+        """Wait until everything written is acknowledged; False where that takes longer, or will not happen."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._given_up or not self._outbox, seconds)
+            return not self._outbox and not self._given_up
+
+    def close(self, patience: float = PATIENCE) -> bool:
+        """Say that the agent has ended, and wait for the last acknowledgement up to so many seconds. True where
+        everything was acknowledged; else it stays in the spool, where there is one."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        atexit.unregister(self.close)
+        self._thread.join(patience)
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+        return self._done
+
+    def _run(self) -> None:
+        pause, is_first = FIRST_PAUSE, True
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._outbox or self._ended)
+                first, lines = self._outbox.batch()
+                is_last = self._ended and first + len(lines) == self._outbox.end
+            try:
+                self._send(self.name, first, lines, ended=is_last)
+                pause, self.trouble = FIRST_PAUSE, ""
+                if is_first:
+                    is_first = self._send_left_behind()
+                if is_last:
+                    self._finish()
+                    return
+            except _Away as error:
+                self.trouble = f"the server is away: {error}"
+                with self._changed:
+                    self._changed.wait_for(lambda: self._ended, pause * _jitter.uniform(0.5, 1))
+                    if self._ended:
+                        time.sleep(FIRST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except (_GaveUp, OutOfStep) as error:
+                with self._changed:
+                    self._give_up(str(error))
+                return
+
+    def _send(self, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> None:
+        answer = _sent(self._server, name, first, lines, ended=ended)
+        with self._changed:
+            if "acknowledged" in answer:
+                self._outbox.acknowledged(answer["acknowledged"])
+                self.session = str(answer.get("url") or self.session)
+                self._waiting = max(0, self._waiting - sum(map(len, lines)))
+            else:
+                self._outbox.expected(answer["expected"])
+            self._changed.notify_all()
+
+    def _give_up(self, reason: str) -> None:
+        self._given_up, self.trouble = True, reason
+        log.warning("stream %s is not sent any more: %s", self.name, reason)
+        self._changed.notify_all()
+
+    def _finish(self) -> None:
+        """Everything is acknowledged."""
+        self._done = True
+        if self._spool is not None:
+            with suppress(OSError):
+                (self._spool / f"{self.name}{ENDING}").unlink()
+
+    # -- the spool
+
+    def _open_spool(self) -> None:
+        if self._spool is None:
+            return
+        try:
+            self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = (self._spool / f"{self.name}{ENDING}").open("xb", buffering=0)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._without_spool(error)
+
+    def _keep(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except (OSError, ValueError) as error:
+            self._without_spool(error)
+
+    def _without_spool(self, error: Exception) -> None:
+        log.warning("stream %s is not kept on disk: %s", self.name, error)
+        self._file = None
+
+    def _send_left_behind(self) -> bool:
+        """Send what earlier runs left in the spool, once the server answers; False, for it is done once. The file of a
+        client that still runs is locked."""
+        if self._spool is None:
+            return False
+        for path in sorted(self._spool.glob(f"*{ENDING}")):
+            name = path.name.removesuffix(ENDING)
+            if name == self.name or NAME.fullmatch(name) is None:
+                continue
+            with suppress(OSError, _Away, _GaveUp, OutOfStep), _locked(path) as lines:
+                _send_all(self._server, name, lines)
+                path.unlink()
+        return False
+
+
+def _send_all(server: _Server, name: str, lines: list[bytes]) -> None:
+    """Send a whole stream, of which the server may have a part. Raises _Away, _GaveUp and OutOfStep."""
+    outbox = Outbox()
+    for line in lines:
+        outbox.add(line)
+    while outbox:
+        first, some = outbox.batch()
+        answer = _sent(server, name, first, some, ended=first + len(some) == outbox.end)
+        if "acknowledged" in answer:
+            outbox.acknowledged(answer["acknowledged"])
+        else:
+            outbox.expected(answer["expected"])
+
+
+def _sent(server: _Server, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> dict[str, Any]:
+    """What the server answers: how far it has the stream, or which line it expects. Raises _Away and _GaveUp."""
+    body = b'{"first":%d,"lines":[%s],"ended":%s}' % (first, b",".join(lines), b"true" if ended else b"false")
+    status, answer = server.post(name, body)
+    if status == OK and isinstance(answer.get("acknowledged"), int):
+        return answer
+    if status == CONFLICT and "index" not in answer and isinstance(answer.get("expected"), int):
+        return {"expected": answer["expected"]}
+    reason = f"{status}: {answer.get('error', 'no reason given')}"
+    raise (_Away if status in AGAIN else _GaveUp)(reason)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[list[bytes]]:
+    """The whole lines of a file that no other process holds. Raises OSError."""
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        *lines, _ = file.read().split(b"\n")
+        yield [line for line in lines if line]

@@ -1,0 +1,73 @@
+"""A sweep: sessions under a grid of settings, with a recommended one and its evidence.
+
+`axes` is the grid, `cells` what happened at each of its points, `judging` what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from guard_core.ledger import Ledger
+from guard_core.policies import DEFAULT_POLICY
+from guard_core.summaries.sizes import SizeModel
+from guard_core.sweep.axes import axis_of, default_axes, grid, parse_axis, words
+from guard_core.sweep.cells import Cell, Figures, figures_of, policy_at, session_cells
+from guard_core.sweep.judging import (
+    MEASURES,
+    Fold,
+    Measure,
+    SweepResult,
+    failed,
+    fold_words,
+    get_measure,
+    halves,
+    judged,
+    trade_offs,
+)
+from guard_core.usage import Usage
+
+__all__ = [
+    "MEASURES",
+    "Cell",
+    "Figures",
+    "Fold",
+    "Measure",
+    "SweepResult",
+    "axis_of",
+    "default_axes",
+    "failed",
+    "figures_of",
+    "fold_words",
+    "get_measure",
+    "grid",
+    "halves",
+    "judged",
+    "parse_axis",
+    "policy_at",
+    "session_cells",
+    "sweep",
+    "trade_offs",
+    "words",
+]
+
+
+def sweep(
+    ledger: Ledger,
+    axes: Mapping[str, Sequence[Any]],
+    *,
+    window: int,
+    policy: str = DEFAULT_POLICY,
+    settings: Mapping[str, Any] | None = None,
+    usage: Usage | None = None,
+    summarizer: SizeModel | None = None,
+) -> SweepResult:
+    """Replay a session under every combination of the axes' values.
+
+    An axis is a setting of the policy, `window` (tokens), `profile` or `policy`. Raises SettingError or UnknownName
+    where a value is not allowed, and SettingError for a grid that is too large.
+    """
+    cells = session_cells(
+        ledger, grid(axes), window=window, policy=policy, settings=settings, usage=usage, summarizer=summarizer
+    )
+    return judged(axes, [cells], [ledger.step_count])

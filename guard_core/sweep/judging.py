@@ -1,0 +1,250 @@
+"""What the cells of a sweep say: the recommended setting, the next worse one, the trade-offs, and a cross-over.
+
+Settings are ordered by requests over the window, then loops, then a chosen figure, then compactions, then total prompt
+tokens.
+A recommendation of several sessions is checked by a cross-over: chosen on one half of them, judged on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.errors import UnknownName
+from guard_core.findings.words import at_step
+from guard_core.outcomes.words import dollars
+from guard_core.sweep.axes import words
+from guard_core.sweep.cells import Cell
+
+
+class Measure(NamedTuple):
+    """One figure of a setting: what a grid shows, and what is made small among settings that overflow and loop alike.
+
+    `value` is None where it is not known. `priced`: it needs cost and losses. `unit` is that of a number of it.
+    """
+
+    name: str
+    title: str
+    unit: str
+    value: Callable[[Cell], int | None]
+    priced: bool = False
+
+
+MEASURES = {
+    measure.name: measure
+    for measure in (
+        Measure("compactions", "compactions", "compactions", lambda cell: cell.compactions),
+        Measure("overflows", "requests over the window", "requests", lambda cell: cell.overflow_steps),
+        Measure("peak", "largest request", "tokens", lambda cell: cell.peak),
+        Measure("tokens", "total prompt tokens", "tokens", lambda cell: cell.tokens_sent),
+        Measure("cost", "cost of all calls", "US$", lambda cell: cell.cost, priced=True),
+        Measure("requests", "user requests dropped", "messages", lambda cell: cell.requests_dropped, priced=True),
+    )
+}
+COMPACTIONS = MEASURES["compactions"]
+
+
+def get_measure(name: str) -> Measure:
+    """A figure by its name. Raises UnknownName."""
+    if name not in MEASURES:
+        raise UnknownName(f"there is no figure {name[:40]!r}; known are {', '.join(MEASURES)}")
+    return MEASURES[name]
+
+
+class Fold(msgspec.Struct, frozen=True):
+    """One direction of a cross-over: the setting that is recommended for some sessions (`chosen`, a cell's number), and
+    the one that would be recommended for the others (`best`). Where several are equally good it is the first of the
+    grid: of `equal` settings for the chosen one. Sessions by their numbers."""
+
+    learnt: tuple[int, ...]
+    judged: tuple[int, ...]
+    chosen: int
+    best: int
+    equal: int = 1
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """All cells in the order of the grid, the number of the recommended one and why.
+
+    `equal` are the other cells that no figure of the order tells from it, `trade_offs` the cells that no other beats
+    in overflows, price and loss at once, `folds` the cross-over: none with fewer than two recordings.
+    """
+
+    axes: dict[str, tuple[Any, ...]]
+    cells: tuple[Cell, ...]
+    steps: tuple[int, ...]
+    by: str
+    recommended: int
+    equal: tuple[int, ...]
+    trade_offs: tuple[int, ...]
+    folds: tuple[Fold, ...]
+    evidence: str
+
+
+def judged(
+    axes: Mapping[str, Sequence[Any]],
+    columns: Sequence[Sequence[Cell]],
+    steps: Sequence[int],
+    *,
+    by: Measure = COMPACTIONS,
+    recordings: Sequence[str] = (),
+    titles: Sequence[str] = (),
+) -> SweepResult:
+    """The cells of several sessions under the same grid, put together and judged.
+
+    `steps` counts each session's model calls. `recordings` has the hash of the bytes that each session came from: those
+    of one recording are never parted by the cross-over. `titles` name the sessions in the evidence.
+    """
+    cells = tuple(_merged(group) for group in zip(*columns, strict=True))
+    ranks = [_rank(cell, by) for cell in cells]
+    best = min(range(len(cells)), key=lambda index: (ranks[index], index))
+    return SweepResult(
+        axes={name: tuple(values) for name, values in axes.items()},
+        cells=cells,
+        steps=tuple(steps),
+        by=by.name,
+        recommended=best,
+        equal=tuple(index for index, rank in enumerate(ranks) if rank == ranks[best] and index != best),
+        trade_offs=trade_offs(cells),
+        folds=_folds(cells, halves(recordings or [str(at) for at in range(len(steps))]), by),
+        evidence=_evidence(cells, ranks, best, steps, titles),
+    )
+
+
+def _merged(group: Sequence[Cell]) -> Cell:
+    windows = tuple(size for cell in group for size in cell.windows)
+    return Cell(group[0].values, windows, tuple(figures for cell in group for figures in cell.figures))
+
+
+Rank = tuple[int, int, bool, int, int, int]
+
+
+def _rank(cell: Cell, by: Measure) -> Rank:
+    """What a setting is judged by, in this order; one without that figure comes after those that have one."""
+    aim = by.value(cell)
+    return cell.overflow_steps, cell.longest_loop, aim is None, aim or 0, cell.compactions, cell.tokens_sent
+
+
+def trade_offs(cells: Sequence[Cell]) -> tuple[int, ...]:
+    """The cells that no other beats: none is at least as good in overflows, price and loss and better in one.
+
+    The price is the cost, or else total prompt tokens; the loss are users' requests that were dropped, or else
+    compactions. Of cells with the same three figures the first.
+    """
+    priced = all(cell.cost is not None for cell in cells)
+    lossy = all(cell.requests_dropped is not None for cell in cells)
+    points = [
+        (
+            cell.overflow_steps,
+            (cell.cost if priced else None) or (0 if priced else cell.tokens_sent),
+            (cell.requests_dropped if lossy else cell.compactions) or 0,
+        )
+        for cell in cells
+    ]
+    front: list[int] = []
+    for index in sorted(range(len(cells)), key=lambda at: (points[at], at)):  # what beats a point comes before it
+        if not any(all(a <= b for a, b in zip(points[known], points[index], strict=True)) for known in front):
+            front.append(index)
+    return tuple(front)
+
+
+def halves(recordings: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of sessions in two halves: every other recording in the order of their hashes."""
+    order = {key: place for place, key in enumerate(sorted(set(recordings)))}
+    sides = [order[key] % 2 for key in recordings]
+    first, second = (tuple(at for at, side in enumerate(sides) if side == half) for half in (0, 1))
+    return first, second
+
+
+def _folds(cells: Sequence[Cell], sides: tuple[tuple[int, ...], tuple[int, ...]], by: Measure) -> tuple[Fold, ...]:
+    """Both directions of the cross-over; none where one half is empty."""
+    if not all(sides):
+        return ()
+    best, equal = [], []
+    for side in sides:
+        ranks = [_rank(cell.of(side), by) for cell in cells]
+        best.append(ranks.index(min(ranks)))
+        equal.append(ranks.count(min(ranks)))
+    there, back = sides
+    return Fold(there, back, best[0], best[1], equal[0]), Fold(back, there, best[1], best[0], equal[1])
+
+
+def fold_words(result: SweepResult, fold: Fold) -> str:
+    """One direction of the cross-over in a sentence."""
+    chosen, best = (result.cells[index].of(fold.judged) for index in (fold.chosen, fold.best))
+    steps = sum(result.steps[at] for at in fold.judged)
+    first = f" (the first of {fold.equal:,} equally good settings there)" if fold.equal > 1 else ""
+    text = (
+        f"chosen on {_count(len(fold.learnt), 'session')}{first}, {words(chosen.values)} gives {_outcome(chosen)} in "
+        f"{_count(steps, 'step')} of the other {_count(len(fold.judged), 'session')}"
+    )
+    by = MEASURES[result.by]
+    if _rank(chosen, by) == _rank(best, by):
+        return f"{text}; no setting is better there"
+    return f"{text}; the best there, {words(best.values)}, gives {_outcome(best)}"
+
+
+def _outcome(cell: Cell) -> str:
+    parts = [_count(cell.overflow_steps, "overflow"), _count(cell.compactions, "compaction")]
+    parts += [f"{cell.tokens_sent:,} prompt tokens"]
+    parts += [] if cell.cost is None else [dollars(cell.cost)]
+    return ", ".join(parts)
+
+
+def _evidence(
+    cells: Sequence[Cell], ranks: Sequence[Rank], best: int, steps: Sequence[int], titles: Sequence[str]
+) -> str:
+    chosen = cells[best]
+    sessions = "" if len(steps) == 1 else f" of {_count(len(steps), 'session')}"
+    text = (
+        f"{words(chosen.values)}: {_count(chosen.overflow_steps, 'overflow')} in {_count(sum(steps), 'step')}{sessions}"
+        f", {_count(chosen.compactions, 'compaction')}, {_largest(chosen)}"
+        f"{'' if chosen.cost is None else ', ' + dollars(chosen.cost)}"
+    )
+    overflowing = [cell for cell in cells if cell.overflow_steps]
+    if chosen.overflow_steps:
+        return f"{text}; every setting of the grid overflows{_next(cells, ranks, best)}"
+    if not overflowing:
+        return f"{text}; no setting of the grid overflows{_next(cells, ranks, best)}"
+    nearest = min(overflowing, key=lambda cell: (cell.overflow_steps, cell.peak - cell.window))
+    at = next(at for at, item in enumerate(nearest.figures) if item.overflow_steps)
+    first = nearest.figures[at]
+    where = "" if len(steps) == 1 else f" of {_title(at, titles)}"
+    return (
+        f"{text}; the next worse, {words(nearest.values)}, overflows at {at_step(first.first_overflow)}{where} "
+        f"(largest request {first.peak:,} of {nearest.windows[at]:,} tokens)"
+    )
+
+
+def _largest(cell: Cell) -> str:
+    at = cell.fullest
+    return f"largest request {cell.figures[at].peak:,} of {cell.windows[at]:,} tokens"
+
+
+def _title(at: int, titles: Sequence[str]) -> str:
+    title = titles[at] if at < len(titles) else ""
+    return f"session {at + 1}" + (f" ({title})" if title else "")
+
+
+def _next(cells: Sequence[Cell], ranks: Sequence[Rank], best: int) -> str:
+    """The best of the settings that are worse than the recommended one."""
+    worse = [index for index, rank in enumerate(ranks) if rank > ranks[best]]
+    if not worse:
+        return " and all come to the same" if len(cells) > 1 else ""
+    index = min(worse, key=lambda at: (ranks[at], at))
+    return f"; the next worse, {words(cells[index].values)}, has {_outcome(cells[index])}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def failed(result: SweepResult, wanted: Iterable[str]) -> bool:
+    """Does the recommended setting overflow or loop: what a CI job fails on."""
+    cell = result.cells[result.recommended]
+    figures = {"overflow": cell.overflow_steps, "loop": cell.longest_loop}
+    return any(figures[name] for name in wanted)

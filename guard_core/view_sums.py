@@ -1,0 +1,141 @@
+"""Sums over the segments of views, where one view after the other begins alike.
+
+A policy that replaces each old result by a message of its own has views of thousands of segments, and every request
+begins as the one before. Sums are kept with the last long view, so that only what differs is added up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.views import Segment, Span, View, common_length, content_count, followed
+
+SHORT = 16  # segments; ours: a shorter view is added up at once
+
+
+class ViewSums:
+    """Sums of one number per segment. What is remembered is one value that is replaced as a whole, so that threads may
+    share it."""
+
+    def __init__(self, cost: Callable[[Segment], int]) -> None:
+        self._cost = cost
+        self._last: tuple[View, int] = ((), 0)
+
+    def total(self, view: View) -> int:
+        """The sum over all segments."""
+        if len(view) < SHORT:
+            return sum(map(self._cost, view))
+        before, total = self._last
+        if view is before:
+            return total
+        same = common_length(before, view)
+        if len(before) - same < same:
+            total += sum(map(self._cost, view[same:])) - sum(map(self._cost, before[same:]))
+        else:
+            total = sum(map(self._cost, view))
+        self._last = view, total
+        return total
+
+    def prefix(self, view: View) -> Ints:
+        """The sums of the first segments, one longer than the view."""
+        return prefix_sums(np.fromiter(map(self._cost, view), dtype=np.int64, count=len(view)))
+
+
+class FirstPlaces:
+    """Where views have their first segment of some kind; of one that begins as the last one did, only what differs is
+    looked at. Threads may share it as they may ViewSums."""
+
+    def __init__(self, is_one: Callable[[Segment], object]) -> None:
+        self._is_one = is_one
+        self._last: tuple[View, int] = ((), 0)
+
+    def first(self, view: View) -> int:
+        """The place of the first such segment; the view's length where it has none."""
+        before, place = self._last
+        same = common_length(before, view)
+        if place >= same:
+            rest = view[same:]
+            place = same + next((more for more, item in enumerate(rest) if self._is_one(item)), len(rest))
+        self._last = view, place
+        return place
+
+
+class PlainViews:
+    """Views in their normal form (`usage.normal`) with their events as they are in the log, of long views only what
+    differs from the one before. Threads may share it as they may ViewSums."""
+
+    def __init__(self) -> None:
+        self._last: tuple[View, View] = ((), ())
+
+    def of(self, view: View) -> View:
+        """The view without forms, with neighbouring spans joined and empty ones left out."""
+        before, plain = self._last
+        if view is before:
+            return plain
+        same = common_length(before, view) if len(view) >= SHORT else 0
+        last = _last_filled(view, same)
+        kept = len(plain) - _begun(before[same:], last) if same else 0
+        segments: list[Segment] = []
+        if kept and isinstance(joined := plain[kept - 1], Span):  # it may have been joined with what comes behind
+            assert isinstance(last, Span)
+            kept -= 1
+            segments.append(Span(joined.start, last.stop))
+        for segment in view[same:]:
+            _append(segments, segment)
+        result = followed(plain, kept, segments)
+        if len(view) >= SHORT:
+            self._last = view, result
+        return result
+
+
+def _last_filled(view: View, stop: int) -> Segment | None:
+    """The last of the first `stop` segments that is no empty span."""
+    for place in range(stop - 1, -1, -1):
+        segment = view[place]
+        if not isinstance(segment, Span) or segment.start < segment.stop:
+            return segment
+    return None
+
+
+def _begun(segments: View, last: Segment | None) -> int:
+    """How many segments the normal form of some has that it does not join with the `last` one before them."""
+    count = 0
+    for segment in segments:
+        if isinstance(segment, Span) and segment.start >= segment.stop:
+            continue
+        joined = isinstance(segment, Span) and isinstance(last, Span) and last.stop == segment.start
+        count += not joined
+        last = segment
+    return count
+
+
+def _append(segments: list[Segment], segment: Segment) -> None:
+    last = segments[-1] if segments else None
+    if not isinstance(segment, Span):
+        segments.append(segment)
+    elif segment.start < segment.stop:
+        if isinstance(last, Span) and last.stop == segment.start:
+            segments[-1] = Span(last.start, segment.stop)
+        else:
+            segments.append(Span(segment.start, segment.stop) if segment.form else segment)
+
+
+def sums_of(ledger: Ledger, key: object, cost: Callable[[Segment], int]) -> ViewSums:
+    """The sums of a cost over views of a ledger's log, the same ones for the same key."""
+    name = ("view sums", key)
+    sums: ViewSums | None = ledger.derived.get(name)
+    if sums is None:
+        sums = ledger.derived.setdefault(name, ViewSums(cost))
+    return sums
+
+
+def messages_in(ledger: Ledger, view: View) -> int:
+    """How many messages a view has, as `views.content_count`."""
+    return content_count(view) if len(view) < SHORT else sums_of(ledger, "messages", _messages).total(view)
+
+
+def _messages(segment: Segment) -> int:
+    return segment.stop - segment.start if isinstance(segment, Span) else 1

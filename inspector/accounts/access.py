@@ -1,0 +1,216 @@
+"""Who may use which address: one table, and the one place that decides by it.
+
+Every address of the application has a rule here, by its name (or one for all names of a namespace, "api:"); a system
+check fails for an address without one, and in team mode such an address is not there. What belongs to another project
+is kept apart by the rows themselves (`models/projects.py`): a page of it answers 404, whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest
+from django.urls import URLPattern, URLResolver
+
+from inspector.accounts import keys, memberships
+from inspector.models import Account, ApiKey, Membership, Project, Role
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+ANYONE, SIGNED_IN = "anyone", "signed in"
+
+
+class Rule(NamedTuple):
+    """What reading an address needs, and what every other method: a role, SIGNED_IN or ANYONE. `ingest`: a key with
+    that scope may send to it. A key with the scope "read" reads what a viewer reads."""
+
+    look: str
+    change: str
+    ingest: bool = False
+
+
+OPEN = Rule(ANYONE, ANYONE)
+PERSONAL = Rule(SIGNED_IN, SIGNED_IN)  # of one's own account
+LOOK = Rule(Role.VIEWER, Role.VIEWER)  # a POST of it changes nothing that is stored for others
+WORK = Rule(Role.VIEWER, Role.EDITOR)
+SEND = Rule(Role.VIEWER, Role.EDITOR, ingest=True)
+OWN = Rule(Role.OWNER, Role.OWNER)
+
+RULES: dict[str, Rule] = {
+    # the library
+    "home": WORK,
+    "search": LOOK,
+    "sessions_bulk": WORK,
+    "sessions_restore": WORK,
+    "imports_dismiss": LOOK,  # a cookie of this browser
+    "imports_undismiss": LOOK,
+    "upload": SEND,
+    "recording_raw": LOOK,
+    "open_sample": WORK,
+    "import_detail": LOOK,
+    "import_status": LOOK,
+    "import_cancel": WORK,
+    "import_again": WORK,
+    "import_choose": WORK,
+    # a session
+    "session_overview": LOOK,
+    "session_figure": LOOK,
+    "session_search": LOOK,
+    "session_steps": LOOK,
+    "step_list": LOOK,
+    "step_messages": LOOK,
+    "message_part": LOOK,
+    "request_part": LOOK,
+    "system_part": LOOK,
+    "selection_tokens": LOOK,  # counts what it was sent
+    "compaction": LOOK,
+    "compaction_old": LOOK,
+    "session_estimator": LOOK,
+    "estimator_figure": LOOK,
+    "session_rule": LOOK,
+    "session_rule_settings": WORK,
+    "session_context": LOOK,
+    "session_difference": LOOK,
+    "session_policies": LOOK,
+    "session_facts": LOOK,
+    "session_avoid": LOOK,
+    "session_growth": LOOK,
+    "session_window": WORK,
+    "session_rename": WORK,
+    "session_delete": WORK,
+    "session_share": WORK,
+    "session_export": LOOK,
+    "replay_cancel": LOOK,  # of a computation, which is begun again by looking
+    "replay_cancelled": LOOK,
+    "replay_again": LOOK,
+    # all sessions
+    "running": LOOK,
+    "triggers": LOOK,
+    "triggers_rows": LOOK,
+    "triggers_compactions": LOOK,
+    "triggers_json": LOOK,
+    "triggers_share": WORK,
+    "compare": LOOK,
+    "compare_share": WORK,
+    "sweeps": LOOK,
+    "sweep_new": WORK,
+    "sweep": LOOK,
+    "sweep_figure": LOOK,
+    "sweep_csv": LOOK,
+    "sweep_json": LOOK,
+    "sweep_share": WORK,
+    "sweep_cancel": WORK,
+    "sweep_delete": WORK,
+    "shares": LOOK,
+    "share": LOOK,
+    "share_preview": WORK,  # what a draft does not hide yet is in the session as well
+    "share_review": WORK,
+    "share_publish": WORK,
+    "share_revoke": WORK,
+    "gallery": LOOK,
+    "gallery_run": WORK,
+    "gallery_cancel": WORK,
+    "gallery_open": WORK,
+    "gallery_new": WORK,
+    "gallery_step": LOOK,
+    "help": LOOK,
+    "tour": LOOK,
+    "go": LOOK,
+    "policies": LOOK,
+    "policy": LOOK,
+    # what programs use
+    "api:": SEND,
+    "otlp_traces": SEND,
+    # without an account
+    "report": OPEN,
+    "report_file": OPEN,
+    "health": OPEN,
+    "ready": OPEN,
+    "metrics": OPEN,  # by a token of their own
+    # accounts and the team
+    "login": OPEN,
+    "join": OPEN,
+    "logout": PERSONAL,
+    "account": PERSONAL,
+    "account_password": PERSONAL,
+    "account_project": PERSONAL,
+    "project_new": PERSONAL,
+    "team": OWN,
+    "team_member": OWN,
+    "team_invite": OWN,
+    "team_uninvite": OWN,
+    "team_key": OWN,
+    "team_key_revoke": OWN,
+    "team_audit": OWN,
+    "team_keeping": OWN,
+}
+
+
+def rule_of(name: str) -> Rule | None:
+    """The rule of an address by its full name; None where it has none."""
+    namespace, colon, _ = name.partition(":")
+    return RULES.get(name) or (RULES.get(namespace + colon) if colon else None)
+
+
+class Caller(NamedTuple):
+    """Who makes a request: an account with its membership of the project that it works in, or a key."""
+
+    account: Account | None = None
+    membership: Membership | None = None
+    key: ApiKey | None = None
+
+    @property
+    def project(self) -> Project | None:
+        """The project whose rows alone the request may see."""
+        row = self.key or self.membership
+        return None if row is None else row.project
+
+    @property
+    def is_known(self) -> bool:
+        """Has it shown who it is."""
+        return self.account is not None or self.key is not None
+
+
+def caller_of(request: HttpRequest) -> Caller:
+    """Who makes a request. Where it names a key that alone counts, and its cookies do not."""
+    text = keys.given(request.headers)
+    if text is not None:
+        return Caller(key=keys.opened_by(text))
+    return caller_of_session(request.user, request.session)
+
+
+def caller_of_session(user: Any, session: Any) -> Caller:
+    """Who has signed in with a browser."""
+    if not (user.is_authenticated and user.is_active):
+        return Caller()
+    return Caller(account=user, membership=memberships.current(user, session.get(memberships.CHOSEN)))
+
+
+def may(caller: Caller, rule: Rule, method: str) -> bool:
+    """May this caller use an address with this rule."""
+    needed = rule.look if method in SAFE else rule.change
+    if needed == ANYONE:
+        return True
+    if caller.key is not None:
+        if method in SAFE:
+            return needed == Role.VIEWER and caller.key.may(ApiKey.Scope.READ)
+        return rule.ingest and caller.key.may(ApiKey.Scope.INGEST)
+    if needed == SIGNED_IN:
+        return caller.account is not None
+    return caller.membership is not None and caller.membership.allows(Role(needed))
+
+
+def without_rule(patterns: Iterable[Any]) -> list[str]:
+    """The addresses that have no rule."""
+    return [path for path, name in routes(patterns) if rule_of(name) is None]
+
+
+def routes(patterns: Iterable[Any], path: str = "", namespace: str = "") -> Iterator[tuple[str, str]]:
+    """Every address as it is written, with its full name."""
+    for item in patterns:
+        here = path + str(item.pattern)
+        if isinstance(item, URLResolver):
+            inner = f"{namespace}{item.namespace}:" if item.namespace else namespace
+            yield from routes(item.url_patterns, here, inner)
+        elif isinstance(item, URLPattern):
+            yield here, namespace + (item.name or "")

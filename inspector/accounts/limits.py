@@ -1,0 +1,58 @@
+"""Limits on how often something is done: counted in the database, so that every process of a server counts alike."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from inspector.models import Spent
+
+
+class Limit(NamedTuple):
+    """At most so many times in a window of time, which begins with the first."""
+
+    name: str
+    most: int
+    window: timedelta
+
+
+# Five tries, then a pause of five minutes, as Phoenix does (docs/features/authentication). They are counted for an
+# account and an address together, so that a stranger locks nobody out; the two others stop a guess from many addresses
+# at one account, and from one address at many accounts.
+SIGN_IN = Limit("sign-in", 5, timedelta(minutes=5))
+SIGN_IN_ACCOUNT = Limit("sign-in of an account", 100, timedelta(hours=1))
+SIGN_IN_ADDRESS = Limit("sign-in from an address", 50, timedelta(minutes=15))
+
+
+def spend(limit: Limit, *who: str) -> int:
+    """Count one; 0, or the seconds to wait where there were too many already. A refused one is not counted."""
+    key, now = _key(limit, who), timezone.now()
+    going_on = Spent.objects.filter(key=key, ends__gt=now, count__lt=limit.most)
+    if going_on.update(count=F("count") + 1):
+        return 0
+    with transaction.atomic():
+        Spent.objects.filter(key=key, ends__lte=now).delete()
+        row, _ = Spent.objects.get_or_create(key=key, defaults={"ends": now + limit.window})
+        if Spent.objects.filter(key=key, count__lt=limit.most).update(count=F("count") + 1):
+            return 0
+    return max(1, math.ceil((row.ends - now).total_seconds()))
+
+
+def forget(limit: Limit, *who: str) -> None:
+    """Begin to count anew."""
+    Spent.objects.filter(key=_key(limit, who)).delete()
+
+
+def drop_ended() -> None:
+    """Remove counts whose window is over."""
+    Spent.objects.filter(ends__lte=timezone.now()).delete()
+
+
+def _key(limit: Limit, who: tuple[str, ...]) -> str:
+    return hashlib.sha256("\0".join((limit.name, *who)).encode("utf-8", "replace")).hexdigest()

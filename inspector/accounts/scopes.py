@@ -1,0 +1,48 @@
+"""Who asks, of what is no request of Django's: a socket, or an upload whose body nobody has read yet."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.db import close_old_connections
+from django.http import parse_cookie
+
+from inspector.accounts import access, keys
+from inspector.accounts.access import Caller
+from inspector.models import Project, default_project
+
+
+def project_of(scope: Any) -> Project | None:
+    """The project of the account whose browser opened a socket; None where nobody is signed in there any more. Asked at
+    every look, a socket ends with the session that opened it. Without team mode there is one project."""
+    return caller_of(scope).project if settings.TEAM else default_project()
+
+
+async def may_send(scope: Any) -> bool:
+    """May whoever sends this request upload a large body: the bytes of anyone else are not even taken."""
+    return not settings.TEAM or await sync_to_async(_may_send)(scope)
+
+
+def _may_send(scope: Any) -> bool:
+    close_old_connections()  # as at the begin of a request
+    try:
+        return access.may(caller_of(scope), access.SEND, "POST")
+    finally:
+        close_old_connections()
+
+
+def caller_of(scope: Any) -> Caller:
+    """Who asks, by a key or by the session of a browser."""
+    headers = {name.decode("latin-1").title(): value.decode("latin-1") for name, value in scope["headers"]}
+    text = keys.given(headers)
+    if text is not None:
+        return Caller(key=keys.opened_by(text))
+    cookies = parse_cookie(headers.get("Cookie", ""))
+    session = import_module(settings.SESSION_ENGINE).SessionStore(cookies.get(settings.SESSION_COOKIE_NAME))
+    request: Any = SimpleNamespace(session=session)  # all that Django asks of a request here
+    return access.caller_of_session(get_user(request), session)

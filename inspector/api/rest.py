@@ -1,0 +1,256 @@
+"""The API under /api/v1: batches of streams in, sessions out. Its document is /api/v1/openapi.json."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+from pydantic import Field
+
+import guard_core
+from guard_core.attribution import attribute
+from guard_core.corpus import changes_of, rows_of
+from guard_core.corpus.report import report
+from guard_core.counts import counted_compactions
+from guard_core.findings import Facts, conclusions, request_words
+from guard_core.window_evidence import judge_session
+from inspector.api import schemas
+from inspector.api.auth import NotAllowed, project_of_caller
+from inspector.api.streaming import Reply, bad, reply_to
+from inspector.jobs.recounting import ensure_recounted
+from inspector.models import Project, Session
+from inspector.project.trouble import trouble_of
+from inspector.storage import convert, corpus, explanations
+from inspector.streams.messages import HIGHEST, BadMessage, Message, check_name, from_json, from_lines
+
+JSON, LINES = "application/json", "application/x-ndjson"
+MOST_ROWS = 1_000
+ERRORS = {400: schemas.Problem, 403: schemas.Problem, 404: schemas.Problem, 503: schemas.Problem, 507: schemas.Problem}
+Offset = Annotated[int, Field(ge=0, le=HIGHEST)]
+Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON: {
+                "schema": {
+                    "type": "object",
+                    "required": ["first"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "first": {"type": "integer", "minimum": 0, "description": "number of the first line"},
+                        "lines": {"type": "array", "items": {"type": "object"}, "maxItems": 1_000},
+                        "ended": {"type": "boolean", "description": "the agent has ended"},
+                    },
+                }
+            },
+            LINES: {"schema": {"type": "string", "description": "one line of the export format each"}},
+        },
+    }
+}
+
+api = NinjaAPI(
+    title="Compaction Inspector",
+    version="1",
+    description=f"Streams in, sessions out. Engine {guard_core.__version__}. Steps and indexes count from 0.",
+    docs_url=None,  # its page would load scripts from elsewhere
+    auth=lambda request: project_of_caller(request),
+    urls_namespace="api",
+)
+
+
+def _project(request: HttpRequest) -> Project:
+    project: Project = request.auth  # type: ignore[attr-defined]  # what the authentication gave
+    return project
+
+
+@api.exception_handler(NotAllowed)
+def _not_allowed(request: HttpRequest, error: NotAllowed) -> HttpResponse:
+    return _problem(request, 403, str(error))
+
+
+@api.exception_handler(Http404)
+def _not_found(request: HttpRequest, error: Http404) -> HttpResponse:
+    return _problem(request, 404, "There is no such session.")
+
+
+@api.exception_handler(ValidationError)
+def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    first: dict[str, Any] = next(iter(error.errors), {})
+    place = " ".join(str(item) for item in first.get("loc", ()))
+    return _problem(request, 400, f"{place}: {first.get('msg', 'not allowed')}."[:500])
+
+
+@api.exception_handler(HttpError)
+def _refused(request: HttpRequest, error: HttpError) -> HttpResponse:
+    return _problem(request, error.status_code, str(error))
+
+
+@api.exception_handler(convert.Outdated)
+def _outdated(request: HttpRequest, error: convert.Outdated) -> HttpResponse:
+    ensure_recounted(Session.objects.of(_project(request)).get(pk=error.session_id))
+    response = _problem(request, 503, "This session was stored by an earlier version and is being counted again.")
+    response["Retry-After"] = "2"
+    return response
+
+
+@api.exception_handler(Exception)
+def _unforeseen(request: HttpRequest, error: Exception) -> HttpResponse:
+    if (trouble := trouble_of(error)) is None:
+        raise error
+    return _problem(request, trouble.status, trouble.words)
+
+
+def _problem(request: HttpRequest, status: int, sentence: str) -> HttpResponse:
+    return api.create_response(request, {"error": sentence}, status=status)
+
+
+def _answer(request: HttpRequest, reply: Reply) -> HttpResponse:
+    return api.create_response(request, reply.body, status=reply.status)
+
+
+@api.post(
+    "/sessions/{name}/events",
+    response={200: schemas.Acknowledged, **ERRORS, 409: schemas.Problem, 410: schemas.Problem, 415: schemas.Problem},
+    openapi_extra=BODY,
+    summary="Send lines of a running agent's session",
+)
+def send_events(request: HttpRequest, name: str, first: Offset = 0, ended: bool = False) -> HttpResponse:
+    """Lines are numbered by the client from 0 and stored once, whole batches only; answered after the commit. `name` is
+    the client's own id of the session. `first` and `ended` are read from the address where lines are sent."""
+    kind = request.content_type
+    if kind not in (JSON, LINES):
+        return _problem(request, 415, f"The content type is {JSON} or {LINES}.")
+    try:
+        message = _message(request.body, kind, first, ended=ended)
+        return _answer(request, reply_to(_project(request), check_name(name), message))
+    except BadMessage as error:
+        return _answer(request, bad(error))
+
+
+def _message(body: bytes, kind: str, first: int, *, ended: bool) -> Message:
+    return from_json(body) if kind == JSON else from_lines(body, first, ended=ended)
+
+
+@api.get("/sessions", response={200: schemas.SessionList, **ERRORS}, summary="The sessions, the newest first")
+def sessions(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
+    """Those that are on the list."""
+    rows = Session.objects.of(_project(request)).filter(deleted=None)
+    some = [_row(row) for row in rows[offset : offset + limit]]
+    return {"count": rows.count(), "sessions": some}
+
+
+@api.get("/sessions/{uuid:session_id}", response={200: schemas.SessionRow, **ERRORS}, summary="One session")
+def session(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+    """What the list shows of it."""
+    return _row(_session(request, session_id))
+
+
+@api.get("/sessions/{uuid:session_id}/steps", response={200: schemas.StepList, **ERRORS}, summary="Its model calls")
+def steps(
+    request: HttpRequest,
+    session_id: UUID,
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> dict[str, Any]:
+    """In their order, with the counts that the provider reported."""
+    calls = convert.load_head(_session(request, session_id)).calls
+    some = [
+        {"step": step, **{name: getattr(call, name) for name in schemas.Step.model_fields if name != "step"}}
+        for step, call in enumerate(calls[offset : offset + limit], offset)
+    ]
+    return {"count": len(calls), "steps": some}
+
+
+@api.get(
+    "/sessions/{uuid:session_id}/compactions",
+    response={200: schemas.CompactionList, **ERRORS},
+    summary="Its recorded compactions",
+)
+def compactions(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+    """Those that count, in their order."""
+    head = convert.load_head(_session(request, session_id))
+    counted = counted_compactions(head).compactions
+    return {
+        "compactions": [
+            {
+                "step": item.step,
+                "trigger": item.trigger,
+                **{name: getattr(head.compactions[item.place], name) for name in _COMPACTION},
+            }
+            for item in counted
+        ]
+    }
+
+
+_COMPACTION = ("at", "kind", "evidence", "tokens_before", "tokens_after", "note")
+
+
+@api.get("/sessions/{uuid:session_id}/findings", response={200: schemas.Findings, **ERRORS}, summary="Its findings")
+def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+    """What is claimed of the recording, the gravest first, and the verdict."""
+    row = _session(request, session_id)
+    head, ledger = convert.load_head(row), convert.load_ledger(row)
+    if not ledger.step_count:
+        return {"verdict": None, "findings": []}
+    judged = judge_session(head, convert.window_in_use(row))
+    words = convert.request_words_of(row)
+    if words is None:
+        words = request_words(head, ledger, lambda: convert.stored_events(row))
+    settings = explanations.settings_of(head, row.project_id)
+    attribution = convert.load_attribution(row) or attribute(ledger)
+    found, verdict = conclusions(Facts(head, ledger, attribution, judged, words, settings))
+    whole = [{**_FINDING, **msgspec.to_builtins(finding)} for finding in found]
+    return {"verdict": msgspec.to_builtins(verdict), "findings": whole}
+
+
+_FINDING: dict[str, Any] = {"numbers": {}, "assumptions": [], "steps": [], "count": 1}
+
+
+@api.get("/sessions/{uuid:session_id}/rule", response={200: dict[str, Any], **ERRORS}, summary="Its agent's own rule")
+def rule(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+    """Stretches, thresholds as sums with the source of each number, compactions beside the rule, what the recording
+    proves of the threshold."""
+    row = _session(request, session_id)
+    return _plain(explanations.load(row))
+
+
+@api.get("/triggers", response={200: dict[str, Any], **ERRORS}, summary="What all sessions prove of thresholds")
+def triggers(request: HttpRequest) -> dict[str, Any]:
+    """Rows, change points and compactions, as the command `triggers --json` prints them."""
+    known = corpus.load(Session.objects.of(_project(request)).filter(deleted=None)).stretches
+    body = report(rows_of(known), changes_of(known), known)
+    return _plain(body)
+
+
+def _plain(value: object) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(value)
+    return plain
+
+
+def _session(request: HttpRequest, session_id: UUID) -> Session:
+    row = Session.objects.of(_project(request)).filter(pk=session_id, deleted=None).first()
+    if row is None:
+        raise Http404
+    return row
+
+
+def _row(row: Session) -> dict[str, Any]:
+    plain = ("title", "format", "agent", "model", "events", "compactions", "prompt_tokens_max", "verdict")
+    return {
+        "id": str(row.pk),
+        **{name: getattr(row, name) for name in plain},
+        "window": row.effective_window,
+        "window_source": convert.window_in_use(row).source.value,
+        "steps": row.calls,
+        "peak_tokens": row.peak_tokens,
+        "peak_source": row.peak_source,
+        "threshold": row.threshold or None,
+        "threshold_source": row.threshold_source,
+        "assessed": row.is_assessed,
+        "url": row.get_absolute_url(),
+    }

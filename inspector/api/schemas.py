@@ -1,0 +1,115 @@
+"""The shapes of what the API answers, for its OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ninja import Schema
+
+
+class Problem(Schema):
+    """What is wrong, in a sentence. `index` names a line, `expected` the number of the next line of the stream."""
+
+    error: str
+    index: int | None = None
+    expected: int | None = None
+
+
+class Acknowledged(Schema):
+    """Lines below the number `acknowledged` are stored for good; of the batch so many now, and so many repeated."""
+
+    acknowledged: int
+    stored: int
+    repeated: int
+    session: str | None = None
+    url: str | None = None
+    steps: int | None = None
+
+
+class SessionRow(Schema):
+    """One session. Tokens are the provider's, unless a source says otherwise."""
+
+    id: str
+    title: str
+    format: str
+    agent: str
+    model: str
+    window: int
+    window_source: str
+    events: int
+    steps: int
+    compactions: int
+    prompt_tokens_max: int
+    peak_tokens: int
+    peak_source: str
+    threshold: int | None
+    threshold_source: str
+    verdict: str
+    assessed: bool
+    url: str
+
+
+class SessionList(Schema):
+    """Some sessions, the newest first, and how many there are."""
+
+    count: int
+    sessions: list[SessionRow]
+
+
+class Step(Schema):
+    """One model call, counted from 0. `at`: log events when the request was built. None: not reported."""
+
+    step: int
+    at: int
+    response: int | None
+    model: str
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+
+
+class StepList(Schema):
+    """Some steps of a session, and how many it has."""
+
+    count: int
+    steps: list[Step]
+
+
+class Compaction(Schema):
+    """One recorded compaction that counts. Tokens are the recorder's own figures, `step` is the first call that it
+    changed (from 0), -1 where none came."""
+
+    step: int
+    at: int
+    kind: str
+    trigger: str
+    evidence: str
+    tokens_before: int | None
+    tokens_after: int | None
+    note: str
+
+
+class CompactionList(Schema):
+    """The recorded compactions of a session."""
+
+    compactions: list[Compaction]
+
+
+class Finding(Schema):
+    """One claim, as a sentence and as data: steps from 0, tokens, shares from 0 to 1."""
+
+    kind: str
+    severity: str
+    step: int
+    sentence: str
+    numbers: dict[str, Any]
+    assumptions: list[str]
+    steps: list[int]
+    count: int
+
+
+class Findings(Schema):
+    """What is claimed of a recording under the window in use. `verdict` is None where it has no model call."""
+
+    verdict: dict[str, Any] | None
+    findings: list[Finding]

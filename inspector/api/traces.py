@@ -1,0 +1,97 @@
+"""OTLP over HTTP: what an OpenTelemetry exporter sends, acknowledged after the commit.
+
+https://opentelemetry.io/docs/specs/otlp/#otlphttp: protobuf or JSON, perhaps gzip; after 503 an exporter tries again.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from django.conf import settings
+from django.db import Error
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from guard_core.errors import DamagedRecording
+from guard_core.recordings.formats.otlp.protobuf import request_of
+from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.strict_json import JsonProblem, decode
+from inspector.api.auth import NotAllowed, project_of_caller
+from inspector.ingest import spans
+from inspector.project.trouble import trouble_of
+
+JSON, PROTOBUF = "application/json", "application/x-protobuf"
+GZIP = 16 + zlib.MAX_WBITS
+LIMITS = Limits()
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@csrf_exempt
+@require_POST
+def traces(request: HttpRequest) -> HttpResponse:
+    """Spans of a running program. Forms of other pages are refused by their origin and their content type."""
+    try:
+        spans.store(project_of_caller(request), _body(request))
+    except NotAllowed as error:
+        return _said(request, 403, str(error))
+    except _Refused as error:
+        return _said(request, error.status, str(error))
+    except (Error, OSError) as error:
+        trouble = trouble_of(error)
+        if trouble is None:
+            raise
+        return _said(request, 503, trouble.words)
+    return JsonResponse({}) if request.content_type == JSON else HttpResponse(content_type=PROTOBUF)
+
+
+def _body(request: HttpRequest) -> dict[str, Any]:
+    if request.content_type not in (JSON, PROTOBUF):
+        raise _Refused(415, f"The content type is {PROTOBUF} or {JSON}.")
+    data = _inflated(request.body, request.headers.get("Content-Encoding", ""))
+    try:
+        value = request_of(data) if request.content_type == PROTOBUF else decode(data, LIMITS).value
+    except DamagedRecording as error:
+        raise _Refused(400, f"This is no OTLP request: {error.reason}.") from error
+    except JsonProblem as problem:
+        raise _Refused(400, f"The body is no JSON: {problem.reason}.") from problem
+    if not isinstance(value, dict):
+        raise _Refused(400, 'An OTLP request is an object with "resourceSpans".')
+    return value
+
+
+def _inflated(data: bytes, encoding: str) -> bytes:
+    if encoding in ("", "identity"):
+        return data
+    if encoding != "gzip":
+        raise _Refused(415, "The content encoding is gzip, or none.")
+    most = settings.MAX_BATCH_BYTES
+    unpacking = zlib.decompressobj(GZIP)
+    try:
+        plain = unpacking.decompress(data, most + 1)
+    except zlib.error as error:
+        raise _Refused(400, "The body is no gzip stream.") from error
+    if len(plain) > most:
+        raise _Refused(413, f"The body has more than {most:,} bytes when it is unpacked (setting MAX_BATCH_BYTES).")
+    if not unpacking.eof:
+        raise _Refused(400, "The gzip stream of the body is not whole.")
+    return plain
+
+
+def _said(request: HttpRequest, status: int, sentence: str) -> HttpResponse:
+    """As JSON, or as the Status message of protobuf, whose field 2 is the message."""
+    if request.content_type != PROTOBUF:
+        response: HttpResponse = JsonResponse({"error": sentence, "message": sentence}, status=status)
+    else:
+        text = sentence.encode()[:16_000]
+        size = bytes([len(text)]) if len(text) < 128 else bytes([len(text) & 0x7F | 0x80, len(text) >> 7])
+        response = HttpResponse(b"\x12" + size + text, content_type=PROTOBUF, status=status)
+    if status == 503:
+        response["Retry-After"] = "5"
+    return response

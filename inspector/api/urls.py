@@ -1,0 +1,11 @@
+"""Addresses for programs."""
+
+from django.urls import path
+
+from inspector.api import traces
+from inspector.api.rest import api
+
+urlpatterns = [
+    path("api/v1/", api.urls),
+    path("v1/traces", traces.traces, name="otlp_traces"),
+]

@@ -1,0 +1,92 @@
+"""The hook before a compaction: a copy of the transcript, with everything that is about to be compacted.
+
+Claude Code gives a hook its event as JSON on standard input, with `transcript_path` (its documentation, "Hooks
+reference", PreCompact). A hook that ends with exit code 2 would stop the compaction, so this one never does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 1_000_000  # of the event that is read
+MOST_COPIES = 50  # in the folder; the oldest go first
+MOST_COPIED = 2_000_000_000  # bytes of all copies together; the newest one stays whatever its size
+SUFFIX = ".jsonl"
+
+
+def keep(data: bytes, folder: Path, now: datetime) -> str:
+    """Copy the transcript of a hook's event into the folder; a sentence that says where. `now`: in UTC.
+
+    Raises ValueError for an event without a transcript, OSError where the file cannot be read or written.
+    """
+    try:
+        event = json.loads(data[:MOST_BYTES])
+    except RecursionError:
+        raise ValueError("The event on standard input is nested too deeply.") from None
+    except ValueError:
+        raise ValueError("There is no event of Claude Code's hooks on standard input.") from None
+    given = event.get("transcript_path") if isinstance(event, dict) else None
+    if not isinstance(given, str) or "\0" in given or not given.endswith(SUFFIX):
+        raise ValueError("The event names no transcript (transcript_path).")
+    source = Path(given).expanduser()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = re.sub(r"[^A-Za-z0-9-]+", "-", source.name.removesuffix(SUFFIX))[:80]
+    place = folder / f"{now:%Y%m%dT%H%M%SZ}-{name}{SUFFIX}"
+    unfinished = place.with_suffix(f".{os.getpid()}.part")
+    try:
+        with source.open("rb") as original, _created(unfinished) as copy:
+            shutil.copyfileobj(original, copy)
+        os.replace(unfinished, place)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    _limit(folder, place)
+    return f"The context before this compaction is in {place}."
+
+
+def settings(command: list[str]) -> dict[str, Any]:
+    """What Claude Code's settings.json needs for the status line and the hook; `command` is how this program is run."""
+
+    def run(name: str) -> dict[str, Any]:
+        return {"type": "command", "command": shlex.join([*command, name])}
+
+    return {
+        "statusLine": run("statusline"),
+        "hooks": {"PreCompact": [{"matcher": "", "hooks": [run("keep")]}]},
+    }
+
+
+def this_command() -> list[str]:
+    """How this program is run again from anywhere: the installed command, or the module of a checkout."""
+    if (installed := shutil.which("compaction-inspector")) is not None:
+        return [installed]
+    return ["env", f"PYTHONPATH={Path(__file__).parents[2]}", sys.executable, "-m", "inspector.project.cli"]
+
+
+def folder_of_copies() -> Path:
+    """The folder of the copies: COPIES_DIR, else one of the user's data folder."""
+    given = os.environ.get("COPIES_DIR", "").strip()
+    data = os.environ.get("XDG_DATA_HOME", "").strip() or "~/.local/share"
+    return Path(given or f"{data}/compaction-inspector/copies").expanduser()
+
+
+def _created(place: Path) -> Any:
+    return os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _limit(folder: Path, newest: Path) -> None:
+    """Remove the oldest copies, until number and bytes are within the limits."""
+    copies = sorted((path for path in folder.glob(f"*{SUFFIX}") if path != newest), reverse=True)
+    left, total = MOST_COPIES - 1, newest.stat().st_size
+    for path in copies:
+        total += path.stat().st_size
+        left -= 1
+        if left < 0 or total > MOST_COPIED:
+            path.unlink(missing_ok=True)

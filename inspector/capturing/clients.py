@@ -1,0 +1,115 @@
+"""How each agent is told where its model is.
+
+Sources: the agents' documentation and, where that says nothing, their programs (Claude Code 2.1.330, Codex 0.169.0,
+Gemini CLI 0.61.0, OpenCode 1.18.33, aider's documentation of litellm's variables).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
+GEMINI, CODE_ASSIST = "https://generativelanguage.googleapis.com", "https://cloudcode-pa.googleapis.com"
+CHATGPT = "https://chatgpt.com/backend-api/codex"
+Addresses = Mapping[str, str]  # by API: where the proxy listens for it
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider that an agent may call. `variable` names the variable in which a user says another address."""
+
+    name: str
+    address: str
+    variable: str = ""
+
+    def upstream(self, environ: Mapping[str, str]) -> str:
+        """Where its requests go: what the user has set, else the provider itself."""
+        return environ.get(self.variable, "").strip() or self.address
+
+
+@dataclass(frozen=True)
+class Client:
+    """An agent. `variables` and `arguments` make it call the proxy instead; `warning` says, for the environment it is
+    started in, why nothing may be captured."""
+
+    name: str
+    providers: Callable[[Mapping[str, str]], tuple[Provider, ...]]
+    variables: Callable[[Addresses], dict[str, str]]
+    arguments: Callable[[Addresses], list[str]] = field(default=lambda addresses: [])
+    warning: Callable[[Mapping[str, str]], str] = field(default=lambda environ: "")
+
+
+def _claude_warning(environ: Mapping[str, str]) -> str:
+    clouds = [name for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX") if environ.get(name)]
+    return f"{clouds[0]} is set: requests to that cloud are not captured." if clouds else ""
+
+
+def _codex(environ: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Codex asks another address where it is used with a ChatGPT account, which its own file says."""
+    home = Path(environ.get("CODEX_HOME", "").strip() or "~/.codex").expanduser()
+    try:
+        auth = json.loads((home / "auth.json").read_bytes())
+    except (OSError, ValueError):
+        auth = None
+    by_account = isinstance(auth, dict) and bool(auth.get("tokens")) and not auth.get("OPENAI_API_KEY")
+    return (Provider("openai", CHATGPT if by_account else OPENAI, "" if by_account else "OPENAI_BASE_URL"),)
+
+
+def _opencode(addresses: Addresses) -> dict[str, str]:
+    paths = {"anthropic": "/v1", "openai": "", "google": "/v1beta"}
+    providers = {name: {"options": {"baseURL": addresses[name] + path}} for name, path in paths.items()}
+    return {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})}
+
+
+def _all(environ: Mapping[str, str]) -> tuple[Provider, ...]:
+    return (
+        Provider("anthropic", ANTHROPIC, "ANTHROPIC_BASE_URL"),
+        Provider("openai", OPENAI, "OPENAI_BASE_URL"),
+        Provider("google", GEMINI, "GOOGLE_GEMINI_BASE_URL"),
+    )
+
+
+def _any_variables(addresses: Addresses) -> dict[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": addresses["anthropic"],
+        "ANTHROPIC_API_BASE": addresses["anthropic"],
+        "OPENAI_BASE_URL": addresses["openai"],
+        "OPENAI_API_BASE": addresses["openai"],
+        "GOOGLE_GEMINI_BASE_URL": addresses["google"],
+    }
+
+
+CLIENTS = {
+    client.name: client
+    for client in (
+        Client(
+            "claude",
+            lambda environ: (Provider("anthropic", ANTHROPIC, "ANTHROPIC_BASE_URL"),),
+            lambda addresses: {"ANTHROPIC_BASE_URL": addresses["anthropic"]},
+            warning=_claude_warning,
+        ),
+        Client(
+            "codex",
+            _codex,
+            lambda addresses: {},
+            lambda addresses: ["-c", f"openai_base_url={json.dumps(addresses['openai'])}"],
+        ),
+        Client(
+            "gemini",
+            lambda environ: (
+                Provider("google", GEMINI, "GOOGLE_GEMINI_BASE_URL"),
+                Provider("code-assist", CODE_ASSIST, "CODE_ASSIST_ENDPOINT"),
+            ),
+            lambda addresses: {
+                "GOOGLE_GEMINI_BASE_URL": addresses["google"],
+                "CODE_ASSIST_ENDPOINT": addresses["code-assist"],
+            },
+        ),
+        Client("opencode", _all, _opencode),
+        Client("aider", _all, _any_variables),
+    )
+}
+ANY = Client("", _all, _any_variables)  # whatever else reads the usual variables

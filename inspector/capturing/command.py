@@ -1,0 +1,162 @@
+"""`compaction-inspector capture`: run an agent behind the proxy, and record what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import threading
+import webbrowser
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from inspector.capturing.clients import ANY, CLIENTS, Client
+from inspector.capturing.log import CaptureLog
+from inspector.capturing.proxy import Proxy, Upstream
+from inspector.watching.sending import Away, Changed, Server
+
+SENT_EVERY = 1.0  # seconds between two looks at what a running server does not have yet
+LOOPBACK = "127.0.0.1,localhost"
+NOT_FOUND, NOT_RUNNABLE, BY_SIGNAL = 127, 126, 128  # exit codes as shells have them
+
+
+def capture(
+    command: Sequence[str], folder: Path, server: str, *, opens: bool = False, environ: Mapping[str, str] = os.environ
+) -> int:
+    """Run a command behind the proxy; its exit code.
+
+    `command`: the name of a known agent and its arguments, or any other command. `folder`: of the recordings.
+    `server`: address of a running application that gets the recording as it grows; nothing is lost without one.
+    """
+    client = CLIENTS.get(command[0], ANY)
+    program = shutil.which(command[0], path=environ.get("PATH"))
+    if program is None:
+        print(f"{command[0]} is not installed, or not on the PATH.", file=sys.stderr)
+        return NOT_FOUND
+    if warning := client.warning(environ):
+        print(warning, file=sys.stderr)
+    said = _Words()
+    path = folder / f"{client.name or 'capture'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.jsonl"
+    sending = _Sending(path, server, opens=opens)
+    log = CaptureLog(path, client.name or Path(program).name, said.say, sending.wake)
+    try:
+        upstreams = {item.name: Upstream.parse(item.upstream(environ)) for item in client.providers(environ)}
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    try:
+        code = asyncio.run(_run([program, *command[1:]], client, upstreams, log, environ))
+    except OSError as error:
+        print(f"{command[0]} cannot be run: {error.strerror or error}", file=sys.stderr)
+        code = NOT_RUNNABLE
+    log.close()
+    said.end()
+    print(_result(log, sending.end()), file=sys.stderr)
+    return code
+
+
+def folder_of_captures() -> Path:
+    """The folder of the recordings: CAPTURES_DIR, else one of the user's data folder."""
+    given = os.environ.get("CAPTURES_DIR", "").strip()
+    data = os.environ.get("XDG_DATA_HOME", "").strip() or "~/.local/share"
+    return Path(given or f"{data}/compaction-inspector/captures").expanduser()
+
+
+async def _run(
+    command: list[str], client: Client, upstreams: dict[str, Upstream], log: CaptureLog, environ: Mapping[str, str]
+) -> int:
+    addresses: dict[str, str] = {}
+    async with AsyncExitStack() as proxies:
+        for name, upstream in upstreams.items():
+            proxy = Proxy(upstream, log.add)
+            proxies.push_async_callback(proxy.stop)
+            addresses[name] = await proxy.start()
+        arguments = [command[0], *client.arguments(addresses), *command[1:]]
+        process = await asyncio.create_subprocess_exec(*arguments, env=_environment(client, addresses, environ))
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, lambda: None)  # the terminal sends it to the agent as well
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, _forward, process, number)
+        code = await process.wait()
+    return code if code >= 0 else BY_SIGNAL - code
+
+
+def _forward(process: asyncio.subprocess.Process, number: int) -> None:
+    with suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+def _environment(client: Client, addresses: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The agent's own, with the proxy's addresses; no other proxy may stand before these."""
+    names = ("NO_PROXY", "no_proxy")
+    direct = {name: ",".join(filter(None, (environ.get(name), LOOPBACK))) for name in names}
+    return {**environ, **direct, **client.variables(addresses)}
+
+
+def _result(log: CaptureLog, url: str) -> str:
+    if not log.lines:
+        return "No call of a model went through the proxy: nothing was recorded."
+    calls = f"{log.lines} {'call' if log.lines == 1 else 'calls'}"
+    return f"Recorded {calls} of a model in {log.path}" + (f", shown at {url}" if url else "; import it to see them")
+
+
+class _Words:
+    """What is to be said: at once, or after the agent where that has the terminal."""
+
+    def __init__(self) -> None:
+        self._later: list[str] | None = [] if sys.stderr.isatty() else None
+
+    def say(self, words: str) -> None:
+        if self._later is None:
+            print(words, file=sys.stderr, flush=True)
+        else:
+            self._later.append(words)
+
+    def end(self) -> None:
+        later, self._later = self._later or [], None
+        for words in later:
+            self.say(words)
+
+
+class _Sending:
+    """Sends the recording to a running application, in a thread of its own, whenever it has grown."""
+
+    def __init__(self, path: Path, server: str, *, opens: bool) -> None:
+        self._path, self._opens = path, opens
+        self._server = Server(server)
+        self._grown, self._ended = threading.Event(), threading.Event()
+        self._url = ""
+        self._thread = threading.Thread(target=self._run, name="sending", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """The recording has a new line."""
+        self._grown.set()
+
+    def end(self, seconds: float = 15.0) -> str:
+        """Send what is left; the address of the session, "" where no application answers."""
+        self._ended.set()
+        self._thread.join(seconds)
+        return self._url
+
+    def _run(self) -> None:
+        while not self._ended.wait(SENT_EVERY):
+            self._send()
+        self._send()
+
+    def _send(self) -> None:
+        if not self._grown.is_set():
+            return
+        self._grown.clear()
+        try:
+            answer = self._server.send(self._path)
+        except (Away, Changed, OSError):
+            self._grown.set()
+            return
+        if answer.url and not self._url and self._opens:
+            webbrowser.open(answer.url)
+        self._url = answer.url or self._url

@@ -1,0 +1,268 @@
+"""The pass-through proxy: HTTP/1.1 from the agent on the loopback address, HTTP/1.1 (over TLS) to its provider.
+
+Bodies go through as they are, piece by piece, in both directions at once; of the headers only `Host` and those that
+concern one connection change. Nothing is sent twice: where a connection breaks, the agent's breaks, and the agent
+decides. Each connection of the agent has one to the provider, which lives as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import h11
+
+from inspector.capturing.exchanges import Body, Exchange, api_of
+
+READ_BYTES = 65_536  # at a time
+MOST_HEAD = 262_144  # bytes of a request's or answer's head
+CONNECT_SECONDS = 30.0  # for name, connection and TLS together
+CLOSE_SECONDS = 5.0
+_HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"upgrade"}  # RFC 9110, section 7.6.1
+
+
+class Broken(Exception):
+    """A side ended its connection, or broke the rules of HTTP, in the middle of an exchange."""
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """Where requests go: scheme, host, port, and what comes before their path."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str
+
+    @staticmethod
+    def parse(address: str) -> Upstream:
+        """The parts of `https://host/prefix`. Raises ValueError, in words, for anything else."""
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            raise ValueError(f"an address of a provider is http(s)://host/path, not {address[:80]!r}")
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return Upstream(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+
+    @property
+    def host_header(self) -> bytes:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return (name if self.port == {"https": 443, "http": 80}[self.scheme] else f"{name}:{self.port}").encode()
+
+
+class Proxy:
+    """A listening proxy for one provider. `done` hears of each call of a model when its answer has ended."""
+
+    def __init__(self, upstream: Upstream, done: Callable[[Exchange], None], tls: ssl.SSLContext | None = None) -> None:
+        self._upstream, self._done = upstream, done
+        self._tls = (tls or ssl.create_default_context()) if upstream.scheme == "https" else None
+        self._key = f"/{secrets.token_urlsafe(16)}"  # other programs of this machine do not know the address
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> str:
+        """Listen on a free port; the address that stands for the provider's."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=READ_BYTES)
+        port = self._server.sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}{self._key}"
+
+    async def stop(self) -> None:
+        """End all connections."""
+        if self._server is not None:
+            self._server.close()
+        for task in (tasks := list(self._connections)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (task := asyncio.current_task()) is not None:
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+        agent = _Side(h11.Connection(h11.SERVER, MOST_HEAD), reader, writer)
+        try:
+            await self._follow(agent)
+        except (Broken, OSError, h11.RemoteProtocolError):
+            pass  # the agent sees its connection end, as it would without a proxy
+        except asyncio.CancelledError:
+            pass  # by `stop`, which waits for this task; nothing above it hears of it
+        finally:
+            await agent.close()
+
+    async def _follow(self, agent: _Side) -> None:
+        """One exchange after the other on a connection of the agent."""
+        provider: _Side | None = None
+        try:
+            while isinstance(request := await agent.event(), h11.Request):
+                path = request.target.decode("latin-1")
+                if (refusal := self._refusal(request, path)) is not None:
+                    await agent.refuse(*refusal)
+                    return
+                if provider is None or provider.is_over:
+                    if provider is not None:
+                        await provider.close()
+                    try:
+                        provider = await self._connect()
+                    except (OSError, TimeoutError) as error:
+                        await agent.refuse(502, f"{self._upstream.host} cannot be reached: {_words(error)}")
+                        return
+                await self._exchange(agent, provider, request, path.removeprefix(self._key))
+                if not (agent.is_done and provider.is_done):
+                    return
+                agent.http.start_next_cycle()
+                provider.http.start_next_cycle()
+        finally:
+            if provider is not None:
+                await provider.close()
+
+    def _refusal(self, request: h11.Request, path: str) -> tuple[int, str] | None:
+        if not path.startswith(f"{self._key}/"):
+            return 404, "This address belongs to another program."
+        if any(name == b"upgrade" for name, _ in request.headers):
+            return 501, "Only HTTP requests are passed on, no WebSocket."
+        return None
+
+    async def _connect(self) -> _Side:
+        upstream = self._upstream
+        async with asyncio.timeout(CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection(upstream.host, upstream.port, ssl=self._tls)
+        return _Side(h11.Connection(h11.CLIENT, MOST_HEAD), reader, writer)
+
+    async def _exchange(self, agent: _Side, provider: _Side, request: h11.Request, path: str) -> None:
+        """Pass one request on, and its answer back; both directions at once, for an answer may come early."""
+        method, headers = request.method.decode("latin-1"), dict(request.headers)
+        exchange = Exchange(path.split("?")[0], api_of(method, path.split("?")[0]))
+        exchange.user_agent = headers.get(b"user-agent", b"").decode("latin-1")
+        exchange.request.encoding = headers.get(b"content-encoding", b"").decode("latin-1").lower()
+        is_call = bool(exchange.api)
+        target = f"{self._upstream.prefix}{path}"
+        sent = [
+            (name, self._upstream.host_header if name.lower() == b"host" else value) for name, value in _kept(request)
+        ]
+        try:
+            await provider.send(h11.Request(method=request.method, target=target, headers=sent))
+            asking = asyncio.create_task(_pass_on(agent, provider, exchange.request if is_call else None))
+            try:
+                await _answer(provider, agent, exchange if is_call else None)
+            finally:
+                # An answer that ended before its request, or broke: what is left of the request has no reader.
+                if not asking.done():
+                    asking.cancel()
+                with suppress(asyncio.CancelledError, Broken, OSError):
+                    await asking
+        finally:
+            if is_call:
+                exchange.seconds = time.monotonic() - exchange.clock
+                self._done(exchange)
+
+
+class _Side:
+    """One end of the proxy: a connection with the state of its HTTP."""
+
+    def __init__(self, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.http, self._reader, self._writer = http, reader, writer
+
+    @property
+    def is_done(self) -> bool:
+        """Is an exchange over, so that another may follow?"""
+        return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
+
+    @property
+    def is_over(self) -> bool:
+        """Has the other end closed the connection while nothing was asked?"""
+        return self._reader.at_eof() or self._writer.is_closing()
+
+    async def event(self) -> Any:
+        """What comes next. Raises Broken where the connection ends in the middle of something."""
+        while True:
+            try:
+                event = self.http.next_event()
+            except h11.RemoteProtocolError as error:
+                raise Broken(str(error)) from error
+            if event is h11.PAUSED:
+                return event
+            if event is not h11.NEED_DATA:
+                return event
+            self.http.receive_data(await self._reader.read(READ_BYTES))
+
+    async def send(self, event: Any) -> None:
+        """Send, and wait while the other end does not take more."""
+        try:
+            data = self.http.send(event)
+        except h11.LocalProtocolError as error:
+            raise Broken(str(error)) from error
+        if data:
+            self._writer.write(data)
+            await self._writer.drain()
+
+    async def refuse(self, status: int, words: str) -> None:
+        """Answer for the provider, in the form in which providers say errors; the connection ends."""
+        body = json.dumps({"type": "error", "error": {"type": "capture_proxy", "message": words}}).encode()
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
+        with suppress(Broken, OSError):
+            await self.send(h11.Response(status_code=status, headers=headers, reason=b""))
+            await self.send(h11.Data(data=body))
+            await self.send(h11.EndOfMessage())
+
+    async def close(self) -> None:
+        """End the connection; what the other end does not take within a moment is lost."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            self._writer.transport.abort()
+
+
+async def _pass_on(source: _Side, target: _Side, body: Body | None) -> None:
+    """The rest of a message after its head."""
+    while True:
+        event = await source.event()
+        if isinstance(event, h11.Data):
+            if body is not None:
+                body.add(event.data)
+            await target.send(h11.Data(data=event.data))
+        elif isinstance(event, h11.EndOfMessage):
+            if body is not None:
+                body.is_complete = True
+            await target.send(h11.EndOfMessage(headers=event.headers))
+            return
+        else:
+            raise Broken("the connection ended in a message")
+
+
+async def _answer(provider: _Side, agent: _Side, exchange: Exchange | None) -> None:
+    """The answer, with what precedes it (100 Continue)."""
+    while isinstance(head := await provider.event(), h11.InformationalResponse):
+        await agent.send(h11.InformationalResponse(status_code=head.status_code, headers=_kept(head)))
+    if not isinstance(head, h11.Response):
+        raise Broken("the provider ended the connection without an answer")
+    if exchange is not None:
+        headers = dict(head.headers)
+        exchange.status = head.status_code
+        exchange.answer.encoding = headers.get(b"content-encoding", b"").decode("latin-1").lower()
+        exchange.answer.kind = headers.get(b"content-type", b"").decode("latin-1")
+    await agent.send(h11.Response(status_code=head.status_code, headers=_kept(head), reason=head.reason))
+    await _pass_on(provider, agent, exchange.answer if exchange is not None else None)
+
+
+def _kept(head: Any) -> list[tuple[bytes, bytes]]:
+    """The headers of a message as they were written, without those of one connection; that it ends is said."""
+    named = {name.strip().lower() for key, value in head.headers if key == b"connection" for name in value.split(b",")}
+    gone = _HOP | (named - {b"close", b"keep-alive"})
+    kept = [(name, value) for name, value in head.headers.raw_items() if name.lower() not in gone]
+    return [*kept, (b"Connection", b"close")] if b"close" in named else kept
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not valid ({error.verify_message})"
+    if isinstance(error, TimeoutError):
+        return f"no connection within {CONNECT_SECONDS:.0f} seconds"
+    return str(getattr(error, "strerror", "") or error or type(error).__name__)

@@ -1,0 +1,233 @@
+"""Lines of running agents on their way into sessions: stored and acknowledged first, taken into the session then.
+
+    answer = live.take(project, "my-agent", message)     # committed when it returns
+
+What is acknowledged does not depend on what becomes of it: lines that could not be taken over, or whose process was
+killed, stay stored, and the next batch or a worker takes them over. New events and calls are appended
+(`storage.appending`); a compaction changes what earlier calls are compared with, so a session that has a new one is
+counted as a whole, by a job where it is long.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import msgspec
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from guard_core.errors import DamagedRecording, GuardError
+from guard_core.ledger import Ledger
+from guard_core.packing import decode, encode
+from guard_core.recordings.formats.native import NAME
+from guard_core.recordings.formats.native.growing import CALLS, EVENTS, Entry, Growth, entry_of
+from guard_core.recordings.formats.native.growing import session_of as session_of_entries
+from guard_core.sessions import Session as CoreSession
+from inspector.ingest.counting import CountedSession, counted
+from inspector.jobs import hints, queue
+from inspector.models import Project, Recording, Session, Stream, StreamBatch
+from inspector.models.recordings import STREAM
+from inspector.project.trouble import trouble_of
+from inspector.storage import appending, convert, explanations
+from inspector.storage.assessment import assess
+from inspector.storage.compression import compressed, decompressed
+from inspector.storage.counts import ToolCount
+from inspector.streams.machine import DIGEST_BYTES, Answer, digest, receive
+from inspector.streams.messages import MOST_LINES, BadMessage, Message
+
+log = logging.getLogger(__name__)
+
+KIND = "apply_stream"
+LONG = 5_000  # events; a session that has more is not counted as a whole while a client waits
+SETTLED = timedelta(seconds=5)  # after the last batch: what is not taken over by then was left by a dead process
+APPENDED = (EVENTS, CALLS)
+
+
+class Deleted(Exception):
+    """The session of a stream was deleted by a person."""
+
+
+class Taken(NamedTuple):
+    """What a batch is answered with; `session` is None where its lines are not in a session yet."""
+
+    answer: Answer
+    session: Session | None
+
+
+def take(project: Project, name: str, message: Message) -> Taken:
+    """Store a batch, then take it over into its session. Raises machine.Refused, BadMessage and Deleted."""
+    if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
+        return Taken(Answer(0, 0, 0), None)  # who only asks how far a stream is begins none
+    with transaction.atomic():
+        stream = _locked(project, name)
+        answer = receive(_Lines(stream), message.batch)
+        ended = {"ended": Now() if message.ended else None}
+        Stream.objects.row(stream).update(heard=Now(), **ended)
+    stream.refresh_from_db()
+    return Taken(answer, _tried(stream))
+
+
+def session_of(stream: Stream) -> Session | None:
+    """The session that a stream has, deleted or not; None before its first line."""
+    return stream.recording.sessions.filter(ordinal=0).first()
+
+
+def lines_of(stream: Stream, start: int = 0) -> Iterator[bytes]:
+    """The stored lines of a stream from number `start` on, as many as the row in hand knows, without newlines."""
+    batches = StreamBatch.objects.filter(stream=stream, first__gt=start - MOST_LINES, first__lt=stream.received)
+    for first, body in batches.order_by("first").values_list("first", "body").iterator(20):
+        yield from decompressed(body).split(b"\n")[max(0, start - first) :]
+
+
+def apply(stream: Stream, *, at_once: bool = True) -> Session | None:
+    """Take over into the session what is stored and not in it; None where a job does that. Raises GuardError."""
+    if stream.applied >= stream.received:
+        return session_of(stream)
+    entries = _entries(stream, stream.applied)
+    row = session_of(stream)
+    if row is not None and row.events and all(entry.name in APPENDED for entry in entries):
+        events, calls = ([entry.value for entry in entries if entry.name == name] for name in APPENDED)
+        with transaction.atomic():
+            if _is_mine(stream):
+                appending.append(row, events, calls)
+    elif row is not None and row.events > LONG and at_once:
+        queue.enqueue(KIND, str(stream.pk))
+        return None
+    else:
+        whole = _counted(stream)
+        with transaction.atomic():
+            if _is_mine(stream):
+                row = _store(stream, row, whole)
+    if row is not None:
+        row.refresh_from_db()
+    return row
+
+
+def run(stream_id: str) -> None:
+    """The job: take over what is left, where there still is such a stream."""
+    stream = Stream.unscoped.filter(pk=stream_id).first()
+    if stream is not None:
+        _tried(stream, at_once=False)
+
+
+def resume() -> None:
+    """Queue the streams of which dead processes left something."""
+    left = Stream.unscoped.filter(applied__lt=F("received"), heard__lt=Now() - SETTLED, trouble="")
+    for pk in left.values_list("pk", flat=True)[:100]:
+        if not queue.entries(KIND).filter(args_kwargs__args__0=str(pk), status__in=("READY", "RUNNING")).exists():
+            queue.enqueue(KIND, str(pk))
+
+
+class _Lines:
+    """The lines of a locked stream, as the state machine sees them."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def received(self) -> int:
+        return self.stream.received
+
+    def digests(self, start: int, stop: int) -> Sequence[bytes]:
+        near = StreamBatch.objects.filter(stream=self.stream, first__lt=stop, first__gt=start - MOST_LINES)
+        known: list[bytes] = []
+        for first, digests in near.order_by("first").values_list("first", "digests"):
+            body = bytes(digests)
+            some = [body[place : place + DIGEST_BYTES] for place in range(0, len(body), DIGEST_BYTES)]
+            known += some[max(0, start - first) : max(0, stop - first)]
+        return known
+
+    def add(self, first: int, lines: Sequence[bytes]) -> None:
+        growth = decode(bytes(self.stream.growth), Growth, "stream")
+        for place, line in enumerate(lines):
+            try:
+                growth = growth.take(msgspec.json.decode(line))
+            except DamagedRecording as error:
+                number = first + place
+                raise BadMessage(f"line {number:,} of the stream: {error.reason}", number) from error
+        body = b"\n".join(lines)
+        StreamBatch.objects.create(
+            stream=self.stream,
+            first=first,
+            count=len(lines),
+            digests=b"".join(map(digest, lines)),
+            body=compressed(body),
+        )
+        Stream.objects.row(self.stream).update(
+            received=first + len(lines), growth=encode(growth), prompt_tokens=growth.prompt_tokens
+        )
+        Recording.objects.row(self.stream.recording).update(size=F("size") + len(body) + 1)
+
+
+def _locked(project: Project, name: str) -> Stream:
+    """The stream of a name, made where there is none, with its row locked until the end of the transaction."""
+    streams = Stream.objects.of(project).select_related("recording")
+    if not streams.filter(name=name).exists():
+        _begin(project, name)
+    stream = streams.select_for_update(of=("self",)).get(name=name)
+    row = session_of(stream)
+    if row is not None and row.deleted is not None:
+        raise Deleted("the session of this stream was deleted; begin another stream")
+    return stream
+
+
+def _begin(project: Project, name: str) -> None:
+    key = f"{STREAM}{uuid4().hex}"
+    recording = Recording.objects.of(project).create(sha256=key, name=name, size=0, format=NAME)
+    values = {"recording": recording, "growth": encode(Growth()), "heard": Now()}
+    _, is_new = Stream.objects.of(project).get_or_create(name=name, defaults=values)
+    if not is_new:  # two first batches at once
+        recording.delete()
+
+
+def _is_mine(stream: Stream) -> bool:
+    """Note that all that was read of a stream is taken over, where no other process has done so meanwhile."""
+    rows = Stream.objects.row(stream).filter(applied=stream.applied)
+    return bool(rows.update(applied=stream.received, trouble=""))
+
+
+def _tried(stream: Stream, *, at_once: bool = True) -> Session | None:
+    """The session with what is stored; what fails is noted, for its lines are safe."""
+    try:
+        row = apply(stream, at_once=at_once)
+        if row is not None:
+            hints.send(row.pk)
+        return row
+    except GuardError as error:
+        log.exception("stream %s cannot be taken over", stream.pk)
+        Stream.objects.row(stream).update(trouble=str(error)[:400])
+    except Exception as error:
+        if trouble_of(error) is None:
+            log.exception("stream %s was not taken over", stream.pk)
+    return None
+
+
+def _entries(stream: Stream, start: int) -> list[Entry]:
+    """What the lines from `start` on hold."""
+    return [entry_of(msgspec.json.decode(line)) for line in lines_of(stream, start)]
+
+
+def _counted(stream: Stream) -> CountedSession:
+    value = session_of_entries(_entries(stream, 0))
+    tools = ToolCount(value.events).counts
+    return counted(value, Ledger.of(value), stream.recording, lambda: value.events, tools)
+
+
+def _store(stream: Stream, row: Session | None, whole: CountedSession) -> Session:
+    """Put the session on the list, or store the longer one in its place."""
+    value = whole.session
+    place: tuple[Recording, int, CoreSession] = stream.recording, 0, value
+    more: dict[str, Any] = {"window": whole.window, "counts": whole.counts}
+    if row is None:
+        row = convert.store_session(*place, whole.ledger, whole.attribution, **more)
+    else:
+        row = convert.extend_session(row, *place, whole.ledger, whole.attribution, **more, same=row.events)
+    if row.window_override:
+        assess(row)
+    else:
+        explanations.store(row, value, whole.explanation)
+    return row

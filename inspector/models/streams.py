@@ -1,0 +1,66 @@
+"""Streams: the lines and spans that running agents have sent, stored before they are acknowledged."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from inspector.models.projects import Owned
+from inspector.models.recordings import Recording
+
+
+class Stream(Owned):
+    """One running agent, by the name that it gave itself. `received` lines are stored and acknowledged; its session has
+    what the first `applied` of them hold."""
+
+    name = models.CharField(max_length=100)
+    recording = models.OneToOneField(Recording, models.CASCADE, related_name="stream")
+    received = models.IntegerField(default=0)
+    applied = models.IntegerField(default=0)
+    growth = models.BinaryField()  # guard_core Growth, msgpack: what the next line is checked against
+    prompt_tokens = models.BigIntegerField(null=True)  # of the last call whose provider reported them
+    trouble = models.CharField(max_length=400, blank=True, default="")  # why lines are not in the session yet
+    created = models.DateTimeField(auto_now_add=True)
+    heard = models.DateTimeField()  # the last batch, by the database's clock
+    ended = models.DateTimeField(null=True)  # the agent said so
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="one_stream_of_a_name")]
+        indexes = [models.Index(fields=["project", "-heard"], name="stream_heard")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class StreamBatch(models.Model):
+    """Lines of a stream as they came: `count` from number `first` on."""
+
+    stream = models.ForeignKey(Stream, models.CASCADE, related_name="batches")
+    first = models.IntegerField()
+    count = models.IntegerField()
+    digests = models.BinaryField()  # of streams.machine, one after the other
+    body = models.BinaryField()  # JSON Lines, zstd
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["stream", "first"], name="one_batch_per_place")]
+
+    def __str__(self) -> str:
+        return f"{self.first} + {self.count}"
+
+
+class SpanBatch(Owned):
+    """Spans that one program exported in one request, stored once under the digest of their content."""
+
+    source = models.CharField(max_length=64)  # digest of the resource: the program that runs
+    service = models.CharField(max_length=200)  # its name
+    digest = models.BinaryField(max_length=32)
+    body = models.BinaryField()  # one line of OTLP/JSON, zstd
+    has_calls = models.BooleanField()  # some span is about a language model
+    taken = models.BooleanField(default=False)  # a recording has it
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "source", "digest"], name="one_batch_of_spans")]
+        indexes = [models.Index(fields=["source"], condition=models.Q(taken=False), name="spans_to_take")]
+
+    def __str__(self) -> str:
+        return f"{self.service} {self.created}"

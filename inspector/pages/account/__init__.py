@@ -1,0 +1,1 @@
+"""Signing in and out, the page behind an invitation, and one's own account."""

@@ -1,0 +1,15 @@
+"""Signing in, joining, and one's own account; in team mode alone."""
+
+from django.urls import path
+
+from inspector.pages.account import views
+
+urlpatterns = [
+    path("login/", views.SignIn.as_view(), name="login"),
+    path("logout/", views.SignOut.as_view(), name="logout"),
+    path("join/<str:token>/", views.join, name="join"),
+    path("account/", views.account, name="account"),
+    path("account/password", views.password, name="account_password"),
+    path("account/project", views.choose_project, name="account_project"),
+    path("account/projects", views.new_project, name="project_new"),
+]

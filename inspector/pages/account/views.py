@@ -1,0 +1,198 @@
+"""Signing in, joining by an invitation, and one's own account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.views import LoginView, LogoutView
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.crypto import get_random_string
+from django.utils.text import slugify
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from inspector.accounts import audit, invitations, limits, memberships
+from inspector.models import Account, Invitation, Project, Role
+from inspector.models.accounts import LONGEST_NAME
+from inspector.pages.account.forms import NewAccountForm, ProjectForm, SignInForm, attributes
+from inspector.pages.errors.views import plain
+
+PASSWORDS = "django.contrib.auth.backends.ModelBackend"
+
+
+class SignIn(LoginView):
+    """Django's, with a limit on how often it is tried."""
+
+    template_name = "inspector/account/login.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+
+    def get_form(self, form_class: Any = None) -> Any:
+        return attributes(super().get_form(form_class))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.name, address = _name(request), audit.address_of(request)
+        wait = (
+            limits.spend(limits.SIGN_IN, self.name, address)
+            or limits.spend(limits.SIGN_IN_ACCOUNT, self.name)
+            or limits.spend(limits.SIGN_IN_ADDRESS, address)
+        )
+        if not wait:
+            return super().post(request, *args, **kwargs)
+        audit.note(request, "sign-in paused", self.name)
+        context = self.get_context_data(form=attributes(SignInForm(request)), wait=wait)
+        response = self.render_to_response(context, status=429)
+        response.headers["Retry-After"] = str(wait)
+        return response
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        limits.forget(limits.SIGN_IN, self.name, audit.address_of(self.request))
+        response = super().form_valid(form)
+        audit.note(self.request, "signed in", self.name)
+        return response
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        audit.note(self.request, "sign-in failed", self.name)
+        response = super().form_invalid(form)
+        response.status_code = 422
+        return response
+
+
+class SignOut(LogoutView):
+    """Django's, which the log remembers."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        audit.note(request, "signed out", audit.actor_of(request))
+        return super().post(request, *args, **kwargs)
+
+
+def _name(request: HttpRequest) -> str:
+    return request.POST.get("username", "").strip().lower()[:LONGEST_NAME]
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "HEAD", "POST"])
+def join(request: HttpRequest, token: str) -> HttpResponse:
+    """What an invitation opens: an account is made, or the one that is signed in joins, or a password is set anew."""
+    invitation = invitations.opened_by(token)
+    if invitation is None:
+        return _gone(request)
+    if invitation.account is None and request.user.is_authenticated:
+        return _join_as(request, invitation, request.user)
+    form = attributes(_form(invitation, request.POST if request.method == "POST" else None))
+    if request.method == "POST" and form.is_valid():
+        return _enter(request, invitation, form)
+    context = {"invitation": invitation, "form": form}
+    return render(request, "inspector/account/join.html", context, status=422 if form.errors else 200)
+
+
+def _form(invitation: Invitation, data: Any) -> Any:
+    return NewAccountForm(data) if invitation.account is None else SetPasswordForm(invitation.account, data)
+
+
+def _join_as(request: HttpRequest, invitation: Invitation, account: Account) -> HttpResponse:
+    if request.method != "POST":
+        return render(request, "inspector/account/join.html", {"invitation": invitation, "as_account": account})
+    if not invitations.use(invitation, account):
+        return _gone(request)
+    return _entered(request, invitation, account)
+
+
+def _enter(request: HttpRequest, invitation: Invitation, form: Any) -> HttpResponse:
+    with transaction.atomic():
+        account: Account = form.save()
+        if not invitations.use(invitation, account):
+            transaction.set_rollback(True)
+            return _gone(request)
+    login(request, account, backend=PASSWORDS)
+    if invitation.account is None:
+        return _entered(request, invitation, account)
+    audit.note(request, "password set by a link", account.name)
+    return redirect("home")
+
+
+def _entered(request: HttpRequest, invitation: Invitation, account: Account) -> HttpResponse:
+    request.session[memberships.CHOSEN] = invitation.project_id
+    audit.note(request, "joined", f"{account.name} as {invitation.role}", invitation.project)
+    return redirect("home")
+
+
+def _gone(request: HttpRequest) -> HttpResponse:
+    sentence = "It is unknown, has expired, or was used or revoked. Ask for another one."
+    return plain(request, 404, "This link does not work", sentence)
+
+
+@require_GET
+def account(request: HttpRequest) -> HttpResponse:
+    """One's own account: projects, password."""
+    return _account(request)
+
+
+def _account(request: HttpRequest, status: int = 200, **forms: Any) -> HttpResponse:
+    me: Account = request.user  # type: ignore[assignment]  # the gate has let nobody else in
+    context = {
+        "memberships": memberships.of_account(me),
+        "has_password": me.has_usable_password(),
+        "password_form": forms.get("password_form") or _password_form(me),
+        "project_form": forms.get("project_form") or attributes(ProjectForm()),
+    }
+    return render(request, "inspector/account/account.html", context, status=status)
+
+
+def _password_form(me: Account, data: Any = None) -> Any:
+    """Django's form, which would take the focus of a page that begins with something else."""
+    form = attributes(PasswordChangeForm(me, data))
+    form.fields["old_password"].widget.attrs.pop("autofocus", None)
+    return form
+
+
+@sensitive_post_parameters()
+@require_POST
+def password(request: HttpRequest) -> HttpResponse:
+    """Another password. It ends every other session of the account."""
+    me: Account = request.user  # type: ignore[assignment]  # as above
+    if wait := limits.spend(limits.SIGN_IN, me.name, audit.address_of(request)):
+        response = plain(request, 429, "Too many tries", f"Try again in {wait:,} seconds.")
+        response.headers["Retry-After"] = str(wait)
+        return response
+    form = _password_form(me, request.POST)
+    if not form.is_valid():
+        return _account(request, 422, password_form=form)
+    form.save()
+    limits.forget(limits.SIGN_IN, me.name, audit.address_of(request))
+    update_session_auth_hash(request, me)
+    audit.note(request, "password changed", me.name)
+    return redirect("account")
+
+
+@require_POST
+def choose_project(request: HttpRequest) -> HttpResponse:
+    """Work in another of one's projects."""
+    me: Account = request.user  # type: ignore[assignment]  # as above
+    chosen = request.POST.get("project", "")
+    slugs = {one.project.slug: one.project_id for one in memberships.of_account(me)}
+    if chosen not in slugs:
+        return plain(request, 404, "No such project", "You belong to no project of this name.")
+    request.session[memberships.CHOSEN] = slugs[chosen]
+    return redirect("home")
+
+
+@require_POST
+def new_project(request: HttpRequest) -> HttpResponse:
+    """A project that belongs to whoever makes it."""
+    me: Account = request.user  # type: ignore[assignment]  # as above
+    form = attributes(ProjectForm(request.POST))
+    if not form.is_valid():
+        return _account(request, 422, project_form=form)
+    name = form.cleaned_data["name"]
+    slug = f"{slugify(name)[:40] or 'project'}-{get_random_string(6, 'abcdefghjkmnpqrstuvwxyz23456789')}"
+    with transaction.atomic():
+        project = Project.objects.create(slug=slug, name=name)
+        memberships.join(me, project, Role.OWNER)
+    request.session[memberships.CHOSEN] = project.pk
+    audit.note(request, "project made", name, project)
+    return redirect("home")

@@ -1,0 +1,1 @@
+"""What would have avoided the findings of a session."""

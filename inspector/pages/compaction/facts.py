@@ -1,0 +1,106 @@
+"""What a compaction did to instructions and open work, and what its summary names that nothing before it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.facts.across import Crossing, Views, calls_without_result, crossings, last_request, open_work
+from guard_core.facts.lanes import HELD, STATE_WORDS, Snippet, State
+from guard_core.facts.proposals import MOST_DETAILS, events_to_read, instructions, named_in
+from guard_core.facts.searchable import text_of
+from guard_core.facts.texts import quotation, quotes
+from guard_core.findings.presence import normalised
+from inspector.pages.compaction import presenter
+from inspector.pages.compaction.presenter import Compaction
+from inspector.pages.session.frame import Frame
+from inspector.pages.shared.numbers import counted
+from inspector.pages.shared.parts import visible
+from inspector.pages.shared.requests import REPEATED
+from inspector.pages.shared.snippets import search_for
+from inspector.storage import convert
+
+ROWS = 20  # of the table; the page of facts has all
+QUOTED = 140  # characters of a text in it
+NAMED = 12  # names of the summary that are listed
+BADGES = {State.VERBATIM: "", State.GONE: "badge-overflow", State.UNKNOWN: "badge-outline"}
+
+
+def facts_of(page: Frame, item: Compaction) -> dict[str, Any]:
+    """The table of what changed for the worse and of open work, and sentences on the rest."""
+    ledger, request = page.analysis.ledger, last_request(page.analysis.ledger, item.at)
+    wanted = [int(event) for event in events_to_read(ledger) if event < item.at]
+    events = sorted(convert.load_some_events(page.row, [*wanted, *([request] if request >= 0 else [])]).items())
+    open_now = open_work(events, item.at, request)
+    search = search_for(page.row, page.analysis, item.side, (*open_now, *instructions(page.analysis.head, events)))
+    epoch = item.place if item.recorded else -1
+    rows = crossings(search, Views(item.before, epoch - 1 if item.recorded else -1, item.sent, item.after, epoch))
+    shown = [row for row in rows if row.is_worse or row.snippet in open_now]
+    return {
+        "rows": [_row(row) for row in shown[:ROWS]],
+        "has_given": bool(item.sent),
+        "url": page.paths["facts"] + page.choice.query(side=page.shown_side),
+        "sentences": [*_sentences(rows, shown, calls_without_result(ledger, item.at)), *_unsupported(page, item)],
+    }
+
+
+def _row(row: Crossing) -> dict[str, Any]:
+    text = row.snippet.text
+    return {
+        "kind": row.snippet.kind,
+        "text": visible(text[:QUOTED]) + (" …" if len(text) > QUOTED else ""),
+        "before": STATE_WORDS[row.before],
+        "given": "" if row.given is None else "yes" if row.given in HELD else "never seen",
+        "after": STATE_WORDS[row.after],
+        "badge": BADGES.get(row.after, "badge-compaction"),
+    }
+
+
+def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing], calls: int) -> list[str]:
+    said = []
+    if len(shown) > ROWS:
+        said.append(f"{len(shown) - ROWS:,} more are on the page of facts.")
+    if rest := len(rows) - len(shown):
+        said.append(f"{counted(rest, 'other instruction')} {'is' if rest == 1 else 'are'} held as before.")
+    if calls:
+        said.append(f"{counted(calls, 'tool call')} had no result yet.")
+    return said
+
+
+def _unsupported(page: Frame, item: Compaction) -> list[str]:
+    """What the summary names that no message before it and no earlier summary has."""
+    texts = [
+        text["text"]
+        for text in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeats(page, item))
+        if text["kind"] not in (REPEATED, presenter.NOT_READABLE)
+    ]
+    named: dict[str, Snippet] = {}
+    for text in texts:
+        for snippet in named_in(text):
+            if len(named) < 3 * MOST_DETAILS:
+                named.setdefault(quotation(snippet.text), snippet)
+    if not named:
+        return []
+    search = search_for(page.row, page.analysis, item.side, tuple(named.values()))
+    earlier = _earlier(page, item)
+    missing = [
+        visible(snippet.text[:60])
+        for snippet, events in zip(search.snippets, search.places, strict=True)
+        if not (events < item.at).any() and not any(quotes(text, quotation(snippet.text)) for text in earlier)
+    ]
+    if not missing:
+        count = counted(len(search.snippets), "path, identifier or quantity", "paths, identifiers and quantities")
+        return [f"Its summary names {count}, none of them new."]
+    more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
+    return [f"Named in its summary, but in no message before it: {', '.join(missing[:NAMED])}{more}."]
+
+
+def _repeats(page: Frame, item: Compaction) -> frozenset[int]:
+    return page.analysis.ledger.repeated[item.place] if item.recorded else frozenset()
+
+
+def _earlier(page: Frame, item: Compaction) -> list[str]:
+    """The texts of earlier summaries and of the system prompt, normalised."""
+    head = page.analysis.head
+    before = head.compactions[: item.place] if item.recorded else ()
+    parts = [*(message.parts for each in before for message in each.messages), head.system or ()]
+    return [normalised(text_of(one)) for one in parts]

@@ -1,0 +1,66 @@
+"""The chart of a comparison: the requests of every side over one axis of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+
+from guard_core.decimation import kept_steps, thinned
+from guard_core.ledger import Ints
+from inspector.figures import theme
+from inspector.pages.shared.numbers import step_number
+
+HEIGHT = 420
+STYLES = (
+    (theme.RECORDED, "solid", "triangle-down"),
+    (theme.REPLAYED, "dash", "square"),
+    (theme.HEURISTIC, "dot", "diamond"),
+    (theme.CALIBRATED, "dashdot", "cross"),
+)
+MOST_MARKS = 200  # compactions of a side that are marked
+
+
+class Line(NamedTuple):
+    """One side: prompt tokens of every step and the steps that follow a compaction."""
+
+    name: str
+    tokens: Ints
+    fired: Ints
+
+
+def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> go.Figure:
+    """A line for each side, a mark for each compaction, and where the first two part."""
+    data = []
+    for line, (colour, dash, symbol) in zip(lines, STYLES, strict=False):
+        nothing = np.array([], dtype=np.int64)
+        shown = kept_steps([line.tokens], line.fired, nothing, 0, len(line.tokens)) if len(line.tokens) else nothing
+        marked = thinned(line.fired, MOST_MARKS) if len(line.fired) else nothing
+        name = theme.label(line.name)
+        data.append(_trace(name, line, shown, {"mode": "lines", "line": theme.line(colour, dash)}))
+        mark = {"color": colour, "symbol": symbol, "size": 10}
+        data.append(_trace(f"{name[:1]}: compaction", line, marked, {"mode": "markers", "marker": mark}))
+    shapes = []
+    if parts_at is not None:
+        x = step_number(parts_at)
+        edge = {"color": theme.MUTED, "dash": "dot", "width": 1}
+        shapes = [{"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": edge}]
+    return go.Figure(
+        data=data,
+        layout=theme.layout(
+            HEIGHT,
+            template=go.layout.Template(),
+            margin={"l": 56, "r": 16, "t": 72, "b": 44},
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            xaxis=theme.axis(title={"text": "step (model call)", "font": {"size": 12, "color": theme.MUTED}}),
+            yaxis=theme.axis(rangemode="tozero", tickformat="~s"),
+            shapes=shapes,
+        ),
+    )
+
+
+def _trace(name: str, line: Line, steps: Ints, style: dict[str, object]) -> dict[str, object]:
+    x, y = step_number(steps).tolist(), line.tokens[steps].tolist()
+    return {"type": "scatter", "name": name, "x": x, "y": y, "customdata": x, **style}

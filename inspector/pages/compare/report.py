@@ -1,0 +1,60 @@
+"""A comparison as a report of tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guard_core import __version__
+from guard_core.decimation import kept_steps
+from guard_core.report import Line, Table, TableReport, sealed_tables
+from guard_core.report.tables import Value
+from inspector.pages.compare.sides import Side, parting
+from inspector.pages.shared.numbers import step_number
+
+MOST_POINTS = 600  # of one line: as many as a picture of 1,000 pixels shows
+MODELLED = "Figures of a replay are modelled: the same messages, with the recorded answers, under other rules."
+RECORDED = "Figures of a recording are those of its provider where it counted, else modelled."
+
+
+def report_of(sides: list[Side], level: str) -> TableReport:
+    """Where the sides part, their figures beside each other, and their lines."""
+    names = [side.name if level == "names" else f"{side.letter}: {_how(side)}" for side in sides]
+    columns = [side.figures() for side in sides]
+    rows: tuple[tuple[Value, ...], ...] = tuple((name, *(column[name] for column in columns)) for name in columns[0])
+    sentences = []
+    for side in sides[1:]:
+        at = parting(sides[0], side)
+        where = "send the same requests" if at is None else f"part at step {step_number(at):,}"
+        sentences.append(f"A and {side.letter} {where}.")
+    return sealed_tables(
+        TableReport(
+            engine_version=__version__,
+            level=level,
+            kind="comparison",
+            about="; ".join(names),
+            sentences=tuple(sentences),
+            sessions=tuple(dict.fromkeys(side.wanted.row.title for side in sides)) if level == "names" else (),
+            lines=tuple(_line(side, name) for side, name in zip(sides, names, strict=True)),
+            tables=(
+                Table(
+                    heading="Figures",
+                    heads=("", *(side.letter for side in sides)),
+                    numeric=tuple(range(1, len(sides) + 1)),
+                    rows=rows,
+                    note="Tokens are prompt tokens.",
+                ),
+            ),
+            assumptions=(RECORDED, *((MODELLED,) if any(side.is_replay for side in sides) else ())),
+        )
+    )
+
+
+def _how(side: Side) -> str:
+    return side.wanted.choice.words() if side.is_replay else "recording"
+
+
+def _line(side: Side, name: str) -> Line:
+    tokens = side.case.tokens
+    none = np.array([], dtype=np.int64)
+    steps = kept_steps([tokens], side.fired, none, 0, len(tokens), MOST_POINTS)
+    return Line(name, tuple(steps.tolist()), tuple(tokens[steps].tolist()), tuple(side.fired.tolist()))

@@ -1,0 +1,169 @@
+"""What is compared: a recording, or a replay of it under settings, each named by one parameter of the address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+import numpy as np
+from django.urls import reverse
+
+from guard_core.findings import NEAR_MISS_SHARE, Case
+from guard_core.ledger import Ints
+from inspector.models import Event, Project, Session
+from inspector.pages.shared.numbers import step_number
+from inspector.replays.analysis import Analysis, analyse
+from inspector.replays.choice import Choice, parse_choice
+
+MOST_SIDES = 4
+LONGEST_SIDE = 600  # characters of one parameter that are read
+EVENTS_AT_ONCE = 2_000  # compared in one query
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One side as an address names it: a session, and settings where a replay is meant."""
+
+    row: Session
+    choice: Choice
+    is_replay: bool
+
+    @property
+    def key(self) -> str:
+        """The same as the address has it."""
+        return f"{self.row.pk}{self.choice.query()}" + ("?" if self.is_replay and not self.choice.query() else "")
+
+
+def wanted(project: Project, texts: Sequence[str]) -> tuple[list[Wanted], list[str]]:
+    """The sides of an address, each `SESSION` (the recording) or `SESSION?policy=…` (a replay), and what is wrong."""
+    sides: list[Wanted] = []
+    errors: list[str] = []
+    for number, text in enumerate(texts[:MOST_SIDES], 1):
+        name, sign, query = text[:LONGEST_SIDE].partition("?")
+        row = _session(project, name)
+        if row is None:
+            errors.append(f"Side {number}: there is no such session.")
+            continue
+        choice, wrong = parse_choice(dict(parse_qsl(query, max_num_fields=40)) if _is_plain(query) else {})
+        errors += [f"Side {number}: {words}" for words in wrong.values()]
+        sides.append(Wanted(row, choice, bool(sign)))
+    if len(texts) > MOST_SIDES:
+        errors.append(f"At most {MOST_SIDES} are compared; the others are left out.")
+    return sides, errors
+
+
+def _is_plain(query: str) -> bool:
+    return query.count("&") < 40
+
+
+def _session(project: Project, name: str) -> Session | None:
+    try:
+        key = UUID(name.strip())
+    except ValueError:
+        return None
+    rows = Session.objects.of(project).select_related("recording")
+    return rows.filter(pk=key, deleted=None).first()
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side, computed. `name` is what tables and the chart call it."""
+
+    wanted: Wanted
+    analysis: Analysis
+    letter: str
+
+    @cached_property
+    def is_replay(self) -> bool:
+        """Its requests were never sent: a replay was asked for, or the session was only simulated."""
+        return self.wanted.is_replay or self.analysis.simulated
+
+    @cached_property
+    def case(self) -> Case:
+        facts = self.analysis.facts
+        return facts.replay(self.analysis.replayed) if self.is_replay else facts.recording
+
+    @property
+    def name(self) -> str:
+        """Its letter, its session, and whether it is the recording or under which settings it is replayed."""
+        how = self.wanted.choice.words() if self.is_replay else "recording"
+        return f"{self.letter}: {self.wanted.row.title}, {how}"
+
+    @property
+    def steps(self) -> int:
+        return len(self.case.tokens)
+
+    @property
+    def fired(self) -> Ints:
+        """Steps whose request follows a compaction."""
+        return np.array([item.step for item in self.case.fired], dtype=np.int64)
+
+    def step_url(self, step: int) -> str:
+        """The page of a step."""
+        at = self.wanted.choice.query(at=step_number(step), side="replayed" if self.is_replay else "")
+        return reverse("session_steps", args=[self.wanted.row.pk]) + at
+
+    @property
+    def url(self) -> str:
+        """The overview under these settings."""
+        return reverse("session_overview", args=[self.wanted.row.pk]) + self.wanted.choice.query()
+
+    def figures(self) -> dict[str, int]:
+        """What is compared in numbers; tokens are prompt tokens, recorded or modelled."""
+        case = self.case
+        near = (case.tokens > NEAR_MISS_SHARE * case.windows) & (case.tokens <= case.windows)
+        return {
+            "model calls": self.steps,
+            "context window": case.window.value,
+            "compactions": len(case.fired),
+            "requests over the window": len(case.over),
+            "near misses": int((np.diff(np.concatenate([[0], near.astype(np.int8)])) == 1).sum()),
+            "total prompt tokens": int(case.tokens.sum()),
+            "largest request": int(case.tokens.max(initial=0)),
+        }
+
+
+def computed(sides: Sequence[Wanted]) -> list[Side]:
+    """The sides with their analyses. Raises as `analyse`."""
+    return [Side(item, analyse(item.row, item.choice), letter) for item, letter in zip(sides, "ABCD", strict=False)]
+
+
+def parting(first: Side, other: Side) -> int | None:
+    """The first step at which two sides send different requests; None where they never do.
+
+    Of one session that is the first request of another size; of two sessions the first one after the logs differ.
+    """
+    if first.wanted.row.pk != other.wanted.row.pk:
+        return _logs_part(first, other)
+    if not first.is_replay and not other.is_replay:
+        return None
+    recorded = first if not first.is_replay else other if not other.is_replay else None
+    if recorded is not None:
+        replay = (other if recorded is first else first).analysis.data.replayed
+        return None if replay is None else replay.divergence
+    apart = np.flatnonzero(first.case.tokens != other.case.tokens)
+    return int(apart[0]) if len(apart) else None
+
+
+def _logs_part(first: Side, other: Side) -> int | None:
+    """The first step, of both sessions, before which their messages differ, or one of them ends."""
+    size = min(first.analysis.ledger.event_count, other.analysis.ledger.event_count)
+    same = size
+    for start in range(0, size, EVENTS_AT_ONCE):
+        ours, theirs = (_payloads(side.wanted.row, start, min(size, start + EVENTS_AT_ONCE)) for side in (first, other))
+        apart = [at for at, (one, two) in enumerate(zip_longest(ours, theirs)) if one != two]
+        if apart:
+            same = start + apart[0]
+            break
+    steps = [int(np.searchsorted(side.analysis.ledger.steps["at"], same, side="right")) for side in (first, other)]
+    step = min(steps)
+    return step if step < max(first.steps, other.steps) else None
+
+
+def _payloads(row: Session, start: int, stop: int) -> list[bytes]:
+    events = Event.objects.in_session(row).filter(seq__gte=start, seq__lt=stop).order_by("seq")
+    return [bytes(key) for key in events.values_list("payload_id", flat=True)]

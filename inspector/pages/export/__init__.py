@@ -1,0 +1,1 @@
+"""A session as a file in the project's own format."""

@@ -1,0 +1,121 @@
+"""What each request of a session still holds: instructions, details, and any text that is typed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from guard_core.events import Event
+from guard_core.facts.lanes import Lane, Snippet, worst_first
+from guard_core.facts.proposals import TYPED, details, events_to_read, instructions
+from guard_core.facts.words import METHOD, summary_words
+from guard_core.findings.presence import normalised
+from inspector.pages.facts import presenter as present
+from inspector.pages.session.frame import Frame, frame, number
+from inspector.pages.shared.numbers import counted
+from inspector.pages.shared.paging import pager
+from inspector.pages.shared.parts import visible
+from inspector.pages.shared.snippets import search_for
+from inspector.storage import convert
+from inspector.storage.snippets import MOST_PLACES
+
+ROWS = 40  # of one page: with at most 7 shapes in each picture about 1,000 elements
+LONGEST = 300  # characters of a typed text
+SHOWN = ("instructions", "details")
+
+
+@require_safe
+def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The ledger of instructions, or of details; with ?q= the lane of a text, under ?policy= those of a replay."""
+    page = frame(request, session_id)
+    if page.choice.changed and "side" not in request.GET and page.analysis.diverges:
+        page = replace(page, side="replayed")
+    show = request.GET.get("show", "")
+    show = show if show in SHOWN else SHOWN[0]
+    typed = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST]
+    context = {
+        **page.context("facts"),
+        "sides": _sides(page),
+        "policy": page.choice.words() if page.side == "replayed" else "",
+        "method": METHOD,
+        "query": typed,
+        "fields": {**page.choice.pairs(), **({"side": page.shown_side} if page.shown_side else {})},
+        "action": page.paths["facts"],
+        **_typed(page, typed),
+        **_listed(page, show),
+    }
+    return render(request, "inspector/facts/index.html", context)
+
+
+def _typed(page: Frame, typed: str) -> dict[str, Any]:
+    """The lane of a typed text; a reason where it cannot be followed."""
+    if not typed:
+        return {}
+    if not normalised(typed):
+        return {"untold": "Nothing to search for in this text."}
+    lanes, left_out = _lanes(page, (Snippet(TYPED, typed),))
+    if left_out:
+        return {"untold": f"More than {MOST_PLACES:,} messages have this text, or the index cannot look it up."}
+    lane = lanes[0]
+    if not lane.changes:
+        return {"untold": f"No request {_side_words(page)} has “{visible(typed)}”, and no summary in it says it."}
+    return {"lane": present.row(lane, page), "changes": present.changes(lane, page)}
+
+
+def _side_words(page: Frame) -> str:
+    return "of the replay" if page.side == "replayed" else "of the recording"
+
+
+def _listed(page: Frame, show: str) -> dict[str, Any]:
+    """A window of the ledger, worst first."""
+    events = sorted(convert.load_some_events(page.row, events_to_read(page.analysis.ledger).tolist()).items())
+    lanes, left_out = _lanes(page, _proposed(page, show, events))
+    ordered = worst_first(lanes)
+    first = number(page.request, "from", 1, 1, max(1, len(ordered))) - 1
+    rows = pager(len(ordered), first, ROWS, lambda row: _url(page, show=show, **{"from": row}))
+    return {
+        "headline": summary_words(lanes) if show == "instructions" else "",
+        "rows": [present.row(lane, page) for lane in ordered[rows.shown]],
+        "pager": rows,
+        "show": show,
+        "tabs": [
+            {"label": name, "url": _url(page, show=name if name != SHOWN[0] else ""), "current": name == show}
+            for name in SHOWN
+        ],
+        "left_out": counted(left_out, "text") if left_out else "",
+    }
+
+
+def _proposed(page: Frame, show: str, events: list[tuple[int, Event]]) -> tuple[Snippet, ...]:
+    return instructions(page.analysis.head, events) if show == "instructions" else details(events)
+
+
+def _lanes(page: Frame, snippets: tuple[Snippet, ...]) -> tuple[tuple[Lane, ...], int]:
+    """The lanes of snippets on the side of a page, and how many could not be followed."""
+    search = search_for(page.row, page.analysis, page.side, snippets)
+    return search.lanes(), len(snippets) - len(search.snippets)
+
+
+def _sides(page: Frame) -> list[dict[str, Any]]:
+    """The two sides as links, where a replay is chosen that differs from the recording."""
+    if not page.analysis.diverges:
+        return []
+    query = page.request.GET.get("q", "")[:LONGEST]
+    return [
+        {
+            "label": side,
+            "url": page.paths["facts"] + page.choice.query(side=side, q=query),
+            "current": side == page.side,
+        }
+        for side in ("recorded", "replayed")
+    ]
+
+
+def _url(page: Frame, **more: Any) -> str:
+    side = page.side if page.choice.changed else page.shown_side
+    return page.paths["facts"] + page.choice.query(side=side, **more)

@@ -1,0 +1,1 @@
+"""Whether a session that is on the screen has grown."""

@@ -1,0 +1,92 @@
+"""What the overview answers below its chart: the rule, the price of compacting, what was lost, what had avoided it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.avoiding import goal_of
+from guard_core.findings import Finding
+from guard_core.outcomes.payback import Payback
+from guard_core.outcomes.words import balance_words, price_words
+from inspector.pages.session.frame import Frame
+from inspector.pages.shared.remedies import remedy_rows
+from inspector.replays.avoiding import answers_at_hand
+
+SHOWN_PRICES = 3  # compactions whose price is on the overview
+SHOWN_ANSWERS = 3  # findings whose remedies are on it
+SHOWN_LOSSES = 3  # lost requests on it
+LOST = "request_lost"
+
+
+def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:
+    """The answers in their order, each with its sentences and the page that says more."""
+    findings = page.analysis.facts.conclusions
+    lost = [item for item in findings if item.kind == LOST]
+    rule = [_row("The agent’s rule", [{"words": own_rule}], page.links["rule"], "The rule, step by step")]
+    return [
+        *(rule if own_rule else []),
+        _cost(page, lost),
+        _lost(page, lost),
+        _avoided(page, [item for item in findings if goal_of(item)]),
+    ]
+
+
+def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
+    """What the compactions cost: all together, and those that lost a request, else the first."""
+    analysis, name = page.analysis, "What it cost"
+    side = "replayed" if analysis.simulated else "recorded"
+    prices = analysis.replayed_payback if analysis.simulated else analysis.recorded_payback
+    if not prices:
+        text = "No call was made after a compaction." if page.compactions.total else "Nothing: nothing was compacted."
+        return _row(name, [{"words": text}], page.links["policies"], "Other policies")
+    losing = {item.numbers["compaction"] for item in lost}
+    shown = sorted(prices, key=lambda item: (item.index not in losing, item.index))[:SHOWN_PRICES]
+    items = [{"words": balance_words(prices, analysis.prices)}] if len(prices) > 1 else []
+    items += [_price(page, item, side) for item in sorted(shown, key=lambda item: item.index)]
+    return _row(name, items, page.links["policies"], "Other policies")
+
+
+def _price(page: Frame, price: Payback, side: str) -> dict[str, str]:
+    return {"words": price_words(price, page.analysis.prices), "url": page.compaction_url(price.index, side)}
+
+
+def _lost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
+    side = "replayed" if page.analysis.simulated else "recorded"
+    items = [
+        {"words": item.sentence, "url": page.compaction_url(item.numbers["compaction"], side)}
+        for item in lost[:SHOWN_LOSSES]
+    ]
+    if len(lost) > SHOWN_LOSSES:
+        items.append({"words": f"{len(lost) - SHOWN_LOSSES:,} more requests: see the findings."})
+    return _row("What was lost", items or [{"words": _nothing_lost(page)}], page.links["facts"], "Every instruction")
+
+
+def _nothing_lost(page: Frame) -> str:
+    if not page.compactions.total and not page.analysis.replayed.compactions:
+        return "Nothing: nothing was compacted."
+    if page.analysis.facts.words is None:
+        return "Not looked up yet."
+    return "No request of a user was lost while its turn went on."
+
+
+def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:
+    name, url = "What would have avoided it", page.paths["avoid"]
+    if not findings:
+        words = "No overflow, near miss, loop, needless compaction or lost request to avoid."
+        return _row(name, [{"words": words}], "", "")
+    found = answers_at_hand(page.row)
+    if found is None:
+        return _row(name, [{"words": "Other settings are replayed in search of one."}], url, "Search now")
+    if not found.answers:
+        return _row(name, [{"words": "Set the window first: an answered prompt was larger."}], "", "")
+    items: list[dict[str, str]] = []
+    for place, answer in enumerate(found.answers[:SHOWN_ANSWERS]):
+        rows = remedy_rows(answer, page.analysis, page.paths["overview"])
+        rows = rows if not place else rows[:1]  # of the gravest finding every way, of the others the nearest
+        items += [{"words": item["sentence"], "url": item["url"], "link": "Replay it"} for item in rows]
+        items += [] if rows else [{"words": answer.sentence}]
+    return _row(name, items, url, "All answers, and what they rest on")
+
+
+def _row(name: str, items: list[dict[str, str]], url: str, link: str) -> dict[str, Any]:
+    return {"name": name, "items": items, "url": url, "link": link}

@@ -1,0 +1,1 @@
+"""The agents that stream into this server now, worst first."""

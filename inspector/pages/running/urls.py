@@ -1,0 +1,9 @@
+"""The agents that stream now."""
+
+from django.urls import path
+
+from inspector.pages.running import views
+
+urlpatterns = [
+    path("running/", views.running, name="running"),
+]

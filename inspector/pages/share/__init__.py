@@ -1,0 +1,1 @@
+"""Sharing a session: what the report is to hold, its review, its publication, and the list of shares."""

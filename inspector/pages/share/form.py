@@ -1,0 +1,76 @@
+"""The form of a share: what is typed, checked, as the request that a job works on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from guard_core.report import LEVELS, Options
+from guard_core.report.document import Remark
+from inspector.pages.shared.numbers import compaction_index, step_index
+from inspector.pages.shared.share_fields import common, plain, remark_lines
+from inspector.replays.choice import Choice
+from inspector.sharing.making import Request
+
+LEVEL_WORDS = {
+    "numbers": "Numbers only: no words of the session but the names of agent and models",
+    "names": "Numbers and names: its title and tools, too",
+    "text": "With text: also instructions, quoted requests and summaries",
+}
+_ANCHORED = re.compile(r"(?i)\s*step\s+([0-9]{1,9})\s*:\s*(.+)")
+
+
+class Wanted(NamedTuple):
+    """What a form asks for."""
+
+    request: Request
+    lifetime: timedelta
+    password: str
+
+
+def parse(
+    given: Mapping[str, str], choice: Choice, options: Mapping[str, Any], steps: int, count: int
+) -> tuple[Wanted | None, dict[str, str]]:
+    """The request of a form, and an error for each field that is wrong. `steps` are the calls of the session, `count`
+    its compactions on the side that is shared."""
+    errors: dict[str, str] = {}
+    typed = plain(given)
+    level = typed.get("level", "")
+    if level not in LEVELS:
+        errors["level"] = f"Choose one of: {', '.join(LEVELS)}."
+    fields = common(typed, errors)
+    remarks = tuple(_remarks(typed.get("remarks", ""), steps, errors))
+    chosen = _chosen(typed.get("compaction", "").strip(), count, errors)
+    if errors:
+        return None, errors
+    request = Request(
+        options=Options(**options, chosen=chosen, level=level),
+        title=fields.title,
+        remarks=remarks,
+        hide=fields.hide,
+    )
+    return Wanted(request, fields.lifetime, fields.password), errors
+
+
+def _remarks(text: str, steps: int, errors: dict[str, str]) -> Iterator[Remark]:
+    """A remark a line; one that begins with "step 12:" belongs to that step."""
+    for line in remark_lines(text, errors):
+        anchored = _ANCHORED.fullmatch(line)
+        if anchored and not 1 <= int(anchored[1]) <= steps:
+            errors["remarks"] = f"There is no step {int(anchored[1]):,}: the session has {steps:,}."
+        elif anchored:
+            yield Remark(step_index(int(anchored[1])), anchored[2])
+        else:
+            yield Remark(-1, line)
+
+
+def _chosen(text: str, count: int, errors: dict[str, str]) -> tuple[int, ...] | None:
+    """The compaction that is shown in full, by its number from 1; None: the first ones."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= count:
+        return (compaction_index(int(text)),)
+    errors["compaction"] = f"Choose a compaction from 1 to {count:,}, or leave it empty." if count else "There is none."
+    return None

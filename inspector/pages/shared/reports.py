@@ -1,0 +1,27 @@
+"""A report as the answer to a request: a page without anything of the application around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from csp.constants import NONE
+from django.http import HttpResponse
+
+from guard_core.report.html import security_policy
+
+
+def report_answer(body: bytes, framed_by: Iterable[str] = ()) -> HttpResponse:
+    """The one HTML file, under the policy that is in it. `framed_by`: origins whose pages may show it in a frame."""
+    return alone(HttpResponse(body, content_type="text/html; charset=utf-8"), security_policy(), framed_by)
+
+
+def alone(response: HttpResponse, policy: str, framed_by: Iterable[str] = ()) -> HttpResponse:
+    """An answer that names no page it came from, is in no index, and is in no frame but of these origins' pages."""
+    origins = " ".join(framed_by)
+    response.headers["Content-Security-Policy"] = f"{policy}; frame-ancestors {origins or NONE}"
+    if origins:
+        response.xframe_options_exempt = True  # the older header knows no list
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,227 @@
+"""Sweeps: the list, the form, one sweep with its progress and its answer, cancel and delete."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind
+from guard_core.sweep import MEASURES, Measure
+from inspector.models import Project, Session, Sweep, Tag
+from inspector.pages.shared.htmx import render_part, wants_part
+from inspector.pages.shared.listing import DEFAULT_SORT, Listing, choices
+from inspector.pages.shared.numbers import counted
+from inspector.pages.shared.project import project_of
+from inspector.pages.sweep import presenter, runs
+from inspector.pages.sweep.figure import heat_map
+from inspector.pages.sweep.question import FIELDS, PLACES, parse_question
+from inspector.replays.choice import plain
+
+MOST_SESSIONS = 500  # of one sweep: each is a job
+SHOWN_SWEEPS = 100  # in the list
+FILTERS = (("tag", "Tag"), ("agent", "Agent"), ("model", "Model"), ("format", "Format"))
+
+
+@require_GET
+def sweeps(request: HttpRequest) -> HttpResponse:
+    """All sweeps, the newest first."""
+    rows = Sweep.objects.of(project_of(request)).order_by("-created")[:SHOWN_SWEEPS]
+    listed = [{"row": row, "progress": runs.progress_of(row)} for row in rows]
+    return render(request, "inspector/sweep/list.html", {"sweeps": listed})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def sweep_new(request: HttpRequest) -> HttpResponse:
+    """The form; a POST starts the sweep. `?session=` takes one session, else what the filters leave."""
+    given = request.POST if request.method == "POST" else request.GET
+    project = project_of(request)
+    sessions, chosen, error = _sessions(project, given)
+    if request.method == "POST":
+        question, errors = parse_question(given.dict(), len(sessions), sum(row.calls for row in sessions))
+        errors = {"sessions": error, **errors} if error else errors
+        if question is not None and not errors:
+            return redirect(runs.start(project, question, sessions))
+    else:
+        errors = {"sessions": error} if error else {}
+    # a form whose policy was changed still sends the axes of the policy before
+    keeps_axes = request.method == "POST" or ("axis1" in given and given.get("policy") == given.get("policy_before"))
+    context = {**_form(given, errors, keeps_axes), **_filters(project, given), "chosen": chosen}
+    return render_part(
+        request,
+        "sweep-form",
+        "inspector/sweep/_form.html",
+        "inspector/sweep/new.html",
+        context,
+        422 if errors and request.method == "POST" else 200,
+    )
+
+
+def _sessions(project: Project, given: QueryDict) -> tuple[list[Session], dict[str, Any], str]:
+    """The sessions with model calls that are asked for, what to say of them, and what is wrong."""
+    usable = Session.objects.of(project).filter(deleted=None, calls__gt=0)
+    if text := given.get("session", ""):
+        try:
+            row = usable.select_related("recording").filter(pk=UUID(text)).first()
+        except ValueError:
+            row = None
+        if row is None:
+            return [], {}, "There is no such session, or it has no model call."
+        return [row], {"session": str(row.pk), "title": row.title or "untitled", "url": row.get_absolute_url()}, ""
+    listing = Listing.parse(given)
+    keys = list(listing.sessions(project).order_by().values_list("pk", flat=True).distinct()[: 100 * MOST_SESSIONS])
+    rows = list(usable.filter(pk__in=keys).select_related("recording").order_by("created", "ordinal", "pk"))
+    words = {
+        "count": counted(len(rows), "session"),
+        "recordings": counted(len({row.recording_id for row in rows}), "recording"),
+    }
+    if not rows:
+        return [], words, "No session with a model call matches."
+    if len(rows) > MOST_SESSIONS:
+        return rows, words, f"{len(rows):,} sessions match; at most {MOST_SESSIONS} are swept together."
+    return rows, words, ""
+
+
+def _filters(project: Project, given: QueryDict) -> dict[str, Any]:
+    """The menus of the session filter, and the other filters of the library that the address has."""
+    listing = Listing.parse(given)
+    values = {
+        "tag": list(Tag.objects.of(project).values_list("name", flat=True)),
+        **{name: choices(project, name) for name, _ in FILTERS[1:]},
+    }
+    shown = {"q", "session", *(name for name, _ in FILTERS), *FIELDS, "csrfmiddlewaretoken"}
+    others = [
+        (name, item) for name, item in QueryDict(listing.address(sort=DEFAULT_SORT)[1:]).lists() if name not in shown
+    ]
+    return {
+        "q": listing.q,
+        "menus": [
+            {"name": name, "label": label, "value": getattr(listing, name), "options": values[name]}
+            for name, label in FILTERS
+        ],
+        "others": [(name, value) for name, items in others for value in items],
+    }
+
+
+def _form(given: QueryDict, errors: dict[str, str], keeps_axes: bool) -> dict[str, Any]:
+    kind = POLICIES.get(given.get("policy", ""), POLICIES[DEFAULT_POLICY])
+    axes = [item for item in kind.settings if item.sweep]
+    typed = {name: str(given.get(name, ""))[:200] for name in FIELDS}
+    if not keeps_axes:
+        typed |= {"axis1": "", "values1": "", "axis2": "", "values2": ""}
+        for number, item in enumerate(axes[:2], 1):
+            typed |= {f"axis{number}": item.name, f"values{number}": ", ".join(plain(value) for value in item.sweep)}
+        if not axes:
+            typed |= {"axis1": "window", "values1": "100k, 200k"}
+    return {
+        "errors": errors,
+        "typed": typed,
+        "kind": kind,
+        "policies": [(group, [(item.name, item.title) for item in kinds]) for group, kinds in GROUPS.items()],
+        "profiles": kind.profile_names,
+        "figures": list(MEASURES.values()),
+        "figure": typed["figure"] or "compactions",
+        "axes": [
+            {
+                "number": number,
+                "name": typed[f"axis{number}"],
+                "values": typed[f"values{number}"],
+                "options": _options(kind),
+            }
+            | {"name_error": errors.get(f"axis{number}", ""), "error": errors.get(f"values{number}", "")}
+            for number in ("1", "2")
+        ],
+        "settings": [
+            {
+                "name": item.name,
+                "label": item.label,
+                "allowed": item.allowed,
+                "default": plain(item.default),
+                "help": item.help,
+            }
+            for item in kind.settings
+        ],
+    }
+
+
+def _options(kind: PolicyKind) -> list[tuple[str, str]]:
+    return [*((item.name, item.label) for item in kind.settings), *PLACES.items()]
+
+
+@require_GET
+def sweep(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """One sweep: how far it is, or its answer; `?figure=` says what the heat map shows."""
+    row = get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk)
+    progress = runs.progress_of(row)
+    answer = runs.ended(row, progress)
+    context: dict[str, Any] = {"sweep": row, "progress": progress, "answer": answer}
+    if answer is not None:
+        context |= _answer(request, row, answer)
+    elif not progress.under_way:
+        context["failed"] = list(runs.slices_of(row).exclude(message="")[:20])
+    return render_part(request, "sweep", "inspector/sweep/_sweep.html", "inspector/sweep/index.html", context)
+
+
+def _answer(request: HttpRequest, row: Sweep, answer: runs.Answer) -> dict[str, Any]:
+    known, measure = {item.name: item for item in presenter.measures_of(answer)}, _measure(request, answer)
+    heat = presenter.heat(answer, measure)
+    address = reverse("sweep", args=[row.pk])
+    part = wants_part(request, "sweep")  # a fragment carries no script element; the chart fetches its cells
+    return {
+        "recommendation": presenter.recommendation(answer),
+        "measure": measure,
+        "switch": [
+            {"label": item.title, "url": f"{address}?{urlencode({'figure': name})}", "current": item is measure}
+            for name, item in known.items()
+        ],
+        "heat": heat,
+        "heat_rows": presenter.rows(heat),
+        "overflowing": any(any(line) for line in heat.over),
+        "figure": {
+            "data": None if part else json.loads(heat_map(heat).to_json()),
+            "url": reverse("sweep_figure", args=[row.pk]) + f"?{urlencode({'figure': measure.name})}",
+        },
+        "trade_offs": presenter.trade_offs(answer),
+        "sessions": presenter.sessions(answer),
+    }
+
+
+def _measure(request: HttpRequest, answer: runs.Answer) -> Measure:
+    """The figure that an address names, where the sweep has it; else overflows, or what was made small."""
+    known = {item.name: item for item in presenter.measures_of(answer)}
+    first = "overflows" if any(cell.overflow_steps for cell in answer.result.cells) else answer.question.by
+    return known.get(request.GET.get("figure", ""), known.get(first, MEASURES["compactions"]))
+
+
+@require_GET
+def sweep_figure(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The heat map, for a part that carries none."""
+    answer = runs.ended(get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk))
+    if answer is None:
+        raise Http404("this sweep has no answer")
+    drawn = heat_map(presenter.heat(answer, _measure(request, answer)))
+    return HttpResponse(drawn.to_json(), content_type="application/json")
+
+
+@require_POST
+def sweep_cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """End a sweep that is under way."""
+    row = get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk)
+    runs.cancel(row)
+    return redirect(row)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def sweep_delete(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Ask, then delete a sweep and what it has computed."""
+    row = get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk)
+    if request.method != "POST":
+        return render(request, "inspector/sweep/delete.html", {"sweep": row})
+    Sweep.objects.row(row).delete()
+    return redirect("sweeps")

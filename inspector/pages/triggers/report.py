@@ -1,0 +1,62 @@
+"""The thresholds of many sessions as a report of tables."""
+
+from __future__ import annotations
+
+from guard_core import __version__
+from guard_core.corpus import TriggerRow
+from guard_core.report import Table, TableReport, sealed_tables
+from guard_core.report.tables import Value
+from guard_core.rules.evidence import Cause
+from inspector.pages.shared.numbers import counted
+from inspector.pages.triggers.analysis import Analysis
+
+MOST_ROWS = 500  # that are listed
+HEADS = ("agent", "version", "model", "window", "count", "sessions", "automatic", "manual", "above", "at most")
+RULE_HEADS = ("threshold", "formula", "explained", "with count")
+INTERVAL = (
+    "The real threshold lies above the largest count that did not compact and is at most the smallest one that did; "
+    "counts are recorded or recomputed by the rule that the row names."
+)
+
+
+def report_of(analysis: Analysis, level: str) -> TableReport:
+    """One row per agent, version, model and window, with the interval of its threshold and the formula in it."""
+    rows = analysis.rows
+    sessions = {session for row in rows for session in row.sessions}
+    about = f"{counted(len(sessions), 'session')}, {counted(len(rows), 'row')}"
+    explained, compactions = sum(row.explained for row in rows), sum(row.fired for row in rows)
+    sentences = [f"The formulas explain {explained:,} of {counted(compactions, 'compaction')} with a recorded count."]
+    if against := sum(row.contradiction is not None for row in rows):
+        sentences.append(
+            f"{counted(against, 'row')} contradict themselves: no single threshold fits all of their checks."
+        )
+    table = Table(
+        heading="Thresholds",
+        heads=(*HEADS, *RULE_HEADS),
+        numeric=(3, 5, 6, 7, 8, 9, 10, 12, 13),
+        rows=tuple(map(_row, rows[:MOST_ROWS])),
+        most=len(rows),
+        note=INTERVAL,
+    )
+    titles = tuple(dict.fromkeys(filter(None, analysis.titles.values()))) if level == "names" else ()
+    return sealed_tables(
+        TableReport(
+            engine_version=__version__,
+            level=level,
+            kind="triggers",
+            about=about,
+            sentences=tuple(sentences),
+            sessions=titles[:MOST_ROWS],
+            tables=(table,),
+            assumptions=("A window or setting that a file does not name is assumed as the rule of its agent does.",),
+        )
+    )
+
+
+def _row(row: TriggerRow) -> tuple[Value, ...]:
+    key, formula = row.key, row.formula
+    sums = [row.compactions.get(cause, 0) for cause in (Cause.AUTOMATIC, Cause.MANUAL)]
+    bounds = [None if place is None else place[0] for place in (row.above, row.at_most)]
+    rule = (None, "") if formula is None else (formula.threshold, formula.formula)
+    named = (key.agent, key.version, key.model, key.window, key.counter)
+    return (*named, len(row.sessions), *sums, *bounds, *rule, row.explained, row.fired)

@@ -1,0 +1,136 @@
+"""`compaction-inspector doctor`: what keeps an installation from its work, or will. It changes nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+OK, NOTE, BAD = "ok", "note", "bad"
+# Before it two processes that write at the same moment can damage a database in WAL mode: https://sqlite.org/wal.html
+SQLITE_WITHOUT_RACE = (3, 51, 3)
+PRIVATE = 0o077  # bits that nobody but the owner may have
+
+
+class Line(NamedTuple):
+    """One thing that was looked at."""
+
+    state: str
+    about: str
+    words: str
+
+
+def doctor() -> int:
+    """Print what was found; 1 where something is bad. Raises ImproperlyConfigured."""
+    import django  # with its settings, which the command line may change
+
+    django.setup()
+    lines = list(examined())
+    for line in lines:
+        print(f"{line.state:<5} {line.about}: {line.words}")
+    bad = sum(line.state == BAD for line in lines)
+    print(f"{bad} of {len(lines)} need attention." if bad else "Nothing needs attention.")
+    return int(bool(bad))
+
+
+def examined(check: Callable[[], None] | None = None) -> Iterator[Line]:
+    """Everything, in the order in which it depends on one another. `check`: of the database file, by default that of
+    a start."""
+    yield from _program()
+    yield from _settings()
+    yield from _folder()
+    yield from _database(check)
+    yield from _neighbours()
+
+
+def _program() -> Iterator[Line]:
+    from guard_core import __version__
+
+    yield Line(OK, "program", f"version {__version__}, Python {sys.version.split()[0]}")
+    from guard_core.tokens.tokenizer import count
+
+    yield Line(OK, "tokenizer", f"its vocabulary is there (“compaction” is {count(['compaction'])[0]} token long)")
+
+
+def _settings() -> Iterator[Line]:
+    from django.conf import settings
+    from django.core.checks import run_checks
+
+    found = run_checks(include_deployment_checks=settings.SECURE)
+    for message in found:
+        yield Line(BAD if message.is_serious() else NOTE, "settings", " ".join(str(message.msg).split()))
+    if not found:
+        mode, address = "on" if settings.TEAM else "off", settings.PUBLIC_URL or "no PUBLIC_URL"
+        yield Line(OK, "settings", f"team mode {mode}, {address}")
+    if settings.TEAM and not settings.SECURE and settings.BIND not in ("127.0.0.1", "::1", "localhost"):
+        yield Line(NOTE, "settings", "passwords travel without TLS: put a proxy in front, and set PUBLIC_URL=https://…")
+    if settings.SSO_HEADER and not settings.PROXIES:
+        yield Line(BAD, "settings", "SSO_HEADER is set without PROXIES, so that it is believed from nobody")
+
+
+def _folder() -> Iterator[Line]:
+    from django.conf import settings
+
+    from inspector.data_folder.owner import serving
+    from inspector.project import health
+
+    folder = Path(settings.DATA_DIR)
+    for path in (folder, folder / "secret-key"):
+        if path.exists() and path.stat().st_mode & PRIVATE:
+            yield Line(BAD, "data folder", f"{path} can be read by other users: chmod go= {path}")
+    if not os.access(folder, os.W_OK):
+        yield Line(BAD, "data folder", f"{folder} cannot be written to")
+    full = health.disk()
+    yield Line(BAD if full else OK, "disk", full or f"there is room in {folder}")
+    holder = serving(folder)
+    yield Line(OK, "server", f"{holder} runs" if holder else "none runs on this data folder")
+
+
+def _database(check: Callable[[], None] | None) -> Iterator[Line]:
+    from django.conf import settings
+    from django.db import Error, connection
+
+    from inspector.data_folder import opening
+    from inspector.data_folder.owner import Refused
+    from inspector.data_folder.versions import is_outdated
+    from inspector.models import Account, Recording
+
+    if connection.vendor == "sqlite":
+        is_new = sqlite3.sqlite_version_info >= SQLITE_WITHOUT_RACE
+        words = "" if is_new else ", which has a race between two writers (fixed in 3.51.3): a team uses PostgreSQL"
+        yield Line(OK if is_new else NOTE, "SQLite", sqlite3.sqlite_version + words)
+    try:
+        (check or opening.check)()
+        if is_outdated():
+            yield Line(NOTE, "database", "the next start upgrades it, after a copy")
+            return
+        missing = [row.name for row in Recording.unscoped.order_by("-created")[:1_000] if not row.path.exists()]
+        lonely = settings.TEAM and not Account.objects.exists()
+    except (Error, Refused) as error:
+        yield Line(BAD, "database", " ".join(str(error).split()))
+        return
+    yield Line(OK, "database", f"{connection.vendor} answers and is of this version")
+    if missing:
+        yield Line(BAD, "recordings", f"the bytes of {len(missing):,} of the newest 1,000 are not in the data folder")
+    if lonely:
+        yield Line(NOTE, "accounts", "there is none yet: the next start prints the link that makes the first one")
+
+
+def _neighbours() -> Iterator[Line]:
+    from django.conf import settings
+
+    if not settings.REDIS_URL:
+        return
+    try:
+        from redis import Redis, RedisError
+
+        try:
+            Redis.from_url(settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=3).ping()
+            yield Line(OK, "Redis", "answers")
+        except (RedisError, OSError) as error:
+            yield Line(BAD, "Redis", f"does not answer ({type(error).__name__}): pages hear of changes late")
+    except ImportError:
+        yield Line(BAD, "Redis", "REDIS_URL is set, but the extra `redis` is not installed")

@@ -1,0 +1,115 @@
+"""What would have avoided the findings of a recording, searched once and stored: here where it is quick, else in a
+process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+
+from guard_core.avoiding import Answer, avoid
+from guard_core.forecast import Forecast
+from guard_core.policies import policy_kind
+from guard_core.sessions import Session as CoreSession
+from inspector.models import Session
+from inspector.replays import stored
+from inspector.replays.analysis import ReplayUnderWay, TooLong, budget, facts_of
+from inspector.replays.choice import Choice, parse_choice, plain
+from inspector.replays.messages import AVOID, Task
+from inspector.replays.processes import REPLAYS
+from inspector.storage import convert, explanations
+from inspector.storage.byte_cache import ByteCache
+from inspector.storage.estimates import load_result
+
+CACHE_BYTES = 1_000_000  # of answers in a process
+BYTES_AN_ANSWER = 5_000  # about, with its sentences
+USUAL_REPLAYS = 100  # of one search, for its progress
+QUICK_CALLS = 100  # a search of a longer session seldom ends in the time that a page has
+DEFAULTS = Choice()
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """An answer for each goal of a recording's findings; none where nothing went wrong that a setting may avoid."""
+
+    answers: tuple[Answer, ...]
+
+
+def answers_of(row: Session) -> Answers:
+    """The answers of a session, where they are stored or quick.
+
+    Raises ReplayUnderWay where they take long, and convert.Outdated where the session's columns must be made again.
+    """
+    key = _key(row)
+    if (under_way := REPLAYS.find(key)) is not None:
+        raise ReplayUnderWay(under_way)
+    try:
+        return _cache.get(key, lambda: _stored_or_made(row, budget()))
+    except TooLong:
+        total = row.calls * USUAL_REPLAYS
+        raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), DEFAULTS, AVOID), total)) from None
+
+
+def answers_at_hand(row: Session) -> Answers | None:
+    """The same for a page that does not wait for them: None where they are neither stored nor quick."""
+    if REPLAYS.find(_key(row)) is not None:
+        return None
+    try:
+        return _cache.get(_key(row), lambda: _stored_or_made(row, budget() if row.calls <= QUICK_CALLS else _never))
+    except TooLong:
+        return None
+
+
+def search_whole(row: Session, each: Callable[[int], object]) -> Answers:
+    """The answers however long they take, stored and kept for `answers_of`; `each` hears how many steps of all replays
+    are done."""
+    return _cache.get(_key(row), lambda: _stored_or_made(row, each))
+
+
+def forget() -> None:
+    """Drop the answers that this process holds."""
+    _cache.clear()
+
+
+def choice_of(session: CoreSession, answer: Answer, place: int, window: int) -> Choice | None:
+    """The settings of an answer's remedy as an address has them; None where no address says the same.
+
+    `window` is the session's own, in tokens.
+    """
+    way = answer.remedies[place].way
+    kind = policy_kind(way.policy)
+    texts = {"policy": way.policy, "window": str(way.window) if way.window != window else ""}
+    for name, value in way.settings.items():
+        texts["profile" if name == "profile" else kind.setting(name).key] = plain(value)
+    choice, errors = parse_choice(texts)
+    same = kind.make(**choice.engine_settings(session)).settings == kind.make(**way.settings).settings
+    return choice if same and not errors else None
+
+
+def _never(done: int) -> None:
+    raise TooLong
+
+
+def _key(row: Session) -> tuple[object, ...]:
+    basis = explanations.basis_of(row)
+    return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, bool(_forecast(row)), AVOID
+
+
+def _forecast(row: Session) -> Forecast:
+    measured = load_result(Session(pk=UUID(str(row.pk)), revision=row.revision))
+    return measured.forecast if measured else {}
+
+
+_cache: ByteCache[Answers] = ByteCache(CACHE_BYTES, lambda found: BYTES_AN_ANSWER * (1 + len(found.answers)))
+
+
+def _stored_or_made(row: Session, each: Callable[[int], object]) -> Answers:
+    convert.ensure_current(row)
+    forecast = _forecast(row)
+    place = stored.place_of(row, DEFAULTS, [AVOID, "measured" if forecast else ""])
+    if (known := stored.load(place, Answers)) is not None:
+        return known
+    facts = facts_of(row)
+    answers = Answers(avoid(facts, facts.conclusions, forecast=forecast, each=each))
+    stored.store(place, answers)
+    return answers

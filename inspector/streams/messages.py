@@ -1,0 +1,91 @@
+"""What a client sends, as JSON or as lines: read strictly, each line in one form, whatever it was sent in.
+
+    {"first": 12, "lines": [{"index": 3, "events": {…}}, …], "ended": false}
+
+The lines are those of this project's own export (`guard_core.recordings.formats.native`): a header, then one for each
+event, call and compaction. As lines (NDJSON) the same, with `first` and `ended` beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.strict_json import JsonProblem, decode
+from inspector.streams.machine import Batch
+
+MOST_LINES = 1_000  # of a batch
+MOST_BYTES = 32 * 2**20  # of a batch
+HIGHEST = 10**9  # number of a line
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
+LIMITS = Limits()
+KEYS = {"first", "lines", "ended"}
+
+
+class BadMessage(Exception):
+    """What was sent makes no sense. `index` is the place of a line in its batch, from 0."""
+
+    def __init__(self, sentence: str, index: int | None = None) -> None:
+        super().__init__(sentence)
+        self.index = index
+
+
+class Message(NamedTuple):
+    """A batch, and whether the agent has ended with it."""
+
+    batch: Batch
+    ended: bool = False
+
+
+def check_name(name: str) -> str:
+    """The name that a client gave its stream. Raises BadMessage."""
+    if NAME.fullmatch(name) is None:
+        raise BadMessage("the id of a stream has 1 to 100 letters, digits and . _ : -, and begins with no sign")
+    return name
+
+
+def from_json(body: bytes) -> Message:
+    """A message that is one JSON object. Raises BadMessage."""
+    value = _decoded(body, None)
+    if not isinstance(value, dict) or not value.keys() <= KEYS or "first" not in value:
+        raise BadMessage('a message is an object with "first", "lines" and perhaps "ended"')
+    lines, ended = value.get("lines", []), value.get("ended", False)
+    if not isinstance(lines, list) or not isinstance(ended, bool):
+        raise BadMessage('"lines" is a list of objects, "ended" true or false')
+    return _message(value["first"], lines, ended=ended)
+
+
+def from_lines(body: bytes, first: object, *, ended: bool = False) -> Message:
+    """A message that is lines. Raises BadMessage."""
+    lines = [line for line in body.split(b"\n") if line.strip(b" \t\r")]
+    _check_count(len(lines))
+    return _message(first, [_decoded(line, index) for index, line in enumerate(lines)], ended=ended)
+
+
+def _message(first: object, lines: list[Any], *, ended: bool) -> Message:
+    if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= HIGHEST:
+        raise BadMessage(f'"first" is the number of the first line, from 0 to {HIGHEST:,}')
+    _check_count(len(lines))
+    for index, line in enumerate(lines):
+        if not isinstance(line, dict):
+            raise BadMessage(f"line {index} of the batch is no JSON object", index)
+    return Message(Batch(first, tuple(msgspec.json.encode(line, order="deterministic") for line in lines)), ended)
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_LINES:
+        raise BadMessage(f"a batch of {count:,} lines; at most {MOST_LINES:,} are taken at once")
+
+
+def _decoded(raw: bytes, index: int | None) -> Any:
+    place = "the body" if index is None else f"line {index} of the batch"
+    if len(raw) > MOST_BYTES:
+        raise BadMessage(f"{place} has {len(raw):,} bytes; at most {MOST_BYTES:,} are taken at once", index)
+    try:
+        return decode(raw, LIMITS).value
+    except JsonProblem as problem:
+        where = "" if problem.offset is None else f" at byte {problem.offset:,}"
+        raise BadMessage(f"{place} is no JSON{where}: {problem.reason}", index) from None

@@ -1,0 +1,116 @@
+"""Which recordings in some folders have changed, and what of them is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+# Where agents keep their sessions by default, each read from the agent's own documentation or source.
+KNOWN = (
+    "~/.claude/projects",
+    "~/.codex/sessions",
+    "~/.gemini/tmp",
+    "~/.qwen",
+    "~/.pi/agent/sessions",
+    "~/.kimi/sessions",
+    "~/.local/share/opencode/opencode.db",
+)
+LINES = (".jsonl", ".ndjson")
+DATABASES = (".db", ".sqlite", ".sqlite3")
+ENDINGS = (*LINES, ".json", *DATABASES)
+NEWLINE = b"\n"
+CHUNK = 1 << 16  # bytes
+
+
+class Version(NamedTuple):
+    """What a file was when it was looked at: size in bytes and time of its last change in nanoseconds."""
+
+    size: int
+    changed: int
+
+
+@dataclass
+class Watched:
+    """Files and folders, and the version of each file that was last sent."""
+
+    paths: Sequence[Path]
+    since: float  # seconds since the epoch; files that have not changed since are left alone
+    _sent: dict[Path, tuple[Version, ...]] = field(default_factory=dict)
+
+    def changed(self) -> Iterator[Path]:
+        """Files that have changed since they were last sent, in the order of their changes."""
+        present = [(version, path) for path in self._files() if (version := _version(path)) is not None]
+        for version, path in sorted(present, key=lambda item: (item[0].changed, item[1])):
+            known = self._sent.get(path)
+            if known is None and version.changed < self.since * 1e9:
+                continue
+            if known != versions_of(path) and version.size:
+                yield path
+
+    def sent(self, path: Path, versions: tuple[Version, ...]) -> None:
+        """A version of a file, as `versions_of` gave it before it was read, has been sent."""
+        self._sent[path] = versions
+
+    def _files(self) -> Iterator[Path]:
+        for path in self.paths:
+            if path.is_dir():
+                yield from (
+                    Path(folder, name) for folder, _, names in os.walk(path) for name in names if is_session(name)
+                )
+            elif path.is_file():
+                yield path
+
+
+def is_session(name: str) -> bool:
+    """May a file of this name be a recording."""
+    return name.endswith(ENDINGS) and not name.startswith(".")
+
+
+def versions_of(path: Path) -> tuple[Version, ...]:
+    """The versions of a file and of the write-ahead log beside it, to compare with later."""
+    return tuple(version for file in companions(path) if (version := _version(file)) is not None)
+
+
+def whole_size(path: Path) -> int:
+    """Bytes up to the end of the last whole line, where a file is written line by line; else all of it."""
+    size = path.stat().st_size
+    if not path.name.endswith(LINES):
+        return size
+    with path.open("rb") as file:
+        end = size
+        while end > 0:
+            start = max(0, end - CHUNK)
+            file.seek(start)
+            place = file.read(end - start).rfind(NEWLINE)
+            if place >= 0:
+                return start + place + 1
+            end = start
+    return 0
+
+
+def companions(path: Path) -> list[Path]:
+    """The file and, of a database, the write-ahead log that holds its newest rows."""
+    log = path.with_name(path.name + "-wal")
+    return [path, log] if path.name.endswith(DATABASES) and _version(log) is not None else [path]
+
+
+def known_folders() -> list[Path]:
+    """Those of KNOWN that are there."""
+    return [place for name in KNOWN if (place := Path(name).expanduser()).exists()]
+
+
+def _version(path: Path) -> Version | None:
+    try:
+        known = path.stat()
+    except OSError:  # it went away meanwhile, or may not be read
+        return None
+    return Version(known.st_size, known.st_mtime_ns)
+
+
+def existing(paths: Iterable[str]) -> tuple[list[Path], list[str]]:
+    """The paths that are there, and the names of those that are not."""
+    places = [Path(name).expanduser() for name in paths]
+    return [place for place in places if place.exists()], [str(place) for place in places if not place.exists()]

@@ -1,0 +1,150 @@
+"""Sending a recording to a running server, as the page's own form does."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from inspector.watching.files import companions, whole_size
+
+TOKEN = re.compile(r'X-CSRFToken": "([^"]+)"')
+TIMEOUT = 120.0  # seconds for one answer; a server waits a moment for small files only
+CHUNK = 1 << 20  # bytes
+# A login or a key is missing, or too much was sent: the file is sent again when that has changed.
+TRIED_AGAIN = (http.client.UNAUTHORIZED, http.client.FORBIDDEN, http.client.TOO_MANY_REQUESTS)
+
+
+class Away(Exception):
+    """The server does not answer, or is none of ours."""
+
+
+class Changed(Exception):
+    """A file was cut or replaced while it was sent: the next look finds it as it is then."""
+
+
+class Answer(NamedTuple):
+    """What became of a file: where its session is, or why it was refused."""
+
+    url: str = ""
+    refused: str = ""
+
+
+class Server:
+    """A running server, by its address such as `http://127.0.0.1:8000`; in team mode with a key."""
+
+    def __init__(self, address: str, key: str = "") -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"the address of a server begins with http:// or https://, not {address[:60]!r}")
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self._parts = parts
+        self._cookie = self._token = ""
+        self._key = key
+
+    def send(self, path: Path) -> Answer:
+        """Send what is whole of a file. Raises Away, and OSError where the file cannot be read."""
+        if not (self._token or self._key):
+            self._greet()
+        size = whole_size(path)
+        if not size:
+            return Answer(refused="no whole line yet")
+        status, body = self._post(path, size)
+        if status == http.client.FORBIDDEN and not self._key:  # the server was started anew with another key
+            self._greet()
+            status, body = self._post(path, size)
+        try:
+            answer = json.loads(body)
+        except ValueError as error:
+            raise Away(f"{self.origin} answered with status {status} and no JSON") from error
+        if status in TRIED_AGAIN:
+            raise Away(f"{self.origin} refuses: {answer.get('error', status) if isinstance(answer, dict) else status}")
+        return _read(answer, self.origin)
+
+    def _greet(self) -> None:
+        response, page = self._ask("GET", "/no-such-page/")  # every page carries a token, the smallest is this
+        token = TOKEN.search(page.decode("utf-8", "replace"))
+        cookie = response.getheader("Set-Cookie") or ""
+        if token is None or not cookie:
+            raise Away(f"{self.origin} is no Compaction Inspector, or asks for a login")
+        self._cookie, self._token = cookie.split(";")[0], token[1]
+
+    def _post(self, path: Path, size: int) -> tuple[int, bytes]:
+        boundary = uuid4().hex
+        files = companions(path)
+        sizes = [size, *(file.stat().st_size for file in files[1:])]
+        heads = [
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; '
+            f'filename="{_quoted(file.name)}"\r\n\r\n'.encode()
+            for file in files
+        ]
+        mode = f'--{boundary}\r\nContent-Disposition: form-data; name="mode"\r\n\r\nlenient\r\n'.encode()
+        end = f"--{boundary}--\r\n".encode()
+        length = len(mode) + len(end) + sum(map(len, heads)) + sum(sizes) + 2 * len(files)
+
+        def body() -> Iterator[bytes]:
+            yield mode
+            for file, head, count in zip(files, heads, sizes, strict=True):
+                yield head
+                yield from _bytes(file, count)
+                yield b"\r\n"
+            yield end
+
+        headers = {
+            "Content-Type": f"multipart/form-data; boundary={boundary}",
+            "Content-Length": str(length),
+            "Accept": "application/json",
+            **(
+                {"Authorization": f"Bearer {self._key}"}
+                if self._key
+                else {"X-CSRFToken": self._token, "Origin": self.origin, "Cookie": self._cookie}
+            ),
+        }
+        response, answer = self._ask("POST", "/recordings/", body(), headers)
+        return response.status, answer
+
+    def _ask(
+        self, method: str, path: str, body: Iterator[bytes] | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(self._parts.hostname or "", self._parts.port, timeout=TIMEOUT)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            response = connection.getresponse()
+            return response, response.read()
+        except (ConnectionError, TimeoutError, http.client.HTTPException, OSError) as error:
+            raise Away(f"{self.origin} does not answer ({type(error).__name__})") from error
+        finally:
+            connection.close()
+
+
+def _bytes(path: Path, size: int) -> Iterator[bytes]:
+    """Exactly so many bytes of a file: one that got shorter meanwhile breaks the request off."""
+    with path.open("rb") as file:
+        while size:
+            chunk = file.read(min(CHUNK, size))
+            if not chunk:
+                raise Changed(f"{path.name} became shorter while it was sent")
+            size -= len(chunk)
+            yield chunk
+
+
+def _quoted(name: str) -> str:
+    return "".join(char if char.isprintable() and char not in '"\\\r\n' else "_" for char in name)
+
+
+def _read(answer: Any, origin: str) -> Answer:
+    imports = answer.get("imports") if isinstance(answer, dict) else None
+    if not imports:
+        aside = (answer.get("aside") or [{}])[0] if isinstance(answer, dict) else {}
+        reason = answer.get("error") if isinstance(answer, dict) else ""
+        return Answer(refused=str(reason or aside.get("reason") or "it was not taken"))
+    first = imports[0]
+    if first.get("error"):
+        return Answer(refused=str(first["error"]))
+    return Answer(url=origin + str(first.get("url", "")))

@@ -1,0 +1,90 @@
+// A session whose agent still works: says how many steps are new, and follows them if that is wanted.
+// It asks often while something happens and seldom when nothing does; a page in the background does not ask at all.
+// Once the session has grown a socket says when to ask, so that a step is shown within half a second.
+const SOON = 2000; // milliseconds between two questions
+const LATE = 20000;
+const PAUSE = 250; // milliseconds between two questions that the socket asks for
+const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
+const FOLLOW = "follow-session"; // in this tab: the address of the session that is followed
+
+const box = document.querySelector("[data-growth]");
+if (box) begin(box);
+
+function begin(box) {
+  const words = box.querySelector("[data-growth-words]");
+  const follow = box.querySelector("[data-growth-follow]");
+  const show = box.querySelector("[data-growth-show]");
+  const known = Number(box.dataset.steps);
+  let quiet = 0;
+  let timer = 0;
+  let said = known;
+  let socket = null;
+  let looked = 0; // when it last asked
+
+  const newest = (steps) => {
+    const url = new URL(location.href);
+    if (box.dataset.last) url.searchParams.set("at", steps);
+    return url;
+  };
+  const following = () => sessionStorage.getItem(FOLLOW) === box.dataset.growth;
+  // On the page of steps one follows from the last step only: who has stepped back is not taken away.
+  const isAtEnd = () => !box.dataset.last || Number(new URL(location.href).searchParams.get("at") ?? 1) >= known;
+  const go = (steps) => {
+    const url = newest(steps);
+    if (url.href === location.href) location.reload();
+    else location.assign(url);
+  };
+
+  const listen = () => {
+    if (socket) return;
+    const path = box.dataset.growth.replace(/^\/s\//, "/ws/sessions/").replace(/growth$/, "");
+    socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
+    socket.addEventListener("message", () => {
+      clearTimeout(timer);
+      timer = setTimeout(look, Math.max(0, looked + PAUSE - Date.now()));
+    });
+    socket.addEventListener("close", () => (socket = null));
+  };
+
+  const look = async () => {
+    clearTimeout(timer);
+    if (document.hidden) return;
+    looked = Date.now();
+    try {
+      const answer = await fetch(box.dataset.growth, { headers: { Accept: "application/json" } });
+      const { steps } = answer.ok ? await answer.json() : { steps: said };
+      if (steps > said) {
+        quiet = 0;
+        said = steps;
+        listen();
+        const more = steps - known;
+        words.textContent = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
+        show.href = newest(steps).href;
+        box.hidden = false;
+        if (following() && isAtEnd()) return go(steps);
+      } else quiet += 1;
+    } catch {
+      quiet += 1; // the server is away for a moment
+    }
+    timer = setTimeout(look, quiet < PATIENCE ? SOON : LATE);
+  };
+
+  show.addEventListener("click", (event) => {
+    event.preventDefault();
+    go(said);
+  });
+  follow.addEventListener("change", () => {
+    if (follow.checked) sessionStorage.setItem(FOLLOW, box.dataset.growth);
+    else sessionStorage.removeItem(FOLLOW);
+    if (follow.checked && said > known) go(said);
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) look();
+  });
+  if (following()) {
+    follow.checked = true;
+    words.textContent = "Following: new steps are shown as they come.";
+    box.hidden = false;
+  }
+  timer = setTimeout(look, SOON);
+}

@@ -1,0 +1,52 @@
+// Reading a message: copies a part as it is recorded, and has the server count the tokens of what is selected.
+const WAIT = 400; // milliseconds after the last change of a selection
+
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("[data-copy]");
+  if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const answer = await fetch(link.href, { credentials: "same-origin" });
+  const done = answer.ok && (await navigator.clipboard.writeText(await answer.text()).then(() => true, () => false));
+  document.getElementById("announce").textContent = done ? "Copied" : "Not copied";
+  link.textContent = done ? "Copied" : "Not copied";
+});
+
+function selected() {
+  const selection = getSelection();
+  const node = selection.anchorNode;
+  const place = (node instanceof Element ? node : node?.parentElement)?.closest(".message, .part");
+  return place ? selection.toString() : "";
+}
+
+function show(words) {
+  let box = document.getElementById("selection");
+  if (!box) {
+    box = document.createElement("p");
+    box.id = "selection";
+    box.className = "selection small no-print";
+    box.setAttribute("role", "status");
+    document.getElementById("main").append(box);
+  }
+  box.hidden = !words;
+  box.textContent = words;
+}
+
+let timer;
+let asked = 0;
+document.addEventListener("selectionchange", () => {
+  clearTimeout(timer);
+  timer = setTimeout(async () => {
+    const text = selected();
+    const place = document.querySelector("[data-count-selection]");
+    asked += 1;
+    if (!text.trim() || !place) {
+      if (document.getElementById("selection")) show("");
+      return;
+    }
+    const mine = asked;
+    const body = new URLSearchParams({ text });
+    const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+    const answer = await fetch(place.dataset.countSelection, { method: "POST", body, headers });
+    if (mine === asked) show(answer.ok ? await answer.text() : "The selection was not counted");
+  }, WAIT);
+});

@@ -1,0 +1,36 @@
+"""A session that grows while somebody looks at it."""
+
+import re
+
+from guard_core.recordings.formats import native
+from tests.browser.conftest import followed, wait
+from tests.browser.looks import check_looks
+from tests.builders import model, session, user
+
+
+def grown(turns: int) -> bytes:
+    said = [event for n in range(turns) for event in (user(f"request {n}"), model(f"answer {n}"))]
+    return native.write(session(*said, source_id="growing", started_at=1.0))
+
+
+def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served):
+    path = followed(served, served.upload("growing.jsonl", grown(3)).headers["location"])
+    page.goto(f"{path}steps?at=3")
+    notice = page.locator("[data-growth]")
+    assert not notice.is_visible()
+    assert followed(served, served.upload("growing.jsonl", grown(4)).headers["location"]) == path
+    page.get_by_text("1 new step.").wait_for()
+    check_looks(page, "growing-session")
+    page.get_by_role("link", name="Show", exact=True).click()
+    page.wait_for_url(re.compile(r"at=4"))
+    assert not notice.is_visible()
+    served.upload("growing.jsonl", grown(5))
+    page.get_by_text("1 new step.").wait_for()
+    page.get_by_label("Follow").check()
+    page.wait_for_url(re.compile(r"at=5"))
+    served.upload("growing.jsonl", grown(7))
+    page.wait_for_url(re.compile(r"at=7"))
+    page.goto(f"{path}steps?at=2")
+    served.upload("growing.jsonl", grown(8))
+    wait(page, "document.querySelector('[data-growth-words]').textContent === '1 new step.'")
+    assert page.url.endswith("at=2"), "who has stepped back is not taken away"

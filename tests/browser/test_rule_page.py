@@ -1,0 +1,17 @@
+"""The rule page after a setting was saved."""
+
+from guard_core.recordings.formats import native
+from tests.browser.conftest import followed
+from tests.builders import transcript
+
+
+def test_the_heading_of_a_saved_setting_is_below_the_bar(page, served):
+    answer = served.upload("rule.jsonl", native.write(transcript()))
+    page.goto(followed(served, answer.headers["location"]) + "rule")
+    page.fill("[name='set.max_output_tokens']", "91000")
+    page.click("text=Save for all Claude Code sessions")
+    page.wait_for_url("**#set-title")
+    page.get_by_text("Saved for all sessions of Claude Code in this project: max output tokens 91,000").wait_for()
+    bar = page.locator(".topbar").bounding_box()
+    heading = page.locator("#set-title").bounding_box()
+    assert heading["y"] >= bar["y"] + bar["height"]

@@ -1,0 +1,26 @@
+"""The list of running agents, as it looks."""
+
+from __future__ import annotations
+
+import json
+
+from guard_core.streaming import Client
+from tests.browser.looks import check_looks
+from tests.builders import model, session, user
+from tests.inspector.streamed import lines_of
+
+
+def test_agents_appear_while_the_page_is_open(page, served):
+    page.goto("/running/")
+    page.get_by_text("No agent is streaming").wait_for()
+    for name, count in (("Nightly invoices", 171_000), ("Review of the parser", 40_000)):
+        lines = lines_of(session(user("Go"), model("Done."), title=name, window=180_000, model="claude-opus-4-5"))
+        for line in lines:
+            if "calls" in line:
+                line["calls"]["prompt_tokens"] = count
+        client = Client(served.origin)
+        client.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        assert client.wait(60)
+    page.get_by_role("link", name="Review of the parser").wait_for()
+    assert page.get_by_role("row").nth(1).inner_text().startswith("Nightly invoices")
+    check_looks(page, "running")

@@ -1,0 +1,74 @@
+"""Sweeps in a real browser: started from the form, drawn as a heat map, opened at a cell."""
+
+import re
+from urllib.parse import urlencode, urlparse
+
+import pytest
+
+from tests.browser.conftest import wait
+from tests.browser.looks import check_looks
+
+
+@pytest.fixture(scope="module")
+def swept(served, sessions) -> str:
+    """The address of a sweep, some of whose settings overflow."""
+    key = sessions("timing-gap").split("/")[2]
+    form = {"session": key, "policy": "contextguard", "axis1": "buffer", "values1": "0, 10%, 40%"}
+    body = urlencode({**form, "axis2": "window", "values2": "20k, 60k, 200k"})
+    answer = served.post("/sweeps/new", body.encode())
+    assert answer.status == 302, answer.text[:500]
+    return urlparse(answer.headers["location"]).path
+
+
+def drawn(page, address: str) -> None:
+    page.goto(address)
+    page.locator("#recommended").wait_for()
+    page.locator("[data-figure][data-drawn]").wait_for()
+
+
+def test_it_is_accessible_and_fits(page, swept):
+    drawn(page, swept)
+    page.reload()  # the answer as a whole page
+    page.locator("[data-figure][data-drawn]").wait_for()
+    check_looks(page, "sweep", full_page=True)
+
+
+@pytest.mark.parametrize("address", ["/sweeps/", "/sweeps/new"])
+def test_list_and_form_are_accessible_and_fit(page, swept, address):
+    page.goto(address)
+    check_looks(page, "sweeps" if address == "/sweeps/" else "sweep-new", full_page=True)
+
+
+def test_a_sweep_is_started_by_hand_and_draws_its_heat_map_when_it_is_done(page, sessions):
+    page.goto(f"/sweeps/new?session={sessions('timing-gap').split('/')[2]}")
+    page.fill("#values1", "10%:30%:10%")
+    page.get_by_role("button", name="Start the sweep").click()
+    page.wait_for_url(re.compile(r"/sweeps/[0-9a-f-]{36}/$"))
+    page.locator("#recommended").wait_for()
+    page.locator("[data-figure][data-drawn]").wait_for()
+    assert page.locator(".heat-table thead th").count() == 4
+
+
+def test_another_policy_brings_its_settings_without_a_new_page(page, sessions):
+    page.goto(f"/sweeps/new?session={sessions('timing-gap').split('/')[2]}")
+    page.evaluate("window.same = true")
+    page.select_option("#policy", "codex")
+    wait(page, "document.querySelector('summary').textContent.includes('Codex')")
+    assert page.evaluate("window.same")
+
+
+def test_a_cell_of_the_table_and_of_the_map_open_the_replay(page, swept):
+    drawn(page, swept)
+    page.locator(".heat-table td a").first.click()
+    page.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}/\?"))
+    drawn(page, swept)
+    box = page.locator("#heat .nsewdrag").bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 6, box["y"] + box["height"] / 6)
+    page.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}/\?"))
+
+
+def test_without_scripts_the_coloured_table_is_the_picture(open_page, swept):
+    page = open_page(java_script_enabled=False)
+    page.goto(swept)
+    assert page.locator(".heat-table td[style*='background']").count() == 9
+    assert not page.locator("#heat").is_visible()

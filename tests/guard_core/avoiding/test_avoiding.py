@@ -1,0 +1,197 @@
+"""What would have avoided a finding: every sentence is true by a replay of its own, and no nearer value would do."""
+
+import json
+import math
+
+import msgspec
+import pytest
+
+from guard_core import defaults
+from guard_core.__main__ import main
+from guard_core.avoiding import avoid, base_of
+from guard_core.avoiding.ways import SETTING, TIERS, WINDOW, ways
+from guard_core.findings import Facts, conclusions
+from guard_core.policies import get_policy
+from guard_core.recordings.formats import native
+from guard_core.replay import replay
+from guard_core.requests import materialise
+from guard_core.sessions import ModelCall, Provenance, Sourced
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.views import Span
+from tests.builders import bundled, model, session, tool_call, tool_result, user
+from tests.guard_core.checker.cases import compaction, exchange, growing, recordings
+
+QUESTION = "please keep the public interface of the parser as it is today"
+
+
+def replayed(facts, way):
+    """A replay of a way, made here with nothing that the search has."""
+    simulated = facts.ledger.usage_ratio is not None
+    return replay(
+        facts.ledger,
+        get_policy(way.policy, **way.settings),
+        window=way.window,
+        usage=facts.usage,
+        summarizer=FixedSummaries(defaults.SUMMARY_BYTES) if simulated else None,
+        request="" if simulated else None,
+    )
+
+
+def check_outcome(trace, outcome):
+    sizes = trace.columns["modelled_prompt_tokens"]
+    assert outcome.compactions == len(trace.compactions)
+    assert outcome.overflows == 0
+    assert sizes.max() <= trace.window
+    assert not trace.columns["overflow"].any()
+    assert outcome.tokens_sent == int(sizes.sum())
+    assert outcome.peak == int(sizes.max())
+
+
+def check_goal(goal, facts, trace):
+    if goal.kind == "has_room":
+        assert trace.columns["modelled_prompt_tokens"].max() <= 0.9 * trace.window
+    if goal.kind == "quiet":
+        assert not trace.compactions
+    if goal.kind == "lasts":
+        steps = [record.step for record in trace.compactions]
+        assert not any(third - first <= 2 for first, third in zip(steps, steps[2:], strict=False))
+    if goal.kind == "keeps":
+        for step, event in enumerate(facts.ledger.steps["user_event"].tolist()):
+            if event == goal.message:
+                check_held(facts, trace, step, goal.message)
+
+
+def check_held(facts, trace, step, message):
+    view = trace.view(step, int(facts.ledger.steps["at"][step]), facts.ledger)
+    held = [part for part in view if isinstance(part, Span) and part.start <= message < part.stop]
+    repeats = any(record.in_turn and record.step <= step < record.turn_end for record in trace.compactions)
+    assert held or repeats
+    if held and not repeats:
+        words = facts.session.events[message].parts[0].text
+        assert any(
+            words in getattr(part, "text", "") for sent in materialise(view, facts.session) for part in sent.parts
+        )
+
+
+def long_request():
+    """One request, work until the window is nearly full, and a recorded compaction that dropped the request."""
+    return exchange(
+        40,
+        tokens=lambda turn: 20_000 + 4_000 * turn if turn < 20 else 15_000 + 4_000 * (turn - 20),
+        compactions=(compaction(20, tokens_before=100_000),),
+        words=QUESTION,
+        size=16_000,
+    )
+
+
+def cases():
+    yield "a lost request", long_request()
+    for name, built in recordings():
+        if name in ("loop", "thrash", "needless", "late", "near", "not counted"):
+            yield name, built
+    yield "a simulated loop", bundled("unpersisted-loop")
+    yield "a small window", bundled("small-window")
+
+
+@pytest.mark.parametrize(("name", "built"), list(cases()), ids=lambda value: value if isinstance(value, str) else "")
+def test_every_remedy_reaches_its_goal_in_a_replay_of_its_own(name, built):
+    facts = Facts.of(built)
+    findings, _ = conclusions(facts)
+    for answer in avoid(facts, findings):
+        assert answer.remedies or answer.sentence
+        assert len(answer.kinds) == len(answer.steps) >= 1
+        for remedy in answer.remedies:
+            trace = replayed(facts, remedy.way)
+            check_outcome(trace, remedy.outcome)
+            check_goal(answer.goal, facts, trace)
+            assert f"{len(trace.compactions):,} compaction" in remedy.sentence or not trace.compactions
+            assert f"{remedy.outcome.peak:,} tokens" in remedy.sentence
+        assert [remedy.way.tier for remedy in answer.remedies] == [
+            tier for tier in TIERS if tier in {remedy.way.tier for remedy in answer.remedies}
+        ]
+
+
+def test_a_lost_request_is_kept_by_the_smallest_window_that_holds_it_all():
+    facts = Facts.of(long_request())
+    findings, _ = conclusions(facts)
+    (answer,) = [item for item in avoid(facts, findings) if item.goal.kind == "keeps"]
+    assert answer.goal.message == 0
+    (window,) = [item for item in answer.remedies if item.way.tier == WINDOW]
+    whole = replay(facts.ledger, get_policy("none"), window=10**7, usage=facts.usage)
+    peak = int(whole.columns["modelled_prompt_tokens"].max())
+    assert window.way.new == min(size for size in (128_000, 200_000, 256_000) if size >= peak)
+    assert window.sentence.startswith(f"With a window of {window.way.new:,} tokens instead of 100,000")
+    assert f'your request "{QUESTION[:50]}' in window.sentence
+
+
+def test_settings_are_tried_from_the_nearest_to_the_farthest_and_within_their_bounds():
+    facts = Facts.of(bundled("timing-gap"))
+    base = base_of(facts)
+    tried = [way for way in ways(base, SETTING) if isinstance(way.old, int | float) and way.old and way.new]
+    by_name = {}
+    for way in tried:
+        if not isinstance(way.new, str | bool):
+            by_name.setdefault(way.name, []).append(abs(math.log(way.new / way.old)))
+    assert by_name
+    assert all(distances == sorted(distances) for distances in by_name.values())
+    for way in ways(base, SETTING):
+        assert getattr(get_policy(way.policy, **way.settings).settings, way.name) == way.new != way.old
+
+
+def test_an_agent_whose_rule_already_avoids_it_gets_no_remedy_but_the_reason():
+    built = exchange(
+        12,
+        tokens=growing(20_000),
+        compactions=(compaction(6, tokens_before=26_000),),
+        window=Sourced(200_000, Provenance.RECORDER),
+        format="pi",
+        agent="pi",
+    )
+    facts = Facts.of(built)
+    findings, _ = conclusions(facts)
+    for answer in avoid(facts, findings):
+        assert answer.unchanged is not None
+        assert not answer.remedies
+        assert "So no change of settings can be credited" in answer.sentence
+
+
+def test_nothing_is_promised_where_an_answered_prompt_contradicts_the_window():
+    facts = Facts.of(exchange(8, tokens=growing(99_000)))
+    assert avoid(facts, conclusions(facts)[0]) == ()
+
+
+def test_a_result_that_fits_no_window_has_no_remedy_in_settings():
+    events = (user("look"), tool_call("read", "a"), tool_result("x" * 30_000_000, "read", "a"), model("done"))
+    calls = (ModelCall(1, 1, 600), ModelCall(3, 3, None))
+    built = msgspec.structs.replace(session(*events, window=20_000), calls=calls)
+    facts = Facts.of(built)
+    for answer in avoid(facts, conclusions(facts)[0]):
+        assert answer.remedies or answer.sentence.startswith("None of ")
+
+
+def test_the_work_can_be_broken_off():
+    class Enough(Exception):
+        pass
+
+    def stop(done):
+        raise Enough
+
+    facts = Facts.of(long_request())
+    with pytest.raises(Enough):
+        avoid(facts, conclusions(facts)[0], each=stop)
+
+
+def test_the_command_prints_findings_with_what_would_have_avoided_them(tmp_path, capsys):
+    path = tmp_path / "lost.json"
+    path.write_bytes(native.write(long_request()))
+    assert main(["avoid", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "left the context at step 21" in text
+    assert "  With a window of " in text
+    assert main(["avoid", str(path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (lost,) = [item for item in report["answers"] if item["kinds"] == ["request_lost"]]
+    assert lost["goal"]["message"] == 0
+    assert {remedy["way"]["tier"] for remedy in lost["remedies"]} <= set(TIERS)
+    assert main(["avoid", str(tmp_path / "nothing.json")]) == 2
+    assert capsys.readouterr().err.strip()

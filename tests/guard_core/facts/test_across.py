@@ -1,0 +1,39 @@
+"""What a compaction did to snippets, and what was open when it came."""
+
+from guard_core.facts.across import Views, calls_without_result, crossings, last_request, open_work
+from guard_core.facts.lanes import Search, Snippet, State, places_of
+from guard_core.findings import Facts
+from guard_core.ledger import Ledger
+from guard_core.outcomes.sent import SentRequests
+from guard_core.views import Span, Synthetic
+from tests.builders import model, session, tool_call, tool_result, user
+
+LOG = (user("Never push to main branch"), model("ok"), user("Use tabs in the Makefile"), model("fine"))
+
+
+def test_a_snippet_is_compared_before_given_and_after():
+    built = session(*LOG)
+    snippets = (Snippet("rule", "Use tabs in the Makefile", 2), Snippet("rule", "Never push to main branch", 0))
+    places = places_of(snippets, enumerate(LOG))
+    search = Search(SentRequests.recorded(Facts.of(built)), snippets, places, LOG.__getitem__)
+    views = Views((Span(0, 4),), -1, (Span(2, 4),), (Synthetic("summary", 9, "Use tabs in the Makefile"),), -1)
+    first, second = crossings(search, views)
+    assert (first.snippet.event, first.before, first.given, first.after) == (0, State.VERBATIM, State.GONE, State.GONE)
+    assert (second.before, second.given, second.after) == (State.VERBATIM, State.VERBATIM, State.QUOTED)
+    assert first.is_worse
+    assert second.is_worse
+
+
+def test_calls_wait_until_their_result_has_come():
+    ledger = Ledger.of(session(user("go"), tool_call("ls", "a"), tool_result("x", "ls", "a"), tool_call("ls", "b")))
+    assert [calls_without_result(ledger, at) for at in range(5)] == [0, 0, 1, 0, 1]
+
+
+def test_the_last_request_and_the_open_todos_are_those_before_it():
+    todos = [{"content": "first", "status": "pending"}], [{"content": "second", "status": "in_progress"}]
+    log = [*LOG, tool_call("TodoWrite", "t", todos=todos[0]), tool_call("TodoWrite", "u", todos=todos[1])]
+    ledger = Ledger.of(session(*log))
+    assert [last_request(ledger, at) for at in (0, 1, 2, 3, 6)] == [-1, 0, 0, 2, 2]
+    texts = [(item.kind, item.text) for item in open_work(enumerate(log), 5, 2)]
+    assert texts == [("last request", "Use tabs in the Makefile"), ("todo", "first")]
+    assert [item.text for item in open_work(enumerate(log), 6, 2)][1:] == ["second"]

@@ -1,0 +1,111 @@
+"""Lanes: in which requests a snippet is, and which compaction lost it."""
+
+from msgspec.structs import replace
+
+from guard_core.facts.lanes import Search, Snippet, State, places_of, worst_first
+from guard_core.facts.words import outcome_words, read_again_words, summary_words
+from guard_core.findings import Facts
+from guard_core.outcomes.sent import SentRequests
+from guard_core.policies import get_policy
+from guard_core.replay import replay as played
+from guard_core.sessions import ModelCall
+from guard_core.summaries.sizes import FixedSummaries
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.findings.cases import compaction
+
+RULE = "Never rename the column tenant in the billing tables"
+
+
+def talk(*compactions, after=(), first=RULE):
+    """Six calls, each over one more event; `after`: events by index that say something else."""
+    events = [user(first), *(model("working on it") for _ in range(6))]
+    for index, event in dict(after).items():
+        events[index] = event
+    calls = tuple(ModelCall(step + 1, step + 1, 1_000 + 100 * step) for step in range(6))
+    return session(*events, calls=calls, compactions=compactions)
+
+
+def lane_of(built, text=RULE, event=0):
+    (lane,) = search(built, Snippet("rule", text, event)).lanes()
+    return lane
+
+
+def search(built, *snippets, sent=None):
+    sent = sent or SentRequests.recorded(Facts.of(built))
+    return Search(sent, snippets, places_of(snippets, enumerate(built.events)), built.events.__getitem__)
+
+
+def runs(lane):
+    return [(start, stop, state.name) for start, stop, state in lane.runs()]
+
+
+def test_what_no_summary_says_is_lost_at_its_compaction():
+    lane = lane_of(talk(compaction(3, summary="Half is done.")))
+    assert runs(lane) == [(0, 2, "VERBATIM"), (2, 6, "GONE")]
+    assert (lane.lost.step, lane.lost.compaction, lane.last_step, lane.last_verbatim) == (2, 0, 1, 1)
+    assert outcome_words(lane) == "lost at step 3 (compaction 1); the last request with it is step 2"
+
+
+def test_a_quotation_in_the_summary_is_lost_at_the_compaction_that_drops_it():
+    lane = lane_of(talk(compaction(3, summary=f"The user: “{RULE}”."), compaction(5, summary="Nearly done.")))
+    assert runs(lane) == [(0, 2, "VERBATIM"), (2, 4, "QUOTED"), (4, 6, "GONE")]
+    assert (lane.lost.step, lane.lost.compaction) == (4, 1)
+
+
+def test_a_passage_with_enough_of_its_words_is_a_paraphrase_and_words_far_apart_are_none():
+    near = "The billing tables stay as they are: do not rename the tenant column."
+    far = "A column was added.\nTests pass.\nLint passes.\nThe tenant logs in.\nAll fine.\nDone.\nSee billing."
+    assert runs(lane_of(talk(compaction(3, summary=near))))[-1] == (2, 6, "PARAPHRASED")
+    assert runs(lane_of(talk(compaction(3, summary=far))))[-1] == (2, 6, "GONE")
+
+
+def test_a_sealed_summary_leaves_it_open():
+    lane = lane_of(talk(compaction(3, summary="", kind="opaque")))
+    assert runs(lane) == [(0, 2, "VERBATIM"), (2, 6, "UNKNOWN")]
+    assert outcome_words(lane).startswith("left at step 3 (compaction 1); only a summary whose text is unknown")
+
+
+def test_what_a_tool_reads_again_is_counted_with_its_tokens():
+    built = talk(compaction(3, summary="Half is done."), after={3: tool_call(), 4: tool_result({"text": RULE})})
+    lane = lane_of(built)
+    assert runs(lane) == [(0, 2, "VERBATIM"), (2, 4, "GONE"), (4, 6, "VERBATIM")]
+    assert lane.read_again == (4,)
+    assert lane.read_again_tokens == int(Facts.of(built).attribution.tokens[4]) > 0
+    assert read_again_words(lane).startswith("read again 1 time, ")
+    assert (lane.lost, len(lane.losses)) == (None, 1)
+
+
+def test_before_it_is_said_it_is_not_lost():
+    lane = lane_of(
+        talk(after={3: user("Only use metric units in the report")}), "Only use metric units in the report", 3
+    )
+    assert runs(lane) == [(0, 3, "NOT_YET"), (3, 6, "VERBATIM")]
+    assert lane.lost is None
+
+
+def test_nothing_is_a_paraphrase_of_what_was_not_said_yet():
+    near = "The billing tables stay as they are: do not rename the tenant column."
+    built = talk(compaction(3, summary=near), after={4: user(RULE)}, first="Hello there")
+    assert runs(lane_of(built, event=4)) == [(0, 4, "NOT_YET"), (4, 6, "VERBATIM")]
+
+
+def test_the_system_prompt_is_in_every_request():
+    built = replace(talk(compaction(3, summary="Half is done."), first="Hello there"), system=user(RULE).parts)
+    assert runs(lane_of(built, event=-1)) == [(0, 6, "VERBATIM")]
+
+
+def test_a_replay_says_what_only_its_unwritten_summary_can_hold():
+    built = session(*(user(f"{RULE} {turn}. " + "w " * 4_000) if turn % 2 == 0 else model("ok") for turn in range(40)))
+    facts = Facts.of(built)
+    trace = played(facts.ledger, get_policy("contextguard"), window=30_000, summarizer=FixedSummaries(500))
+    (lane,) = search(built, Snippet("rule", f"{RULE} 0"), sent=SentRequests.replayed(facts, trace)).lanes()
+    assert lane.last_state is State.UNKNOWN
+    assert lane.lost.step == trace.compactions[0].step
+
+
+def test_the_worst_come_first_and_are_counted():
+    built = talk(compaction(3, summary="Half is done."), after={5: user("Always answer in English please")})
+    kept, lost = Snippet("rule", "Always answer in English please", 5), Snippet("rule", RULE, 0)
+    lanes = search(built, kept, lost).lanes()
+    assert [lane.snippet for lane in worst_first(lanes)] == [lost, kept]
+    assert summary_words(lanes) == "1 of 2 instructions in the last request, 1 lost."

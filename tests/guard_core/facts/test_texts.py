@@ -1,0 +1,114 @@
+"""Quotations and paraphrases: what counts as the same words, and what as enough of them."""
+
+import pytest
+
+from guard_core.facts.instructions import REQUEST, RULE, kind_of
+from guard_core.facts.proposals import details, instructions, open_todos
+from guard_core.facts.texts import content_words, paraphrases, quotation, quotes, shared_words
+from guard_core.findings.presence import normalised
+from tests.benchmarks.measure_paraphrase import best_cut, measured
+from tests.builders import model, session, tool_call, user
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation", "held"),
+    [
+        ("open port 80 only", "port 80", True),
+        ("open port 8080 only", "port 80", False),
+        ("see src/app.py, line 3", "src/app.py", True),
+        ("see src/app.pyc", "src/app.py", False),
+        ("my_name", "name", False),
+        ("always use “tabs”", 'use "tabs"', True),
+        ("请不要修改数据库", "不要修改", True),
+        ("anything", "", False),
+    ],
+)
+def test_a_quotation_is_the_same_words_and_no_part_of_longer_ones(text, quotation, held):
+    assert quotes(normalised(text), normalised(quotation)) == held
+
+
+def test_the_end_of_a_sentence_is_no_part_of_its_quotation():
+    assert quotation("Never push to main!") == "never push to main"
+    assert quotation("...") == "..."
+
+
+def test_content_words_leave_out_what_any_text_has_and_split_scripts_without_spaces_by_two():
+    assert content_words("You must never rename the tested columns") == {"rename", "test", "column"}
+    assert content_words("不要修改") == {"不要", "要修", "修改"}
+
+
+def test_a_paraphrase_in_a_script_without_spaces_is_one_by_pairs():
+    assert paraphrases("用户要求：所有数据库迁移必须先备份。", "数据库迁移之前必须先备份")
+    assert not paraphrases("测试已经全部通过，没有其他问题。", "数据库迁移之前必须先备份")
+
+
+def test_few_words_are_never_a_paraphrase():
+    assert shared_words("go with option 1", "option 1 it is") > 0.5
+    assert not paraphrases("option 1 it is", "go with option 1")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("Never push to main.", RULE),
+        ("绝不要提交密钥", RULE),
+        ("必ずテストを実行する", RULE),
+        ("let's go with option 1.", REQUEST),
+        ("ok, please fix the parser", REQUEST),
+        ("The sky is blue", ""),
+        ("don't " + "x" * 500, ""),
+    ],
+)
+def test_a_sentence_is_a_rule_or_a_request_by_its_wording(sentence, kind):
+    assert kind_of(sentence, of_user=True) == kind
+
+
+def test_requests_are_those_of_users_alone():
+    assert kind_of("let's go with option 1.") == ""
+
+
+def test_each_instruction_is_proposed_once_with_the_message_that_said_it_first():
+    log = [
+        user("Never push to main branch. Thanks!"),
+        model("Never mind the weather"),
+        user("never push to MAIN branch."),
+    ]
+    built = session(*log, system="Always answer in plain English.")
+    proposed = instructions(built, [(0, log[0]), (2, log[2])])
+    assert [(item.event, item.text) for item in proposed] == [
+        (-1, "Always answer in plain English."),
+        (0, "Never push to main branch."),
+    ]
+
+
+def test_details_are_paths_identifiers_quantities_and_open_todos():
+    todos = [{"content": "write the tests", "status": "pending"}, {"content": "plan", "status": "completed"}]
+    events = [
+        (0, user("Change get_user_name in src/api/users.py, keep it under 250 ms, see https://example.org/a?b=1.")),
+        (3, tool_call("TodoWrite", "t", todos=todos)),
+    ]
+    assert {(item.kind, item.text) for item in details(events)} == {
+        ("todo", "write the tests"),
+        ("path", "src/api/users.py"),
+        ("path", "https://example.org/a?b=1"),
+        ("identifier", "get_user_name"),
+        ("quantity", "250 ms"),
+    }
+    assert open_todos(user("nothing")) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["a_" * 50_000 + "/", "1," * 80_000, "+" * 100_000, "/a" * 50_000, "a-" * 60_000, "aB" * 50_000]
+)
+def test_hostile_texts_are_looked_through_in_proportion_to_their_length(text):
+    assert len(details([(0, user(text))])) <= 3
+
+
+def test_the_measurement_judges_every_line_by_the_cut_of_the_others():
+    labelled = [
+        ("rename the tenant column everywhere", "The tenant column is renamed everywhere.", True),
+        ("answer only with bullet points today", "Bullet points are used for every answer today.", True),
+        ("draft every mail before sending anything", "Nothing was said of it.", False),
+    ]
+    assert measured(labelled) == {"labelled": 3, "agrees": 3, "agrees held out": 3, "others": 6, "false of others": 0}
+    assert best_cut([(0.2, False), (0.6, True)]) == pytest.approx(0.4)

@@ -1,0 +1,218 @@
+"""A guard over the message lists of real APIs: what is left as it was is the very message, what is changed is valid."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+
+import pytest
+
+from guard_core import Guard
+from guard_core.errors import GuardError, SettingError
+from guard_core.guarding.summarisers import AskedModel, Prompt
+
+SYSTEM = {"role": "system", "content": "You mend programs."}
+
+
+def turn(number: int, size: int = 400) -> list[dict]:
+    """A user's words, a call with its result, an answer: of OpenAI's Chat Completions."""
+    call = {
+        "id": f"c{number}",
+        "type": "function",
+        "function": {"name": "read", "arguments": f'{{"path": "f{number}"}}'},
+    }
+    return [
+        {"role": "user", "content": f"request {number} " + "u" * 40},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": "r" * size},
+        {"role": "assistant", "content": f"answer {number}"},
+    ]
+
+
+def blocks(number: int, size: int = 400) -> list[dict]:
+    """The same in Anthropic's blocks."""
+    return [
+        {"role": "user", "content": [{"type": "text", "text": f"request {number}"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                {"type": "tool_use", "id": f"c{number}", "name": "read", "input": {"path": f"f{number}"}},
+            ],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"c{number}", "content": "r" * size}]},
+        {"role": "assistant", "content": [{"type": "text", "text": f"answer {number}"}]},
+    ]
+
+
+def drive(guard: Guard, history: list[dict], added: list[dict], tokens: int | None = 100, **call) -> list[dict]:
+    """One call over the history with more at its end."""
+    history += added
+    sent = guard.before_call(history, **call)
+    guard.after_call(tokens)
+    return sent
+
+
+def test_below_the_threshold_the_very_messages_are_sent():
+    guard = Guard("contextguard", window=200_000)
+    history = [SYSTEM]
+    for number in range(3):
+        sent = drive(guard, history, turn(number))
+        assert all(one is other for one, other in zip(sent, history, strict=True))
+
+
+def test_at_the_threshold_a_summary_takes_the_place_of_the_history_and_stays():
+    asked: list[Prompt] = []
+
+    def summarise(prompt: Prompt) -> str:
+        asked.append(prompt)
+        return "The user wants request 0 done."
+
+    guard = Guard("contextguard", window=2_000, summarizer=AskedModel(summarise))
+    history = [SYSTEM]
+    sent = drive(guard, history, turn(0, 3_000)[:3])
+    assert sent[0] is SYSTEM
+    assert [message["role"] for message in sent[1:]] == ["user", "user"]
+    assert "The user wants request 0 done." in sent[1]["content"]
+    assert "request 0" in sent[2]["content"]  # the continuation quotes the request
+    assert len(asked) == 1
+    assert "user: request 0" in asked[0].user
+    assert "user: [tool read returned a result]" in asked[0].user
+    assert "Keep the summary under" in asked[0].system
+    following = drive(guard, history, turn(0)[3:])
+    assert following[1] == sent[1]
+    assert following[2:] == history[4:]
+    assert len(asked) == 1, "nothing is compacted twice without growth"
+
+
+def test_the_history_of_the_agent_is_never_changed():
+    history = [SYSTEM, *turn(0, 60_000), *turn(1, 60_000), *turn(2, 10)]
+    before = copy.deepcopy(history)
+    guard = Guard("anthropic-clear-tool-uses", window=200_000, trigger=1_000, keep=1)
+    guard.before_call(history)
+    assert history == before
+
+
+def test_cleared_results_are_written_in_the_dialect_and_everything_else_is_as_it_was():
+    for dialect, build in (("openai", turn), ("anthropic", blocks)):
+        guard = Guard("anthropic-clear-tool-uses", window=200_000, trigger=1_000, keep=1, dialect=dialect)
+        history: list[dict] = []
+        for number in range(4):
+            sent = drive(guard, history, build(number, 6_000), tokens=4_000 * (number + 1))
+        assert len(sent) == len(history)
+        changed = [place for place, (one, other) in enumerate(zip(sent, history, strict=True)) if one is not other]
+        assert changed, dialect
+        for place in changed:
+            old, new = history[place], sent[place]
+            assert new["role"] == old["role"]
+            if dialect == "openai":
+                assert new["tool_call_id"] == old["tool_call_id"]
+                assert len(new["content"]) < 200
+            else:
+                (block,) = new["content"]
+                assert (block["type"], block["tool_use_id"]) == ("tool_result", old["content"][0]["tool_use_id"])
+                assert len(block["content"]) < 200
+
+
+def test_a_refused_request_is_compacted_where_the_policy_does_that():
+    guard = Guard("claude-code", window=200_000, summarizer=AskedModel(lambda prompt: "short"))
+    history = [*turn(0), *turn(1), *turn(2)]
+    sent = guard.before_call(history)
+    assert sent == history
+    again = guard.refused()
+    assert again is not None
+    assert {"role": "user", "content": "short"} in again
+    assert sent[0] not in again
+    guard.after_call(50)
+    none = Guard("none", window=200_000)
+    none.before_call(history)
+    assert none.refused() is None
+
+
+def test_a_failing_summariser_is_a_mechanical_summary_and_no_error():
+    def fail(prompt: Prompt) -> str:
+        raise ConnectionError("the key is sk-secret")
+
+    guard = Guard("contextguard", window=2_000, summarizer=AskedModel(fail))
+    sent = guard.before_call(turn(0, 8_000))
+    assert sent[0]["content"].startswith("[Previous conversation summary]")
+    assert guard.compactions[0].passes[0].failed
+
+
+def test_an_asynchronous_summariser_is_awaited_in_the_loop_of_the_agent():
+    loops = []
+
+    async def summarise(prompt: Prompt) -> str:
+        loops.append(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+        return "awaited"
+
+    async def agent() -> list[dict]:
+        guard = Guard("contextguard", window=2_000, summarizer=AskedModel(summarise))
+        sent = await guard.before_call_async(turn(0, 8_000))
+        assert loops == [asyncio.get_running_loop()]
+        return sent
+
+    assert "awaited" in asyncio.run(agent())[0]["content"]
+    guard = Guard("contextguard", window=2_000, summarizer=AskedModel(summarise))
+    assert "awaited" in guard.before_call(turn(0, 8_000))[0]["content"], "also without a loop"
+
+
+def test_a_guard_goes_on_from_what_was_stored():
+    words = iter(("first", "second"))
+    one = Guard("contextguard", window=2_000, summarizer=AskedModel(lambda prompt: next(words)))
+    history = [SYSTEM, *turn(0, 8_000)]
+    one.before_call(history)
+    one.after_call(700)
+    stored = one.dump()
+    other = Guard("contextguard", window=2_000, summarizer=AskedModel(lambda prompt: "other"))
+    other.load(stored, history)
+    history += turn(1, 10)
+    assert other.before_call(history) == one.before_call(history)
+    with pytest.raises(GuardError, match="not those"):
+        Guard("contextguard", window=2_000).load(stored, turn(5))
+    with pytest.raises(GuardError, match="no stored guard"):
+        Guard("contextguard", window=2_000).load(b"{}", history)
+    with pytest.raises(GuardError, match="by the policy contextguard"):
+        Guard("codex", window=2_000).load(stored, history)
+
+
+def test_what_is_misused_is_refused_in_a_sentence():
+    guard = Guard("contextguard", window=200_000)
+    guard.before_call(turn(0))
+    with pytest.raises(GuardError, match="no answer yet"):
+        guard.before_call(turn(0))
+    with pytest.raises(GuardError, match="whole numbers"):
+        guard.after_call(-5)
+    guard.withdraw()
+    with pytest.raises(GuardError, match="message 1 is not the one"):
+        guard.before_call(turn(1))
+    with pytest.raises(GuardError, match="no request waits"):
+        guard.after_call(5)
+    with pytest.raises(SettingError, match="openai or anthropic"):
+        Guard("contextguard", window=1, dialect="latin")
+    with pytest.raises(GuardError, match="role"):
+        Guard("contextguard", window=1).before_call([{"role": "wizard", "content": "x"}])
+    with pytest.raises(GuardError, match="no JSON"):
+        Guard("contextguard", window=1).before_call([{"role": "user", "content": object()}])
+
+
+def test_marks_of_caching_may_move():
+    guard = Guard("contextguard", window=200_000, dialect="anthropic")
+    history = blocks(0)
+    history[0]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    guard.before_call(history)
+    guard.after_call(10)
+    later = copy.deepcopy(history)
+    del later[0]["content"][0]["cache_control"]
+    assert guard.before_call([*later, *blocks(1)])[0] == later[0]
+
+
+def test_system_prompt_and_tools_cost_tokens():
+    tools = [{"type": "function", "function": {"name": "read", "description": "d" * 400, "parameters": {}}}]
+    alone = Guard("contextguard", window=200_000)
+    alone.before_call(turn(0))
+    beside = Guard("contextguard", window=200_000)
+    beside.before_call(turn(0), system="s" * 400, tools=tools)
+    plain, more = (guard.asked.decision.evidence["heuristic_sent"] for guard in (alone, beside))
+    assert more - plain >= 200

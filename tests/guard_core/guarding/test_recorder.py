@@ -1,0 +1,81 @@
+"""A guarded agent's session as a file that can be read at any moment."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from guard_core import AskedModel, Guard, Recorder, read
+from guard_core.attribution import attribute
+from guard_core.findings import Facts, recorded_findings, recorded_verdict
+from guard_core.ledger import Ledger
+from guard_core.requests import materialise
+from guard_core.window_evidence import judge_session
+from tests.guard_core.guarding.test_guard import SYSTEM, turn
+
+
+def play(path, policy="contextguard", **settings):
+    """An agent of eight turns with its recorder; after each call what the file says, and what was really sent."""
+    guard = Guard(policy, window=4_000, summarizer=AskedModel(lambda prompt: "The user wants it read."), **settings)
+    recorder = Recorder(path, agent="tester", model="test-model")
+    history, states, sent = [SYSTEM], [], []
+    for number in range(8):
+        for messages in (turn(number, 3_000)[:1], turn(number, 3_000)[1:3]):
+            history += messages
+            sent.append(guard.before_call(history)[1:])
+            guard.after_call(sum(len(str(message)) for message in sent[-1]) // 3, output_tokens=7)
+            recorder.record(guard)
+            states.append(read(path).sessions[0])
+        history += turn(number, 3_000)[3:]
+    recorder.close(guard)
+    return guard, states, sent
+
+
+def bare(session):
+    return msgspec.structs.replace(session, source_id="", agent="", model="", window=None, format="", system=None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings"), [("contextguard", {}), ("anthropic-clear-tool-uses", {"trigger": 2_000, "keep": 1})]
+)
+def test_the_file_is_the_session_with_the_requests_that_were_sent(tmp_path, policy, settings):
+    guard, _, sent = play(tmp_path / "session.jsonl", policy, **settings)
+    recording = read(tmp_path / "session.jsonl")
+    assert not recording.notes.problems
+    (session,) = recording.sessions
+    assert session.compactions
+    assert bare(session) == bare(guard.recorded)
+    assert (session.agent, session.model, session.window.value) == ("tester", "test-model", 4_000)
+    ledger = Ledger.of(session)
+    for step, messages in enumerate(sent):
+        view, epoch = ledger.recorded_view(step)
+        texts = [
+            part.text for event in materialise(view, session, epoch) for part in event.parts if hasattr(part, "text")
+        ]
+        said = [message["content"] for message in messages if message["role"] != "tool" and message["content"]]
+        assert texts == said, step
+
+
+def test_the_file_can_be_read_while_it_grows(tmp_path):
+    _, states, _ = play(tmp_path / "session.jsonl")
+    assert [len(state.calls) for state in states] == sorted(len(state.calls) for state in states)
+    assert len(states[-1].calls) >= 15
+    for earlier, later in pairwise(states):
+        assert later.events[: len(earlier.events)] == earlier.events
+        assert later.calls[: len(earlier.calls)] == earlier.calls
+
+
+def test_a_verdict_can_be_given_on_it(tmp_path):
+    play(tmp_path / "session.jsonl")
+    session = read(tmp_path / "session.jsonl").sessions[0]
+    ledger = Ledger.of(session)
+    facts = Facts(session, ledger, attribute(ledger), judge_session(session))
+    assert recorded_verdict(facts, recorded_findings(facts)).sentence
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path):
+    (tmp_path / "session.jsonl").write_text("mine")
+    with pytest.raises(FileExistsError):
+        Recorder(tmp_path / "session.jsonl")

@@ -1,0 +1,85 @@
+"""gptme trims or writes a checkpoint, by worked examples of its source."""
+
+import pytest
+
+from guard_core.events import part_text
+from guard_core.policies import get_policy
+from guard_core.sessions import ModelCall
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.policies.tools import check_passes_through, run
+
+WINDOW = 100_000
+
+
+def turn(result_tokens=0, answer_tokens=10):
+    call = (tool_call("shell", "", cmd="c"), tool_result("r" * 4 * result_tokens)) if result_tokens else ()
+    return (user("q" * 40), *call, model("a" * 4 * answer_tokens))
+
+
+def log_of(*turns):
+    events = [event for part in turns for event in part]
+    return session(*events, user("more"), calls=(ModelCall(at=1), ModelCall(at=len(events) + 1)))
+
+
+@pytest.mark.parametrize(
+    ("window", "profile", "limit"),
+    [
+        (100_000, "0.35", 90_000),
+        (50_000, "0.35", 40_808),
+        (1_000_000, "0.35", 256_000),
+        (5_000, "0.35", 1_000),
+        (1_000_000, "d27f98d3", 900_000),
+    ],
+)
+def test_the_limit_is_a_share_of_the_window(window, profile, limit):
+    assert get_policy("gptme", profile=profile).limit(window) == limit
+
+
+def test_below_the_limit_nothing_is_changed():
+    check_passes_through(get_policy("gptme"), log_of(turn(80_000)), window=WINDOW)
+
+
+def test_the_largest_results_are_trimmed_until_70_percent_are_met():
+    log = log_of(turn(20_000), turn(40_000), turn(10_000), turn(30_000))
+    trace = run(get_policy("gptme"), log, window=WINDOW)
+    (record,) = trace.compactions
+    assert record.reason.endswith("results and answers are trimmed")
+    assert not record.passes[0].summariser_view
+    cut = [(item.start, item.stop) for item in record.after if getattr(item, "form", "")]
+    assert cut == [(6, 7)]  # 40,000 of 100,000 tokens leave less than 63,000
+    assert 60_000 <= trace.columns["heuristic_sent"][-1] <= 61_000
+
+
+def test_long_answers_are_trimmed_but_for_the_newest():
+    log = log_of(*[turn(answer_tokens=20_000)] * 5)
+    trace = run(get_policy("gptme"), log, window=WINDOW)
+    cut = [item for item in trace.compactions[0].after if getattr(item, "form", "")]
+    assert {(item.start, item.stop) for item in cut} == {(3, 6)}  # the first two messages and the newest three stay
+
+
+def test_where_trimming_saves_too_little_a_checkpoint_is_written():
+    log = log_of(*[turn(1_900)] * 50)
+    trace = run(get_policy("gptme"), log, window=WINDOW)
+    (record,) = trace.compactions
+    assert record.after[0].stop == 3  # the second message is a call, whose result stays, too
+    assert record.after[1].kind == "checkpoint"
+    assert record.passes[0].summariser_view[0].start == 3
+    newest = log.events[record.after[2].start :]
+    assert 70_000 < sum(len(part_text(part)) for event in newest for part in event.parts) <= 80_000
+
+
+def test_the_earlier_revision_writes_a_checkpoint_though_a_result_is_large():
+    log = log_of(turn(30_000), *[turn(1_000)] * 25)
+    policy = get_policy("gptme", profile="d27f98d3")
+    (record,) = run(policy, log, window=WINDOW).compactions
+    assert record.passes[0].summariser_view
+    check_passes_through(get_policy("gptme"), log, window=WINDOW)
+
+
+@pytest.mark.parametrize(("profile", "sign", "opposite"), [("0.35", ">=", "<"), ("d27f98d3", ">", "<=")])
+def test_a_decision_after_the_turn_is_explained_as_one(profile, sign, opposite):
+    policy = get_policy("gptme", profile=profile)
+    trace = run(policy, log_of(*[turn(1_900)] * 50), window=WINDOW)
+    assert f"tokens {sign} limit 90,000" in trace.compactions[0].reason
+    verdict = policy.explain(trace, 1)[-1].expression
+    assert verdict.endswith(f" {opposite} 90,000: it acted when the turn before had ended")

@@ -1,0 +1,193 @@
+"""The requests that newer versions of Claude Code write down, message by message."""
+
+import json
+
+import pytest
+
+from guard_core import recordings
+from guard_core.events import Role
+from guard_core.ledger import Ledger
+from guard_core.recordings.formats.claude.restored import LINE_CHARS
+from guard_core.recordings.reading.early_events import Pace
+from guard_core.requests import materialise
+from guard_core.sessions import Evidence
+from guard_core.views import JOINED, Inserted, Rewritten, Span
+from tests.guard_core.recordings.formats.claude.test_transcript import (
+    SUMMARY,
+    answer,
+    attachment,
+    boundary,
+    call,
+    read,
+    result,
+    user,
+)
+
+REMINDER = "<system-reminder>Be brief</system-reminder>"
+
+
+def blob(name, *blocks):
+    """A message of the user as it was sent."""
+    content = [{"type": "text", "text": item} if isinstance(item, str) else item for item in blocks]
+    return {"type": "api-request-blob", "hash": name, "message": {"role": "user", "content": content}}
+
+
+def request(name, base, keep, *tail):
+    return {"type": "api-request", "id": name, "base": base, "keep": keep, "tail": list(tail), "querySource": "sdk"}
+
+
+def reminder(uuid, parent, text=REMINDER):
+    return attachment(uuid, parent, {"type": "date"}, rendered=[{"content": text}], renderedRole="system")
+
+
+BEGUN = (
+    user("u1", None, "Read a.py"),
+    reminder("x1", "u1"),
+    blob("b1", REMINDER, "Read a.py"),
+    request("r1", "", 0, "b1"),
+    answer("a1", "x1", call("t1"), requestRef="r1"),
+    user("u2", "a1", result("t1", "one")),
+    reminder("x2", "u2"),
+)
+SECOND = (*BEGUN, blob("b2", *result("t1", f"one\n{REMINDER}")), request("r2", "r1", 1, "h1", "b2"))
+ANSWERED = (*SECOND, answer("a2", "x2", call("t2"), requestRef="r2"), user("u3", "a2", result("t2", "two")))
+
+
+def sent(session, step):
+    """The request of a call: for each message its texts."""
+    view, epoch = Ledger.of(session).recorded_view(step)
+    return [
+        [getattr(part, "text", None) or getattr(part, "content", None) or part.name for part in message.parts]
+        for message in materialise(view, session, epoch)
+    ]
+
+
+def session_of(*lines):
+    return read(*lines).sessions[0]
+
+
+def test_reminders_and_words_are_in_the_order_and_the_message_in_which_they_were_sent():
+    session = session_of(*ANSWERED)
+    assert sent(session, 0) == [[REMINDER, "Read a.py"]]
+    assert sent(session, 1) == [[REMINDER, "Read a.py"], ["Read"], [f"one\n{REMINDER}"]]
+
+
+def test_only_the_users_own_words_begin_a_turn():
+    events = session_of(*ANSWERED).events
+    assert [(event.starts_turn(), event.joined) for event in events[:2]] == [(False, False), (True, True)]
+    assert (events[1].source_id, events[1].line, events[0].role) == ("u1", 1, Role.SYSTEM)
+
+
+def test_a_request_that_is_not_in_the_file_leaves_the_lines_as_they_are():
+    lines = [line for line in ANSWERED if line.get("id") != "r2"]
+    assert sent(session_of(*lines), 1) == [[REMINDER, "Read a.py"], ["Read"], ["one"], [REMINDER]]
+
+
+def test_a_message_that_follows_its_request_in_the_file_is_known():
+    *others, message, asked = SECOND
+    lines = (*others, asked, message, answer("a2", "x2", "Done", requestRef="r2"))
+    assert sent(session_of(*lines), 1)[2] == [f"one\n{REMINDER}"]
+
+
+COMPACTED = (
+    *ANSWERED,
+    boundary("c1", "u3", preservedMessages={"anchorUuid": "s1", "uuids": ["a2", "u3"]}),
+    user("s1", "c1", SUMMARY, isCompactSummary=True),
+    attachment("x3", "s1", {"type": "file"}, rendered=[{"content": "file a.py"}], renderedRole="user"),
+    blob("b3", SUMMARY),
+    blob("b4", *result("t2", "two\nfile a.py")),
+    request("r3", "", 0, "b3", "h2", "b4"),
+    answer("a3", "x3", "Done", requestRef="r3"),
+)
+
+
+def test_a_compaction_has_the_messages_of_the_request_behind_it():
+    session = session_of(*COMPACTED)
+    (compaction,) = session.compactions
+    assert sent(session, 2) == [[SUMMARY], ["Read"], ["two\nfile a.py"]]
+    inserted, kept, changed = compaction.base
+    assert (inserted, kept) == (Inserted(0), Span(4, 5))
+    assert isinstance(changed, Rewritten)
+    assert (changed.event, changed.reason) == (5, JOINED)
+    assert (compaction.tokens_before, compaction.evidence) == (155_000, Evidence.DECLARED)
+
+
+@pytest.mark.parametrize(("requests", "restored"), [(True, None), (False, 1_000 + LINE_CHARS)])
+def test_files_that_the_request_behind_a_compaction_holds_are_not_counted_again(requests, restored):
+    file = {"filePath": "a.py", "content": "x" * 1_000, "numLines": 1, "totalLines": 1}
+    lines = [
+        {**line, "toolUseResult": {"type": "text", "file": file}} if line.get("uuid") == "u2" else line
+        for line in COMPACTED
+        if line.get("uuid") != "x3" and (requests or not str(line["type"]).startswith("api-request"))
+    ]
+    (compaction,) = session_of(*lines).compactions
+    assert compaction.restored_chars == restored
+
+
+def test_a_refused_request_says_how_the_last_result_was_sent():
+    refused = (blob("b9", *result("t2", f"two\n{REMINDER}")), request("r9", "r2", 3, "h2", "b9"))
+    whole = COMPACTED[COMPACTED.index(ANSWERED[-1]) + 1 :]
+    session = session_of(*ANSWERED, *refused, *whole)
+    assert session.events[5].parts[0].content == f"two\n{REMINDER}"
+    assert sent(session, 2) == [[SUMMARY], ["Read"], ["two\nfile a.py"]]
+
+
+def test_a_question_behind_a_compaction_is_no_part_of_it():
+    asked = (
+        user("u4", "s1", "And b.py?"),
+        blob("b3", SUMMARY, REMINDER, "And b.py?"),
+        request("r3", "", 0, "b3"),
+        answer("a3", "u4", "Done", requestRef="r3"),
+    )
+    session = session_of(*COMPACTED[: COMPACTED.index(COMPACTED[-5])], *asked)
+    assert sent(session, 2) == [[SUMMARY, REMINDER, "And b.py?"]]
+    assert session.events[-2].starts_turn()
+
+
+def test_a_history_that_is_sent_again_by_another_process_continues():
+    resumed = (
+        blob("b3", *result("t2", "two")),
+        request("r3", "r2", 3, "h2", "b3"),
+        answer("a3", "u3", "Done", requestRef="r3"),
+        user("u4", "a3", "More"),
+        blob("b4", "More"),
+        request("r4", "", 0, "b1", "h1", "b2", "h2", "b3", "h3", "b4"),
+        answer("a4", "u4", "Yes", requestRef="r4"),
+    )
+    session = session_of(*ANSWERED, *resumed)
+    assert session.compactions == ()
+    assert sent(session, 3)[-2:] == [["Done"], ["More"]]
+
+
+def test_a_history_that_was_changed_without_a_compaction_is_an_edit():
+    edited = (
+        blob("b3", *result("t1", "[cleared]")),
+        blob("b4", *result("t2", "two")),
+        request("r3", "r2", 2, "b3", "h2", "b4"),
+        answer("a3", "u3", "Done", requestRef="r3"),
+    )
+    session = session_of(*ANSWERED, *edited)
+    (edit,) = session.compactions
+    assert (edit.kind, edit.evidence) == ("edit", Evidence.INFERRED)
+    assert sent(session, 2) == [[REMINDER, "Read a.py"], ["Read"], ["[cleared]"], ["Read"], ["two"]]
+
+
+@pytest.mark.parametrize("pace", [Pace(1, 2, 2), Pace(2, 4, 4), Pace(1, 8, 3)])
+def test_a_large_file_whose_events_are_sent_while_it_is_read_gives_the_same_requests(pace, tmp_path):
+    path = tmp_path / "large.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in COMPACTED))
+    follower = recordings.EarlyEvents(lambda event: None, pace)
+    (large,) = recordings.read(path, shelve=tmp_path, shelve_from=0, early=follower).sessions
+    small = session_of(*COMPACTED)
+    assert [event.parts for event in large.events] == [event.parts for event in small.events]
+    assert (tuple(large.calls), large.compactions) == (small.calls, small.compactions)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"keep": 10**9}, {"keep": -1}, {"tail": "b2"}, {"tail": [1, None]}, {"base": 5}, {"base": "r2"}]
+)
+def test_a_damaged_request_leaves_the_lines_as_they_are(damage):
+    lines = [{**line, **damage} if line.get("id") == "r2" else line for line in ANSWERED]
+    texts = [text for message in sent(session_of(*lines), 1) for text in message]
+    assert texts[:3] == [REMINDER, "Read a.py", "Read"]
+    assert any(text.startswith("one") for text in texts)

@@ -1,0 +1,125 @@
+"""Captured requests: every request is written once, and read back as it was sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard_core.events import TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.capture.format import FORMAT
+from guard_core.recordings.formats.capture.lines import FULL_EVERY, LISTS, NAME, VERSION, Expander, Shortener
+from tests.guard_core.recordings.checks import check_hostile, lines, read_as, recognises, spoiled
+
+HEAD = {"format": NAME, "version": VERSION, "client": "test"}
+TOOL = {"name": "ls", "description": "List", "parameters": {"type": "object"}}
+
+
+def call(api: str, request: dict[str, Any], response: Any, **more: Any) -> dict[str, Any]:
+    return {"id": 0, "api": api, "path": "/", "status": 200, "request": request, "response": response, **more}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.lists(st.sampled_from("uvw"), max_size=6)), max_size=70))
+def test_whatever_is_written_is_read_back(requests: list[tuple[str, list[str]]]) -> None:
+    shortener, expander = Shortener(), Expander()
+    for system, texts in requests:
+        request = {"system": system, "messages": [user(text) for text in texts], "model": "m"}
+        line = json.loads(json.dumps({**shortener.shorten("anthropic", request), "api": "anthropic"}))
+        shortener.written("anthropic", request)
+        assert expander.expand(line) == request
+
+
+def test_a_long_conversation_is_written_about_once() -> None:
+    shortener, size, messages = Shortener(), 0, []
+    for number in range(FULL_EVERY):
+        messages.append(user(f"{number} {'x' * 1000}"))
+        request = {"messages": list(messages), "tools": [TOOL] * 100}
+        size += len(json.dumps(shortener.shorten("chat", request)))
+        shortener.written("chat", request)
+    assert size < 2 * len(json.dumps(request))
+
+
+def test_geminis_requests_and_streams_are_read() -> None:
+    contents = [
+        {"role": "user", "parts": [{"text": "hello"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {"path": "."}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "ls", "response": {"output": "a.txt"}}}]},
+    ]
+    system = {"parts": [{"text": "Be brief."}]}
+    usage = {"promptTokenCount": 100, "cachedContentTokenCount": 40, "candidatesTokenCount": 5, "thoughtsTokenCount": 2}
+    pieces = [
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "thinking", "thought": True}]}}]},
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "Do"}]}}]},
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "ne"}]}}], "usageMetadata": usage},
+    ]
+    stream = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces)
+    request = {"contents": contents, "systemInstruction": system, "tools": [{"functionDeclarations": [TOOL]}]}
+    path = "/v1beta/models/gemini-2.5-pro:streamGenerateContent"
+    for response in (stream, pieces):
+        (session,) = read_as(FORMAT, lines(HEAD, call("gemini", request, response, path=path))).sessions
+        (asked,) = session.calls
+        assert (asked.model, asked.prompt_tokens, asked.cached_tokens, asked.output_tokens) == (
+            "gemini-2.5-pro",
+            100,
+            40,
+            7,
+        )
+        assert session.system == (TextPart("Be brief."),)
+        assert [tool.name for tool in session.tools or ()] == ["ls"]
+        kinds = [type(part) for event in session.events for part in event.parts]
+        assert kinds[:3] == [TextPart, ToolCallPart, ToolResultPart]
+        assert session.events[-1].parts[-1] == TextPart("Done")
+
+
+def test_tools_that_codex_sends_as_an_item_are_the_requests_tools() -> None:
+    added = {"type": "additional_tools", "tools": [{"type": "namespace", "name": "functions", "tools": [TOOL]}]}
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+    response = {"id": "r", "object": "response", "output": [answer], "usage": {"input_tokens": 9, "output_tokens": 1}}
+    recording = read_as(FORMAT, lines(HEAD, call("responses", {"model": "m", "input": [added, message]}, response)))
+    assert [tool.name for tool in recording.sessions[0].tools or ()] == ["ls"]
+    assert not recording.notes.problems
+
+
+def test_calls_of_several_apis_are_sessions_of_one_recording() -> None:
+    chat = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"}}], "usage": {"prompt_tokens": 7}}
+    claude = {"id": "m", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "b"}]}
+    claude["usage"] = {"input_tokens": 3, "cache_read_input_tokens": 2, "output_tokens": 1}
+    recording = read_as(
+        FORMAT,
+        lines(
+            HEAD,
+            call("chat", {"messages": [user("x")]}, chat),
+            call("anthropic", {"messages": [user("y")]}, claude, id=1),
+            call("chat", {"messages": [user("x")]}, {"error": {}}, id=2, status=529),
+        ),
+    )
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum, recording.facts.prompt_tokens_max) == (
+        2,
+        12,
+        7,
+    )
+    assert len(recording.sessions) == 2
+
+
+def test_a_request_that_begins_like_a_missing_one_is_said_and_left_out() -> None:
+    lost = {**call("chat", {"messages": [user("c")]}, {}, id=7), "like": 6, "kept": 1, "same": []}
+    recording = read_as(FORMAT, lines(HEAD, call("chat", {"messages": [user("x")]}, {}), lost), strict=False)
+    assert "it begins like a request that is not in the file" in str(recording.notes.problems)
+    assert len(recording.sessions) == 1
+
+
+def test_only_its_own_first_line_is_recognised() -> None:
+    assert recognises(FORMAT, lines(HEAD))
+    assert not recognises(FORMAT, lines(call("chat", {"messages": [user("x")]}, {})))
+
+
+def test_hostile_lines_raise_nothing_else() -> None:
+    good = [*({**call(api, {LISTS[api]: [user("x")]}, {}), "id": at} for at, api in enumerate(LISTS))]
+    check_hostile(FORMAT, (lines(HEAD, *bad) for bad in spoiled(good)))

@@ -1,0 +1,29 @@
+"""What reading and counting a long file holds in memory, beside its size."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+from guard_core import recordings
+from guard_core.simulator.big_files import write_claude_code
+from tests.benchmarks.test_large_files import counted
+
+
+def peak(work: Callable[[], object]) -> int:
+    """Bytes allocated at most."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_reading_and_counting_holds_less_than_the_file(tmp_path: Path) -> None:
+    transcript = tmp_path / "big.jsonl"
+    with transcript.open("wb") as out:
+        write_claude_code(out, steps=1_500, size=6_000_000)
+    whole = transcript.stat().st_size
+    assert peak(lambda: counted(transcript)) < 0.9 * whole < 1.2 * whole < peak(lambda: recordings.read(transcript))

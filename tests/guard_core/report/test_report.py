@@ -1,0 +1,197 @@
+"""A report says what its session gives, as data that can be checked, and its pages hold no markup of a session."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from guard_core.errors import GuardError, SettingError
+from guard_core.events import Event, Role, TextPart
+from guard_core.findings import Facts, recorded_findings, recorded_verdict
+from guard_core.report import Options, badge, build, decode, encode, markdown, page, sealed, sheet, verify
+from guard_core.report.document import Remark
+from tests.builders import bundled, model, session, tool_call, tool_result, user
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=https://evil.example/x onerror=alert(2)>\"' --> ]]> </style></title> "
+    "[click](javascript:alert(3)) ![](https://evil.example/p.png) @everyone #1 | cell |\n=1+1 \u202eevil\u202c \x1b[31m"
+)
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return bundled("long-coding")
+
+
+@pytest.fixture(scope="module")
+def plain(recording):
+    return build(recording, Options())
+
+
+@pytest.fixture(scope="module")
+def report(recording):
+    return build(recording, Options(policy="codex"))
+
+
+def with_hostile_words(one):
+    """The session with hostile text wherever the format has room for text."""
+    texts = (
+        Event(Role.USER, (TextPart(HOSTILE),)),
+        tool_call(HOSTILE, "h", path=HOSTILE),
+        tool_result(HOSTILE, HOSTILE),
+    )
+    compactions = tuple(
+        msgspec.structs.replace(
+            item, messages=tuple(user(HOSTILE) for _ in item.messages), note=HOSTILE, trigger=HOSTILE
+        )
+        for item in one.compactions
+    )
+    events = (*(user(HOSTILE) if event.starts_turn() else event for event in one.events), *texts)
+    called = tuple(msgspec.structs.replace(call, model=HOSTILE) for call in one.calls)
+    return msgspec.structs.replace(
+        one, events=events, calls=called, compactions=compactions, title=HOSTILE, agent=HOSTILE, model=HOSTILE
+    )
+
+
+class Elements(HTMLParser):
+    """The elements and attributes of a page, and its text."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.names, self.attributes, self.text = set(), [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_it_holds_the_verdict_findings_and_compactions_of_the_session(recording, report):
+    facts = Facts.of(recording)
+    findings = recorded_findings(facts)
+    side, replayed = report.sides
+    assert side.verdict.sentence == recorded_verdict(facts, findings).sentence
+    assert [claim.sentence for claim in side.findings] == [finding.sentence for finding in findings]
+    assert [item.step for item in side.compactions] == [item.step for item in facts.counts.compactions]
+    assert (side.outcome.peak, side.outcome.peak_step) == (facts.requests.peak.tokens, facts.requests.peak.step)
+    assert side.facts.instructions == side.facts.held + side.facts.lost + side.facts.unknown
+    assert (replayed.name, replayed.policy, len(replayed.digest)) == ("replayed", "codex", 64)
+    assert max(side.series.tokens) == side.outcome.peak
+
+
+def test_a_session_that_was_only_simulated_is_reported_by_its_replay():
+    one = build(bundled("timing-gap"), Options())
+    assert {side.name for side in one.sides} <= {"recorded", "replayed"}
+    assert one.sides[0].compactions
+
+
+@pytest.mark.parametrize("level", ["numbers", "names", "text"])
+def test_what_was_written_is_verified_against_its_recording(level):
+    recording = bundled("small-window")
+    one = build(recording, Options(level=level))
+    again = decode(encode(one))
+    assert again == one
+    assert verify(again) == verify(again, [recording]) == []
+
+
+def test_every_changed_figure_is_noticed():
+    recording = bundled("small-window")
+    one = build(recording, Options())
+    peak = msgspec.structs.replace(one.sides[0].outcome, peak=one.sides[0].outcome.peak + 1)
+    forged = sealed(msgspec.structs.replace(one, sides=(msgspec.structs.replace(one.sides[0], outcome=peak),)))
+    assert verify(forged) == []  # a digest alone proves nothing
+    assert [item.place for item in verify(forged, [recording])] == ["sides.0.outcome.peak"]
+    unsealed = msgspec.structs.replace(forged, digest=one.digest)
+    assert [item.place for item in verify(unsealed)] == ["digest"]
+    assert [item.place for item in verify(one, [bundled("healthy")])] == ["session.digest"]
+
+
+def test_a_bridge_that_does_not_add_up_is_noticed(report):
+    values = msgspec.to_builtins(report)
+    values["sides"][0]["compactions"][1]["bridge"]["parts"][0]["removed"] += 7
+    forged = sealed(msgspec.convert(values, type(report)))
+    assert [item.place for item in verify(forged)] == ["sides.recorded.compactions.1.bridge.fixed.after"]
+
+
+def test_lower_levels_hold_no_words_of_the_session(recording, plain):
+    wanted = ("Fill the column", "orchard/", "tenants", "read_file")
+    names, numbers = (encode(build(recording, Options(level=level))).decode() for level in ("names", "numbers"))
+    text, tool = encode(plain).decode(), plain.session.tools[0][0]
+    assert plain.level == "text"
+    assert all(words in text for words in wanted[:2])
+    assert not [words for words in wanted[:3] if words in names]
+    assert tool in names
+    assert recording.title in names
+    assert not [words for words in (*wanted[:3], f'"{tool}"', recording.title) if words in numbers]
+    assert "left the context at step 38" in numbers
+
+
+def test_chosen_compactions_are_shown_in_full(recording):
+    one = build(recording, Options(chosen=(2,)))
+    assert [item.bridge is not None for item in one.sides[0].compactions] == [False, False, True]
+    with pytest.raises(SettingError, match="no compaction 9"):
+        build(recording, Options(chosen=(8,)))
+
+
+def test_hostile_text_stays_text_in_every_form(recording):
+    one = build(with_hostile_words(recording), Options())
+    one = sealed(msgspec.structs.replace(one, title=HOSTILE, remarks=(Remark(-1, HOSTILE), Remark(37, HOSTILE))))
+    html = page(one)
+    elements = Elements(html)
+    assert not elements.names & {"script", "img", "a", "iframe", "link", "object", "form", "base"}
+    assert not [
+        name for name, value in elements.attributes if name.startswith("on") or name in ("src", "href", "style")
+    ]
+    assert "alert(1)" in "".join(elements.text)
+    assert "\u202e" not in html
+    assert "\x1b" not in html
+    assert "\\u202e" in html
+    told = markdown(one)
+    assert "<script" not in told
+    assert "](" not in told
+    assert "@everyone" not in told
+    assert "://" not in told
+    assert "<script" not in badge(one)
+    rows = list(csv.reader(io.StringIO(sheet(one))))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert len(rows) == 4
+    assert json.loads(encode(one))["title"] == HOSTILE
+
+
+def test_no_cell_of_a_sheet_begins_a_formula(plain):
+    for sign in ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", " =", "-1+cmd"):
+        item = msgspec.structs.replace(plain.sides[0].compactions[0], reason=f"{sign}1+1")
+        side = msgspec.structs.replace(plain.sides[0], compactions=(item,))
+        row = next(iter(csv.DictReader(io.StringIO(sheet(msgspec.structs.replace(plain, sides=(side,)))))))
+        assert row["reason"] == f"'{sign}1+1"
+        assert row["step"] == "38"
+
+
+def test_what_is_no_report_is_refused_in_a_sentence(report):
+    good = json.loads(encode(report))
+    for bad, words in (
+        (b"{", "not a report"),
+        (b"[]", "not a report"),
+        (b"\xff", "not a report"),
+        (b"[" * 100_000, "not a report"),
+        (json.dumps({**good, "schema": "other"}).encode(), "its schema"),
+        (json.dumps({**good, "version": 99}).encode(), "version 99"),
+        (json.dumps({**good, "sides": 1}).encode(), "not a report"),
+    ):
+        with pytest.raises(GuardError, match=words):
+            decode(bad)
+
+
+def test_a_session_without_calls_or_compactions_has_a_report():
+    for one in (session(), session(user("Hello"), model("Hello."))):
+        made = build(one, Options(policy="codex"))
+        assert "<h1>" in page(made)
+        assert markdown(made)
+        assert badge(made)
+        assert verify(made, [one]) == []

@@ -1,0 +1,103 @@
+"""Views that share their beginning, their sums and their normal forms are those of each view by itself."""
+
+from itertools import pairwise
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard_core.usage import normal
+from guard_core.view_sums import FirstPlaces, PlainViews, ViewSums
+from guard_core.views import (
+    Inserted,
+    Span,
+    Synthetic,
+    common_length,
+    content_count,
+    followed,
+    plain_values,
+    shared,
+)
+
+SEGMENTS = st.one_of(
+    st.builds(lambda start, size: Span(start, start + size), st.integers(0, 9), st.integers(0, 3)),
+    st.builds(lambda start, size: Span(start, start + size, "pruned"), st.integers(0, 9), st.integers(0, 3)),
+    st.builds(Synthetic, st.just("summary"), st.integers(0, 2)),
+    st.builds(Inserted, st.integers(0, 2)),
+)
+
+
+@st.composite
+def views(draw):
+    """Some long views, each with a beginning of the one before."""
+    several, view = [], ()
+    for _ in range(draw(st.integers(1, 4))):
+        view = (*view[: draw(st.integers(0, len(view)))], *draw(st.lists(SEGMENTS, max_size=40)))
+        several.append(view)
+    return several
+
+
+@st.composite
+def shared_views(draw):
+    """Long views, each sharing a beginning with the one before, beside the tuples of their segments."""
+    several, view, plain = [], (), ()
+    for _ in range(draw(st.integers(1, 8))):
+        same = draw(st.integers(0, len(plain)))
+        rest = draw(st.lists(SEGMENTS, max_size=6)) * draw(st.sampled_from([1, 1, 30]))
+        view, plain = followed(view, same, rest), (*plain[:same], *rest)
+        several.append((view, plain))
+    return several
+
+
+@given(shared_views(), st.data())
+def test_a_view_that_shares_its_beginning_is_the_tuple_of_its_segments(several, data):
+    for view, plain in several:
+        start, stop = (data.draw(st.integers(-len(plain) - 2, len(plain) + 2)) for _ in range(2))
+        assert (len(view), tuple(view), hash(view)) == (len(plain), plain, hash(plain))
+        assert view == plain
+        assert plain == view
+        assert (*view[start:stop],) == plain[start:stop]
+        assert [view[place] for place in range(-len(plain), len(plain))] == [*plain, *plain]
+        assert msgspec.json.encode(view, enc_hook=plain_values) == msgspec.json.encode(plain)
+    for (first, one), (second, other) in pairwise(several):
+        assert common_length(first, second) == common_length(one, second) == common_length(one, other)
+        assert (first == second) == (one == other)
+        assert shared(first, other) == other
+
+
+@given(views(), st.integers(0, 2))
+def test_the_first_segment_of_a_kind_is_that_of_the_view_alone(several, index):
+    places = FirstPlaces(lambda segment: segment == Inserted(index))
+    for view in several:
+        assert places.first(view) == next((at for at, one in enumerate(view) if one == Inserted(index)), len(view))
+
+
+def size(segment):
+    return segment.stop - segment.start if isinstance(segment, Span) else 1
+
+
+def plain(view):
+    return normal(tuple(Span(item.start, item.stop) if isinstance(item, Span) else item for item in view))
+
+
+@given(views())
+def test_sums_are_those_of_the_view_alone(several):
+    sums = ViewSums(size)
+    for view in several:
+        assert sums.total(view) == content_count(view)
+        assert sums.prefix(view).tolist() == [content_count(view[:stop]) for stop in range(len(view) + 1)]
+
+
+@given(views())
+def test_a_plain_view_is_the_normal_one_without_forms(several):
+    views_plain = PlainViews()
+    for view in several:
+        assert views_plain.of(view) == plain(view)
+
+
+@given(views())
+def test_what_two_views_have_in_common_is_their_longest_equal_beginning(several):
+    for first, second in pairwise(several):
+        length = common_length(first, second)
+        assert first[:length] == second[:length]
+        assert first[length : length + 1] != second[length : length + 1] or length in (len(first), len(second))

@@ -1,0 +1,59 @@
+"""What programs read of sessions."""
+
+from __future__ import annotations
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import big_session
+from inspector.models import Session
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
+PARTS = ("", "/steps", "/compactions", "/findings", "/rule")
+
+
+@pytest.fixture
+def row(bring) -> Session:
+    bring(native.write(big_session(60, 3)))
+    return Session.unscoped.get()
+
+
+def test_a_session_is_read_with_its_steps_compactions_findings_and_rule(client, row):
+    address = f"/api/v1/sessions/{row.pk}"
+    assert client.get("/api/v1/sessions").json()["sessions"][0]["id"] == str(row.pk)
+    one = client.get(address).json()
+    assert (one["steps"], one["verdict"], one["compactions"]) == (row.calls, row.verdict, row.compactions)
+    steps = client.get(f"{address}/steps?offset=2&limit=3").json()
+    assert (steps["count"], [step["step"] for step in steps["steps"]]) == (row.calls, [2, 3, 4])
+    assert len(client.get(f"{address}/compactions").json()["compactions"]) == row.compactions
+    findings = client.get(f"{address}/findings").json()
+    assert findings["verdict"]["sentence"] == row.verdict
+    assert {finding["kind"] for finding in findings["findings"]} == set(row.kinds.split())
+    assert client.get(f"{address}/rule").json()["stretches"]
+    assert client.get("/api/v1/triggers").status_code == 200
+
+
+def test_a_session_that_is_not_there_is_said_to_be_missing(client):
+    for part in PARTS:
+        answer = client.get(f"/api/v1/sessions/{uuid4()}{part}")
+        assert (answer.status_code, answer.json()) == (404, {"error": "There is no such session."})
+
+
+@pytest.mark.parametrize("query", ["offset=-1", "limit=0", "limit=x", "offset=9999999999999"])
+def test_a_bad_number_is_refused_by_name(client, row, query):
+    answer = client.get(f"/api/v1/sessions/{row.pk}/steps?{query}")
+    assert answer.status_code == 400
+    assert query.split("=")[0] in answer.json()["error"]
+
+
+def test_the_document_declares_every_status_and_names_no_other_server(client):
+    document = client.get("/api/v1/openapi.json").json()
+    post = document["paths"]["/api/v1/sessions/{name}/events"]["post"]
+    assert set(post["responses"]) == {"200", "400", "403", "404", "409", "410", "415", "503", "507"}
+    assert set(post["requestBody"]["content"]) == {"application/json", "application/x-ndjson"}
+    assert "http" not in json.dumps(document["paths"])
+    assert len(document["paths"]) == 8
+    assert client.get("/api/v1/docs").status_code == 404

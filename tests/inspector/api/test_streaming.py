@@ -1,0 +1,216 @@
+"""Lines of a running agent, sent over HTTP: stored once, acknowledged after the commit, in the session they make."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from django.test import Client
+
+from guard_core.recordings.formats import native
+from guard_core.sessions import Session as CoreSession
+from guard_core.simulator.samples import big_session
+from inspector.ingest import live
+from inspector.ingest.uploads import drop_unused
+from inspector.jobs.assessing import ASSESSMENTS
+from inspector.models import Project, Recording, Session, Stream, StreamBatch, default_project
+from inspector.storage import convert, deleting
+from inspector.streams.machine import Batch
+from inspector.streams.messages import Message
+from tests.inspector.streamed import lines_of, send
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
+ASSESSED = ("verdict", "severity", "kinds", "peak_tokens", "compactions", "threshold", "window", "events", "calls")
+
+
+@pytest.fixture
+def lines(agent_session: CoreSession) -> list[dict[str, Any]]:
+    return lines_of(agent_session)
+
+
+def test_the_first_batch_makes_the_session_and_the_answer_says_where_it_is(client, lines):
+    answer = send(client, "my-agent", 0, lines[:2])
+    assert answer.status_code == 200
+    told = answer.json()
+    assert (told["acknowledged"], told["stored"], told["repeated"]) == (2, 2, 0)
+    assert client.get(told["url"]).status_code == 200
+    assert "Staging" in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_streamed_session_equals_the_uploaded_one_whatever_the_batches(client, lines, bring, size, agent_session):
+    for first in range(0, len(lines), size):
+        assert send(client, "a", first, lines[first : first + size]).status_code == 200
+    streamed = Session.unscoped.get()
+    ASSESSMENTS.run("test", seconds=60)
+    bring(native.write(agent_session))
+    uploaded = Session.unscoped.exclude(pk=streamed.pk).get()
+    streamed.refresh_from_db()
+    assert native.digest(convert.load_session(streamed)) == native.digest(convert.load_session(uploaded))
+    assert convert.load_ledger(streamed).to_bytes() == convert.load_ledger(uploaded).to_bytes()
+    assert [getattr(streamed, name) for name in ASSESSED] == [getattr(uploaded, name) for name in ASSESSED]
+
+
+def test_compactions_that_come_late_are_in_the_session_as_if_it_were_uploaded(client):
+    whole = big_session(200, 3)
+    lines = lines_of(whole)
+    for first in range(0, len(lines), 50):
+        assert send(client, "a", first, lines[first : first + 50]).status_code == 200
+    row = Session.unscoped.get()
+    assert row.compactions == len(whole.compactions) > 0
+    assert native.digest(convert.load_session(row)) == native.digest(whole)
+
+
+def test_a_repeat_is_acknowledged_and_changes_nothing(client, lines):
+    send(client, "a", 0, lines[:3])
+    row = Session.unscoped.get()
+    answer = send(client, "a", 1, lines[1:3]).json()
+    assert (answer["acknowledged"], answer["stored"], answer["repeated"]) == (3, 0, 2)
+    assert Session.unscoped.get().revision == row.revision
+    assert StreamBatch.objects.count() == 1
+
+
+def test_other_content_under_a_known_number_is_a_conflict_that_names_it(client, lines):
+    send(client, "a", 0, lines[:3])
+    answer = send(client, "a", 1, [lines[1], {"index": 1, "events": {"role": "user", "parts": []}}, lines[3]])
+    assert answer.status_code == 409
+    assert (answer.json()["index"], answer.json()["expected"]) == (2, 3)
+    assert "stored already, with other content" in answer.json()["error"]
+    assert Stream.unscoped.get().received == 3
+
+
+def test_a_gap_is_refused_with_what_is_expected_and_leaves_nothing(client, lines):
+    answer = send(client, "a", 2, lines[2:])
+    assert (answer.status_code, answer.json()["expected"]) == (409, 0)
+    assert not Stream.unscoped.exists()
+    assert not Recording.unscoped.exists()
+
+
+def test_lines_may_be_sent_as_lines(client, lines):
+    body = b"\n".join(map(msgspec.json.encode, lines))
+    answer = client.post("/api/v1/sessions/a/events?first=0&ended=true", body, content_type="application/x-ndjson")
+    assert answer.json()["acknowledged"] == len(lines)
+    assert Stream.unscoped.get().ended is not None
+    assert send(client, "a", 0, lines).json()["repeated"] == len(lines)  # the same in the other form
+
+
+def test_an_empty_batch_asks_how_far_a_stream_is_and_begins_none(client, lines):
+    assert send(client, "a", 0, []).json()["acknowledged"] == 0
+    assert not Stream.unscoped.exists()
+    send(client, "a", 0, lines[:2])
+    assert send(client, "a", 0, []).json()["acknowledged"] == 2
+
+
+def test_lines_that_make_no_sense_are_refused_with_their_place_and_the_batch_with_them(client, lines):
+    for bad, reason in (
+        ({"index": 7, "events": {"role": "user", "parts": []}}, "the next one is 1"),
+        ({"index": 1, "events": {"role": "wizard", "parts": []}}, "not a valid Event"),
+        ({"calls": {"at": 9}}, "an entry at event 9"),
+        ({"calls": {"at": 1, "response": 4}}, "answered by event 4"),
+        ({"wishes": 1}, "allowed is one of"),
+        (lines[0], "a second header"),
+    ):
+        answer = send(client, "a", 0, [*lines[:2], bad])
+        assert (answer.status_code, answer.json()["index"]) == (400, 2), bad
+        assert reason in answer.json()["error"]
+    assert not Stream.unscoped.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(" ", "{", "[]", "null", "[" * 10_000, "9" * 5_000, '{"first": -1}', '{"first": true}', '{"first": NaN}'),
+        *(
+            '{"first": 0, "lines": [1]}',
+            '{"first": 0, "lines": {}}',
+            '{"first": 0, "more": 1}',
+            '{"first": 99999999999}',
+        ),
+    ],
+)
+def test_a_body_that_is_no_message_is_refused_in_words(client, body):
+    answer = client.post("/api/v1/sessions/a/events", body, content_type="application/json")
+    assert answer.status_code == 400
+    assert len(answer.json()["error"]) > 10
+
+
+def test_too_many_lines_are_refused_with_how_many_are_taken(client):
+    answer = send(client, "a", 0, [{}] * 1_001)
+    assert (answer.status_code, answer.json()["error"]) == (
+        400,
+        "A batch of 1,001 lines; at most 1,000 are taken at once.",
+    )
+
+
+@pytest.mark.parametrize("name", [".hidden", "a b", "x" * 101, "é"])
+def test_an_id_of_other_characters_is_refused(client, name):
+    assert send(client, name, 0, []).status_code == 400
+
+
+def test_pages_of_other_servers_and_forms_are_refused(client, lines):
+    for origin in ("https://evil.invalid", "http://testserver:3000", "null", "http://[::1", ""):
+        answer = send(client, "a", 0, lines, headers={"origin": origin})
+        assert (answer.status_code, "Only programs of this machine" in answer.json()["error"]) == (403, True), origin
+        assert client.get("/api/v1/sessions", headers={"origin": origin}).status_code == 403
+    form = client.post("/api/v1/sessions/a/events", json.dumps({"first": 0}), content_type="text/plain")
+    assert form.status_code == 415
+    assert not Stream.unscoped.exists()
+
+
+def test_other_machines_are_refused(client, lines):
+    assert send(client, "a", 0, lines, REMOTE_ADDR="192.0.2.7").status_code == 403
+    assert client.get("/api/v1/sessions", REMOTE_ADDR="192.0.2.7").status_code == 403
+
+
+def test_pages_of_this_very_server_may_send_without_a_form_token(lines):
+    client = Client(enforce_csrf_checks=True)
+    assert send(client, "a", 0, lines, headers={"origin": "http://testserver"}).status_code == 200
+
+
+def test_a_stream_whose_session_was_deleted_is_gone(client, lines):
+    send(client, "a", 0, lines[:2])
+    deleting.delete(default_project(), Session.unscoped.all())
+    answer = send(client, "a", 2, lines[2:])
+    assert answer.status_code == 410
+    assert "begin another stream" in answer.json()["error"]
+    deleting.purge(Session.unscoped.get().deleted)
+    assert not Stream.unscoped.exists()
+    assert send(client, "a", 0, lines).status_code == 200
+
+
+def test_what_a_dead_process_left_is_taken_over_by_a_worker(client, lines):
+    send(client, "a", 0, lines[:2])
+    row = Session.unscoped.get()
+    Stream.unscoped.update(applied=0)  # as if it had been killed behind the commit of the lines
+    row.delete()
+    stream = Stream.unscoped.get()
+    live.run(str(stream.pk))
+    stream.refresh_from_db()
+    assert (stream.applied, Session.unscoped.get().events) == (2, 1)
+
+
+def test_two_streams_of_one_name_in_two_projects_are_apart(client, lines):
+    other = Project.objects.create(slug="other", name="Other")
+    batch = Batch(0, tuple(msgspec.json.encode(line, order="deterministic") for line in lines))
+    live.take(other, "a", Message(batch))
+    assert send(client, "a", 0, lines).json()["stored"] == len(lines)
+    assert client.get("/api/v1/sessions").json()["count"] == 1
+
+
+def test_what_a_person_set_stays_while_the_session_grows(client, lines):
+    send(client, "a", 0, lines[:2])
+    Session.unscoped.update(title="Mine", window_override=50_000)
+    send(client, "a", 2, lines[2:])
+    row = Session.unscoped.get()
+    assert (row.title, row.window_override) == ("Mine", 50_000)
+
+
+def test_what_is_acknowledged_and_in_no_session_yet_is_never_swept_away(client, lines):
+    send(client, "a", 0, lines[:2])
+    Session.unscoped.all().delete()
+    Stream.unscoped.update(applied=0)  # as between the two transactions of a first batch
+    assert not drop_unused(Recording.unscoped.get().pk)
+    assert send(client, "a", 2, lines[2:]).json()["acknowledged"] == len(lines)
+    assert Session.unscoped.get().events == len(lines) - 3

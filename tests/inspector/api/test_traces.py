@@ -1,0 +1,121 @@
+"""Spans over HTTP: stored once, acknowledged, and in sessions that grow."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from inspector.ingest import spans
+from inspector.ingest.importing import run_import
+from inspector.models import Import, Session, SpanBatch
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
+
+
+def messages(*texts: str) -> str:
+    roles = ("user", "assistant")
+    return json.dumps(
+        [{"role": roles[number % 2], "parts": [{"type": "text", "content": text}]} for number, text in enumerate(texts)]
+    )
+
+
+def exported(number: int, *said: str, service: str = "agent") -> dict[str, Any]:
+    """One model call of a conversation, as an exporter sends it: all that was said, the last of it the answer."""
+    values = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": "c-1",
+        "gen_ai.request.model": "gpt-4o",
+        "gen_ai.input.messages": messages(*said[:-1]),
+        "gen_ai.output.messages": json.dumps(
+            [{"role": "assistant", "parts": [{"type": "text", "content": said[-1]}], "finish_reason": "stop"}]
+        ),
+    }
+    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
+    attributes.append({"key": "gen_ai.usage.input_tokens", "value": {"intValue": str(100 * number)}})
+    span = {
+        "traceId": f"{number:032x}",
+        "spanId": f"{number:016x}",
+        "name": "chat gpt-4o",
+        "startTimeUnixNano": str(10**18 + number * 10**9),
+        "endTimeUnixNano": str(10**18 + number * 10**9 + 5),
+        "attributes": attributes,
+    }
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]}
+
+
+def post(client, body: Any, **headers: str):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return client.post("/v1/traces", data, content_type=headers.pop("kind", "application/json"), headers=headers)
+
+
+def work() -> None:
+    """What the worker would do."""
+    spans.run(str(SpanBatch.unscoped.filter(has_calls=True).earliest("pk").pk))
+    for job in Import.unscoped.filter(state="received"):
+        run_import(str(job.pk))
+
+
+def test_spans_become_a_session_and_later_ones_extend_it(client):
+    assert post(client, exported(1, "Hello", "Hi.")).status_code == 200
+    work()
+    row = Session.unscoped.get()
+    assert (row.calls, row.prompt_tokens_max) == (1, 100)
+    assert post(client, exported(2, "Hello", "Hi.", "And now?", "Done.")).json() == {}
+    work()
+    longer = Session.unscoped.get()
+    assert (longer.pk, longer.calls, longer.events, longer.prompt_tokens_max) == (row.pk, 2, 4, 200)
+
+
+def test_an_export_that_is_sent_again_is_stored_once(client):
+    for _ in range(3):
+        assert post(client, exported(1, "Hello", "Hi.")).status_code == 200
+    assert SpanBatch.unscoped.count() == 1
+
+
+def test_spans_of_other_work_are_stored_and_bring_no_failed_import(client):
+    other = exported(1, "a", "b")
+    other["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] = []
+    assert post(client, other).status_code == 200
+    spans.resume()
+    assert not Import.unscoped.exists()
+    assert SpanBatch.unscoped.get().has_calls is False
+
+
+def test_a_body_may_be_packed(client):
+    packed = gzip.compress(json.dumps(exported(1, "Hello", "Hi.")).encode())
+    headers = {"Content-Encoding": "gzip"}
+    assert post(client, packed, **headers).status_code == 200
+    assert post(client, packed[:-20], **headers).status_code == 400
+    assert post(client, b"no gzip", **headers).status_code == 400
+
+
+def test_a_body_that_unpacks_to_too_much_is_refused(client, settings):
+    settings.MAX_BATCH_BYTES = 1_000
+    answer = post(client, gzip.compress(b" " * 1_001), **{"Content-Encoding": "gzip"})
+    assert (answer.status_code, "more than 1,000 bytes" in answer.json()["error"]) == (413, True)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[" * 1_000, b'{"resourceSpans": NaN}'])
+def test_what_is_no_export_is_refused_in_words(client, body):
+    answer = post(client, body or b" ")
+    assert answer.status_code == 400
+    assert len(answer.json()["error"]) > 10
+    assert not SpanBatch.unscoped.exists()
+
+
+def test_who_may_not_send_is_refused(client):
+    body = exported(1, "Hello", "Hi.")
+    assert post(client, body, Origin="https://evil.invalid").status_code == 403
+    assert post(client, body, kind="text/plain").status_code == 415
+    assert client.get("/v1/traces").status_code == 405
+    assert not SpanBatch.unscoped.exists()
+
+
+def test_a_refusal_of_protobuf_is_protobuf(client):
+    answer = post(client, b"\xff\xff\xff", kind="application/x-protobuf")
+    assert (answer.status_code, answer["Content-Type"]) == (400, "application/x-protobuf")
+    assert b"no OTLP request" in answer.content

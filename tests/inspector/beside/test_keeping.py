@@ -1,0 +1,68 @@
+"""The hook before a compaction keeps the whole transcript, for its owner alone, and never stops the agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from inspector.beside.keeping import MOST_COPIES, keep, settings
+
+NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
+ROOT = Path(__file__).parents[3]
+
+
+def event(path: Path) -> bytes:
+    return json.dumps({"hook_event_name": "PreCompact", "trigger": "auto", "transcript_path": str(path)}).encode()
+
+
+def test_a_copy_is_the_same_bytes_and_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    source = tmp_path / "0cf3db51.jsonl"
+    source.write_bytes(b'{"type": "user"}\n\xff\n')
+    words = keep(event(source), tmp_path / "copies", NOW)
+    (copy,) = (tmp_path / "copies").iterdir()
+    assert str(copy) in words
+    assert copy.name == "20261123T120000Z-0cf3db51.jsonl"
+    assert copy.read_bytes() == source.read_bytes()
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert copy.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_oldest_copies_make_room(tmp_path: Path) -> None:
+    source = tmp_path / "session.jsonl"
+    source.write_bytes(b"{}\n")
+    for number in range(MOST_COPIES + 3):
+        keep(event(source), tmp_path / "copies", NOW + timedelta(seconds=number))
+    names = sorted(path.name for path in (tmp_path / "copies").iterdir())
+    assert len(names) == MOST_COPIES
+    assert names[0].startswith("20261123T120003Z")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[" * 100_000, b"[]", b"{}", b'{"transcript_path": "a\\u0000.jsonl"}', b'{"transcript_path": 7}']
+)
+def test_an_event_without_a_transcript_is_refused_in_words(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="event"):
+        keep(data, tmp_path / "copies", NOW)
+    assert not (tmp_path / "copies").exists()
+
+
+def test_the_printed_settings_run_as_they_are(tmp_path: Path) -> None:
+    """Through a shell, as Claude Code runs them; a failure has exit code 1, because 2 would stop the compaction."""
+    source = tmp_path / "session.jsonl"
+    source.write_bytes(b"{}\n")
+    command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "inspector.project.cli"]
+    given = settings(command)["hooks"]["PreCompact"][0]["hooks"][0]["command"]
+    environ = {**os.environ, "COPIES_DIR": str(tmp_path / "my copies")}
+    done = subprocess.run(given, shell=True, input=event(source), capture_output=True, env=environ, check=True)
+    assert b"The context before this compaction is in" in done.stdout
+    assert len(list((tmp_path / "my copies").iterdir())) == 1
+    source.unlink()
+    failed = subprocess.run(given, shell=True, input=event(source), capture_output=True, env=environ, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.decode().startswith("No copy was kept: No such file or directory")

@@ -1,0 +1,317 @@
+"""Real clients behind the proxy: what they get is what the provider sent, and the recording holds what went through."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from guard_core import read
+from guard_core.events import TextPart
+from inspector.capturing.exchanges import Exchange
+from inspector.capturing.log import CaptureLog
+from inspector.capturing.proxy import Proxy, Upstream
+from tests.inspector.capturing.provider import Seen, provider
+
+ROOT = Path(__file__).parents[3]
+KEY = "sk-ant-secret-key-of-the-user"
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+class Captured:
+    """A proxy before a provider, with the file that it records to."""
+
+    def __init__(self, address: str, seen: Seen, path: Path) -> None:
+        self.address, self.seen, self.path = address, seen, path
+        self.said: list[str] = []
+        self.log = CaptureLog(path, "test", self.said.append)
+        self.clients: list[Any] = []
+
+    def sessions(self) -> Any:
+        self.log.close()
+        return read(self.path).sessions
+
+    @property
+    def anthropic(self) -> anthropic.AsyncAnthropic:
+        self.clients.append(anthropic.AsyncAnthropic(base_url=self.address, api_key=KEY, max_retries=0))
+        return self.clients[-1]
+
+    @property
+    def openai(self) -> openai.AsyncOpenAI:
+        self.clients.append(openai.AsyncOpenAI(base_url=f"{self.address}/v1", api_key=KEY, max_retries=0))
+        return self.clients[-1]
+
+
+@asynccontextmanager
+async def capturing(path: Path) -> AsyncIterator[Captured]:
+    with provider() as (origin, seen):
+        captured = Captured("", seen, path)
+        proxy = Proxy(Upstream.parse(origin), captured.log.add)
+        captured.address = await proxy.start()
+        try:
+            yield captured
+        finally:
+            for client in captured.clients:
+                await client.close()
+            await proxy.stop()
+            captured.log.close()
+
+
+async def test_a_conversation_of_anthropics_library_is_recorded_whole(tmp_path: Path) -> None:
+    async with capturing(tmp_path / "log.jsonl") as captured:
+        messages: list[Any] = []
+        for number in range(3):
+            messages.append({"role": "user", "content": f"question {number} {'x' * 1000}"})
+            async with captured.anthropic.messages.stream(
+                model="claude-opus-4-5", max_tokens=100, system="Be brief.", messages=messages
+            ) as stream:
+                answer = await stream.get_final_message()
+            assert answer.usage.output_tokens == 5
+            messages.append({"role": "assistant", "content": answer.content[0].text})
+        (session,) = captured.sessions()
+    assert [(call.prompt_tokens, call.cached_tokens, call.output_tokens) for call in session.calls] == [
+        (100, 90, 5)
+    ] * 3
+    assert session.system == (TextPart("Be brief."),)
+    assert [event.parts[0].text[:10] for event in session.events if event.role.value == "model"] == [
+        "answer 1",
+        "answer 3",
+        "answer 5",
+    ]
+    text = captured.path.read_text()
+    assert text.count("question 0") == 1, "a request is not written twice with the conversation before it"
+    assert captured.path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_credentials_arrive_and_are_not_recorded(tmp_path: Path) -> None:
+    async with capturing(tmp_path / "log.jsonl") as captured:
+        await captured.anthropic.messages.create(
+            model="m",
+            max_tokens=9,
+            messages=HELLO,
+            extra_headers={"Cookie": "sid=crumbs"},
+            extra_query={"key": "AIza1"},
+        )
+        await captured.openai.chat.completions.create(model="m", messages=HELLO)
+        captured.log.close()
+    (path, headers, _), (_, other, _) = captured.seen.requests
+    given = httpx2.Headers(headers)
+    assert (given["authorization"], given["cookie"]) == (f"Bearer {KEY}", "sid=crumbs")
+    assert httpx2.Headers(other)["authorization"] == f"Bearer {KEY}"
+    assert path.endswith("?key=AIza1")
+    text = captured.path.read_text()
+    assert not [secret for secret in (KEY, "crumbs", "AIza1") if secret in text]
+    assert len(text.splitlines()) == 3
+
+
+async def test_openais_library_works_in_both_of_its_apis(tmp_path: Path) -> None:
+    async with capturing(tmp_path / "log.jsonl") as captured:
+        client = captured.openai
+        pieces = await client.chat.completions.create(model="gpt-5", messages=HELLO, stream=True)
+        words = [piece.choices[0].delta.content async for piece in pieces if piece.choices]
+        assert "".join(filter(None, words)) == "answer 1"
+        response = await client.responses.create(model="gpt-5", instructions="Be brief.", input="hello")
+        assert response.output_text == "answer"
+        chat, responses = sorted(captured.sessions(), key=lambda session: len(session.system or ()))
+    assert [call.prompt_tokens for call in (*chat.calls, *responses.calls)] == [100, 100]
+    assert responses.system == (TextPart("Be brief."),)
+
+
+async def test_the_bodies_and_heads_that_go_through_are_the_same_bytes(tmp_path: Path) -> None:
+    body = json.dumps({"model": "m", "messages": HELLO, "user": "gzip"}, indent=7).encode()
+    async with capturing(tmp_path / "log.jsonl") as captured, httpx2.AsyncClient() as client:
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for at in range(0, len(body), 10):
+                yield body[at : at + 10]
+
+        headers = {"X-Own": "Ünïcode".encode("latin-1"), "Content-Type": "application/json"}
+        request = client.build_request(
+            "POST", f"{captured.address}/v1/chat/completions?a=%2F", headers=headers, content=pieces()
+        )
+        response = await client.send(request, stream=True)
+        raw = b"".join([chunk async for chunk in response.aiter_raw()])
+        direct = await client.get(f"{captured.address}/v1/models")
+    path, headers, seen = captured.seen.requests[0]
+    assert (path, seen) == ("/v1/chat/completions?a=%2F", body)
+    assert headers["X-Own"] == "Ünïcode"
+    assert headers["Transfer-Encoding"] == "chunked"
+    assert headers["Host"] == captured_host(headers)
+    assert len(raw) == int(response.headers["content-length"])
+    assert (response.headers["content-encoding"], response.headers["x-request-id"]) == ("gzip", "req_1")
+    assert direct.json() == {"data": []}
+
+
+def captured_host(headers: dict[str, str]) -> str:
+    assert headers["Host"].startswith("127.0.0.1:")
+    return headers["Host"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
+async def test_an_error_reaches_the_client_once_and_is_a_call_without_an_answer(tmp_path: Path, status: int) -> None:
+    async with capturing(tmp_path / "log.jsonl") as captured:
+        with pytest.raises(anthropic.APIStatusError) as raised:
+            await captured.anthropic.messages.create(
+                model="m", max_tokens=9, messages=HELLO, metadata={"user_id": str(status)}
+            )
+        await captured.anthropic.messages.create(model="m", max_tokens=9, messages=HELLO)
+        (session,) = captured.sessions()
+    assert raised.value.status_code == status
+    assert len(captured.seen.requests) == 2, "nothing is sent twice"
+    assert [call.prompt_tokens for call in session.calls] == [None, 100]
+
+
+@pytest.mark.parametrize("how", ["reset", "reset in the middle"])
+async def test_a_broken_answer_is_broken_for_the_client_too(tmp_path: Path, how: str) -> None:
+    async with capturing(tmp_path / "log.jsonl") as captured:
+        with pytest.raises((anthropic.APIConnectionError, httpx2.HTTPError)):
+            async with captured.anthropic.messages.stream(
+                model="m", max_tokens=9, messages=HELLO, metadata={"user_id": how}
+            ) as stream:
+                await stream.get_final_message()
+        captured.log.close()
+    assert len(captured.seen.requests) == 1
+    line = json.loads(captured.path.read_text().splitlines()[1])
+    assert line["broken_off"] is True
+    assert line["request"]["messages"] == HELLO
+    assert ("message_start" in line["response"]) == (how == "reset in the middle")
+
+
+async def test_a_stalled_stream_comes_through_up_to_where_it_stalled(tmp_path: Path) -> None:
+    async with (
+        capturing(tmp_path / "log.jsonl") as captured,
+        captured.anthropic.messages.stream(
+            model="m", max_tokens=9, messages=HELLO, metadata={"user_id": "stall"}
+        ) as stream,
+    ):
+        texts = stream.text_stream
+        assert await anext(texts) == "a"
+        assert await asyncio.to_thread(captured.seen.stalled.wait, 60)
+        assert not captured.seen.released.is_set(), "the beginning came while the rest was not sent yet"
+        captured.seen.released.set()
+        assert "a" + "".join([text async for text in texts]) == "answer 1"
+
+
+async def test_only_its_own_address_is_served_and_no_websocket(tmp_path: Path) -> None:
+    async with capturing(tmp_path / "log.jsonl") as captured, httpx2.AsyncClient() as client:
+        origin = captured.address.rsplit("/", 1)[0]
+        assert (await client.post(f"{origin}/v1/messages", json={"messages": HELLO})).status_code == 404
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
+        assert (await client.get(f"{captured.address}/v1/responses", headers=upgrade)).status_code == 501
+    assert captured.seen.requests == []
+
+
+async def test_a_provider_that_is_away_or_whose_certificate_is_not_valid_is_named(tmp_path: Path) -> None:
+    with provider() as (origin, _):
+        gone = origin
+    calls: list[Exchange] = []
+    with certified(tmp_path) as unsigned:
+        for address, words in ((gone, "cannot be reached"), (unsigned, "its certificate is not valid")):
+            proxy = Proxy(Upstream.parse(address), calls.append)
+            origin = await proxy.start()
+            async with httpx2.AsyncClient() as client:
+                answer = await client.post(f"{origin}/v1/messages", json={"messages": HELLO})
+            await proxy.stop()
+            assert answer.status_code == 502
+            assert words in answer.json()["error"]["message"]
+    assert calls == []
+
+
+@contextmanager
+def certified(folder: Path) -> Iterator[str]:
+    """The address of a TLS server whose certificate nobody has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = (
+        builder.serial_number(1).not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    )
+    certificate = builder.sign(key, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "both.pem").write_bytes(text + certificate.public_bytes(pem))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "both.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"https://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+async def test_the_agent_goes_on_where_nothing_can_be_recorded(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    async with capturing(tmp_path / "file" / "log.jsonl") as captured:
+        for _ in range(3):
+            answer = await captured.anthropic.messages.create(model="m", max_tokens=9, messages=HELLO)
+            assert answer.content[0].text == "answer 1"
+        captured.log.close()
+    assert len(captured.said) == 1
+    assert captured.said[0].startswith("A request was passed on, but not recorded:")
+
+
+AGENT = """
+import os, sys, anthropic
+client = anthropic.Anthropic(api_key="k", max_retries=0)
+print(client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hello"}]).content[0].text)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def run(arguments: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "inspector.project.cli", "capture", "--folder", str(folder)]
+    command += ["--server", "http://127.0.0.1:9", *arguments]
+    given = {**os.environ, "PYTHONPATH": str(ROOT), **environ}
+    return subprocess.run(command, capture_output=True, text=True, env=given, timeout=120, check=False)
+
+
+@pytest.fixture
+def origin() -> Iterator[str]:
+    with provider() as (address, _):
+        yield address
+
+
+def test_a_command_runs_behind_the_proxy_with_its_own_exit_code(tmp_path: Path, origin: str) -> None:
+    done = run(["--", sys.executable, "-c", AGENT, "3"], tmp_path / "out", ANTHROPIC_BASE_URL=origin)
+    assert (done.returncode, done.stdout) == (3, "answer 1\n"), done.stderr
+    (recording,) = (tmp_path / "out").iterdir()
+    assert f"Recorded 1 call of a model in {recording}; import it to see them" in done.stderr
+    assert [call.prompt_tokens for call in read(recording).sessions[0].calls] == [100]
+
+
+def test_a_command_that_is_not_there_and_one_that_calls_nothing_are_said(tmp_path: Path, origin: str) -> None:
+    missing = run(["--", "no-such-agent"], tmp_path)
+    assert (missing.returncode, missing.stderr) == (127, "no-such-agent is not installed, or not on the PATH.\n")
+    quiet = run(["--", sys.executable, "-c", "pass"], tmp_path, OPENAI_BASE_URL=origin)
+    assert (quiet.returncode, quiet.stderr) == (0, "No call of a model went through the proxy: nothing was recorded.\n")
+    nothing = run([], tmp_path)
+    assert nothing.returncode == 2
+    assert nothing.stderr.startswith("Name an agent")
+    wrong = run(["--", sys.executable, "-c", "pass"], tmp_path, OPENAI_BASE_URL="ftp://host")
+    assert (wrong.returncode, "an address of a provider is http(s)://host/path" in wrong.stderr) == (2, True)

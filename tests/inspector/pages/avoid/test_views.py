@@ -1,0 +1,91 @@
+"""What would have avoided it: on the overview, at each finding, and on a page of its own that can be downloaded."""
+
+import json
+import re
+
+import pytest
+
+from guard_core.policies import get_policy
+from inspector.replays import avoiding
+from tests.guard_core.avoiding.test_avoiding import long_request
+from tests.guard_core.checker.cases import exchange, growing
+from tests.inspector.pages.conftest import stored
+
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path, settings):
+    settings.DATA_DIR = tmp_path
+    avoiding.forget()
+
+
+@pytest.fixture
+def lost(db):
+    return stored(long_request(), title="lost")
+
+
+def test_the_overview_says_rule_price_loss_and_remedy_in_this_order_below_the_chart(client, lost):
+    text = client.get(lost.get_absolute_url()).content.decode()
+    places = [text.index(words) for words in ('class="verdict-sentence"', 'id="chart"', ">In short<", ">What it cost<")]
+    places += [text.index(words) for words in (">What was lost<", ">What would have avoided it<", ">Findings<")]
+    assert places == sorted(places)
+    assert "left the context at step 21" in text
+    assert re.search(
+        r"With a window of [\d,]+ tokens instead of 100,000 and without any compaction, replayed",
+        text,
+    )
+    assert f'href="{lost.get_absolute_url()}avoid#request_lost-21"' in text
+
+
+def test_each_remedy_opens_the_replay_that_it_speaks_of(client, lost):
+    page = client.get(lost.get_absolute_url() + "avoid")
+    text = page.content.decode()
+    assert 'id="request_lost-21"' in text
+    remedies = [item for answer in page.context["answers"] for item in answer["remedies"]]
+    assert remedies
+    for remedy in remedies:
+        assert remedy["url"].startswith(lost.get_absolute_url() + "?")
+        opened = client.get(remedy["url"])
+        compactions = opened.context["comparison"]["rows"][-6]["replayed"]
+        said = re.search(r"(no|[\d,]+) compactions? \(the recording has 1\)", remedy["sentence"])
+        assert said[1].replace("no", "0") == compactions
+
+
+def test_its_download_has_every_remedy_as_settings_that_a_policy_takes(client, lost):
+    report = json.loads(client.get(lost.get_absolute_url() + "avoid?format=json").content)
+    ways = [item["way"] for answer in report["answers"] for item in answer["remedies"]]
+    assert ways
+    for way in ways:
+        assert get_policy(way["policy"], **way["settings"]).name == way["policy"]
+
+
+def test_answers_are_stored_and_a_second_look_replays_nothing(lost):
+    steps = []
+    first = avoiding.search_whole(lost, steps.append)
+    assert steps
+    avoiding.forget()
+    steps.clear()
+    assert avoiding.search_whole(lost, steps.append) == first
+    assert not steps
+
+
+def test_a_session_without_such_findings_has_nothing_to_avoid(client, db):
+    row = stored(exchange(8, tokens=growing()), title="healthy")
+    assert "lost request to avoid." in client.get(row.get_absolute_url()).content.decode()
+    assert "Nothing went wrong here" in client.get(row.get_absolute_url() + "avoid").content.decode()
+
+
+def test_the_words_of_a_session_are_escaped(client, db):
+    words = "<script>alert(1)</script> please keep this exactly as it is, whatever happens"
+    built = long_request()
+    hostile = exchange(
+        40,
+        tokens=lambda turn: built.calls[turn].prompt_tokens,
+        compactions=built.compactions,
+        words=words,
+        size=16_000,
+    )
+    row = stored(hostile, title="hostile")
+    for url in ("", "avoid"):
+        text = client.get(row.get_absolute_url() + url).content.decode()
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;alert" in text

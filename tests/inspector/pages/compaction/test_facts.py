@@ -1,0 +1,65 @@
+"""The facts of a compaction: instructions before, given to the summariser and after; open work; new names."""
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from django.urls import reverse
+
+from guard_core.recordings import read
+from guard_core.sessions import ModelCall
+from tests.builders import model, session, tool_call, user
+from tests.guard_core.findings.cases import compaction
+
+LONG = Path(__file__).parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
+RULE = "Never rename the column tenant in the billing tables"
+ASK = "Please add the column workspace to src/users/models.py"
+
+
+def talk(summary, *more):
+    todos = [{"content": "write the migration", "status": "pending"}, {"content": "plan it", "status": "completed"}]
+    events = [user(f"{RULE}."), model("Understood."), user(ASK), tool_call("TodoWrite", "t", todos=todos), *more]
+    events += [model("working on it") for _ in range(3)]
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in range(1, len(events)))
+    return session(*events, calls=calls, compactions=(compaction(5, summary=summary),))
+
+
+def page(client, row, query=""):
+    response = client.get(reverse("compaction", args=[row.pk, 1]) + query)
+    assert response.status_code == 200
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
+
+
+def test_it_shows_instructions_the_last_request_and_open_todos_before_and_after(client, store):
+    text = page(client, store(talk(f"The user asked: {ASK}. Half is done.", model("so far so good"))))
+    assert re.search(rf"{RULE}\. +rule +verbatim +gone", text)
+    assert re.search(rf"{ASK} +last request +verbatim +quoted in the summary", text)
+    assert re.search(r"write the migration +todo +verbatim +gone", text)
+    assert "plan it todo" not in text
+
+
+def test_it_counts_calls_without_a_result(client, store):
+    assert "1 tool call had no result yet." in page(client, store(talk("Half is done.", model("so far so good"))))
+
+
+def test_it_names_what_the_summary_has_and_no_message_before_it(client, store):
+    new = page(client, store(talk("See src/users/models.py and src/ghosts/views.py.", model("fine"))))
+    assert "Named in its summary, but in no message before it: src/ghosts/views.py." in new
+    known = page(client, store(talk("See src/users/models.py.", model("fine")), title="known"))
+    assert "Its summary names 1 path, identifier or quantity, none of them new." in known
+
+
+def test_a_replay_says_what_the_summariser_was_given(client, store):
+    rows = [each for turn in range(30) for each in (user(f"{RULE}, turn {turn}. " + "w " * 4_000), model("ok"))]
+    text = page(client, store(session(*rows, window=30_000)), "?policy=contextguard&window=30000&side=replayed")
+    assert re.search(rf"{RULE}, turn 0\. +rule +verbatim +yes +unknown: summary not readable", text)
+
+
+def test_a_real_compaction_lost_the_request_that_the_first_one_quoted(client, store):
+    if not LONG.exists():
+        pytest.skip("../shared/samples is absent")
+    row = store(read(LONG).sessions[0])
+    response = client.get(reverse("compaction", args=[row.pk, 2])).content.decode()
+    text = html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response)))
+    assert re.search(r"let's go with option 1\. .* last request +quoted in the summary +gone", text)

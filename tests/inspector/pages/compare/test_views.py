@@ -1,0 +1,108 @@
+"""Recordings and replays on one axis: where they part, one step of all, differences, downloads, the form."""
+
+import csv
+import json
+from urllib.parse import urlencode
+
+import msgspec
+import pytest
+
+from guard_core.events import Event, Role, TextPart
+from guard_core.findings import Facts
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from inspector.models import Session
+from tests.builders import bundled
+from tests.guard_core.checker.cases import exchange, growing
+from tests.inspector.pages.conftest import stored
+
+
+def address(*sides, **more):
+    return "/compare/?" + urlencode([*(("side", side) for side in sides), *more.items()])
+
+
+def test_a_recording_and_its_replay_part_where_the_overview_says_so(client, coding):
+    page = client.get(address(coding.pk, f"{coding.pk}?policy=none"))
+    first = client.get(coding.get_absolute_url() + "?policy=none").context["decisions"]["first"]["step"]
+    assert page.context["parts"][0]["step"] == first
+    text = page.content.decode()
+    assert f"A and B part at step {first}" in text
+    assert "modelled" in text
+
+
+def test_its_figures_and_downloads_are_those_of_the_replay(client, coding):
+    facts = Facts.of(bundled("long-coding"))
+    trace = replay(facts.ledger, get_policy("none"), window=facts.window.value, usage=facts.usage)
+    sizes = trace.columns["modelled_prompt_tokens"].tolist()
+    sides = (coding.pk, f"{coding.pk}?policy=none")
+    report = json.loads(client.get(address(*sides, format="json")).content)
+    recorded, replayed = report["sides"]
+    assert replayed["prompt_tokens"] == sizes
+    assert replayed["figures"]["total prompt tokens"] == sum(sizes)
+    assert recorded["settings"] is None
+    assert len(recorded["compaction_steps"]) == 3
+    rows = list(csv.reader(client.get(address(*sides, format="csv")).content.decode().splitlines()))
+    assert [int(row[2]) for row in rows[1:]] == sizes
+    assert rows[1][0] == "1"
+    total = next(row for row in client.get(address(*sides)).context["rows"] if row["name"] == "total prompt tokens")
+    difference = sum(sizes) - recorded["figures"]["total prompt tokens"]
+    assert total["others"][0]["difference"].lstrip("+−±") == f"{abs(difference):,}"
+
+
+def test_two_recordings_of_one_task_part_at_the_first_step_after_their_messages_differ(client, db):
+    one = exchange(12, tokens=growing())
+    events = list(one.events)
+    events[5] = Event(Role.MODEL, (TextPart("something else was done here " * 40),))
+    other = msgspec.structs.replace(one, events=tuple(events))
+    rows = [stored(value, title=title) for value, title in ((one, "one"), (other, "other"))]
+    step = next(number for number, call in enumerate(one.calls, 1) if call.at > 5)
+    page = client.get(address(*(row.pk for row in rows)))
+    assert page.context["parts"][0]["step"] == str(step)
+    same = client.get(address(rows[0].pk, rows[0].pk))
+    assert same.context["parts"][0]["step"] == ""
+    assert "send the same requests" in same.content.decode()
+
+
+def test_all_sides_are_stepped_through_together_and_a_shorter_one_has_ended(client, db, coding):
+    short = stored(exchange(3, tokens=growing()), title="short")
+    page = client.get(address(coding.pk, short.pk, at=10))
+    here = page.context["here"]
+    assert here["step"] == 10
+    assert here["rows"][0]["url"].endswith("steps?at=10")
+    assert here["rows"][1]["what"] == "has ended"
+    assert "at=9" in here["earlier"]
+    assert "at=11" in here["later"]
+    assert client.get(address(coding.pk, short.pk, at=10**9)).context["here"]["later"] == ""
+
+
+def test_without_sides_there_is_a_form_whose_choice_is_an_address(client, coding):
+    text = client.get("/compare/").content.decode()
+    assert str(coding.pk) in text
+    answer = client.get("/compare/", {"s1": coding.pk, "p1": "", "s2": coding.pk, "p2": "codex", "s3": "", "p3": ""})
+    assert answer.status_code == 302
+    assert answer["Location"] == address(coding.pk, f"{coding.pk}?policy=codex")
+    assert client.get(answer["Location"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        (["nonsense", "00000000-0000-4000-8000-000000000000"], "There is no such session."),
+        (["SELF?policy=nonsense", "SELF"], "is not known"),
+        (["SELF"] * 6, "At most 4 are compared"),
+        (["SELF"], "Choose at least two."),
+        (["SELF?" + "&".join(["a=b"] * 200), "SELF"], ""),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said(client, coding, sides, words):
+    sides = [side.replace("SELF", str(coding.pk)) for side in sides]
+    answer = client.get(address(*sides))
+    assert answer.status_code == 200
+    assert words.lower() in answer.content.decode().replace("there", "There").lower()
+
+
+def test_titles_are_text_in_the_page_and_in_the_chart(client, coding):
+    Session.objects.row(coding).update(title="<b>bold</b>%{x}")
+    text = client.get(address(coding.pk, f"{coding.pk}?policy=none")).content.decode()
+    assert "<b>bold" not in text
+    assert "&lt;b&gt;bold" in text

@@ -1,0 +1,31 @@
+"""The difference of two requests, and the mark that it begins with."""
+
+import re
+
+from tests.inspector.conftest import PageClient
+
+
+def test_a_step_can_be_marked_and_the_mark_stays_in_the_links(client: PageClient, gap):
+    steps = gap.get_absolute_url() + "steps"
+    page = client.get(steps + "?at=10").content.decode()
+    assert f'data-key="m" title="Mark this step as A (m)" hx-boost="false" href="{steps}?at=10&amp;a=10"' in page
+    later = client.get(steps + "?at=20&a=10").content.decode()
+    assert f'href="{steps}?at=21&amp;a=10"' in later
+    assert f"{gap.get_absolute_url()}difference?a=10&amp;b=20" in later
+
+
+def test_a_request_that_only_grew_has_messages_added_and_none_removed(client, gap):
+    page = client.get(gap.get_absolute_url() + "difference?a=10&b=20").content.decode()
+    sums = dict(re.findall(r'<th scope="row">(\w+)</th><td>all</td><td class="num">([\d,]+)</td>', page))
+    assert sums == {"added": "20", "removed": "0", "rewritten": "0", "kept": "19"}
+
+
+def test_a_compaction_between_two_requests_removes_messages(client, gap):
+    page = client.get(gap.get_absolute_url() + "difference?a=48&b=51").content.decode()
+    removed = re.search(r'<th scope="row">removed</th><td>all</td><td class="num">([\d,]+)</td>', page)
+    assert int(removed[1]) > 50
+
+
+def test_the_same_step_twice_differs_in_nothing(client, gap):
+    page = client.get(gap.get_absolute_url() + "difference?a=30&b=30").content.decode()
+    assert "+0 prompt tokens" in page

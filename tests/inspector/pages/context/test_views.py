@@ -1,0 +1,97 @@
+"""The context page: the request of a step by class and message, what changed, and what each tool took."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from guard_core.sessions import ToolDefinition
+from guard_core.simulator.samples import SAMPLES
+from tests.builders import model, session, tool_call, tool_result, transcript, user
+from tests.inspector.pages.conftest import stored_sample
+
+
+def page(client, row, query=""):
+    response = client.get(reverse("session_context", args=[row.pk]) + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def words(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+@pytest.fixture
+def reading(store):
+    events = (user("Look"), tool_call("read", "1", path="a"), tool_result("x" * 4_000, "read", "1"), model("Done"))
+    tools = (ToolDefinition("read"), ToolDefinition("write"))
+    return store(session(*events, tools=tools))
+
+
+def test_the_last_request_is_shown_with_its_count_and_its_classes(client, reading):
+    text = words(page(client, reading))
+    assert "The request of step 2 has 1,840 prompt tokens (counted by the provider)" in text
+    assert "read results" in text
+    assert "added all 2" in text
+    assert "Defined and never called (1): write." in text
+
+
+def test_every_tile_is_a_link_with_a_name_to_its_message(client, reading):
+    html = page(client, reading)
+    links = re.findall(r'<a href="([^"]+)" title="([^"]+)">', html)
+    assert any(label.startswith("read results: message #3") and "#m3" in url for url, label in links)
+    assert all("/steps?at=2" in url for url, _ in links)
+
+
+def test_a_step_is_chosen_by_its_number_and_a_wrong_one_is_named(client, reading):
+    assert "The request of step 1 has 501 prompt tokens" in words(page(client, reading, "?at=1"))
+    assert "There is no step 99; showing step 2, the last." in words(page(client, reading, "?at=99"))
+
+
+def test_a_replay_is_shown_by_its_own_requests(client, store):
+    row = stored_sample("timing-gap")
+    assert "modelled" in words(page(client, row, "?side=replayed"))
+
+
+def test_a_session_without_calls_says_so(client, store):
+    assert "nothing was sent" in words(page(client, store(session(user("Hello")))))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sample_has_the_page_with_few_nodes_and_bytes(client, store, name):
+    html = page(client, stored_sample(name))
+    assert len(re.findall(r"<[a-z]", html)) <= 2_000
+    assert len(html) <= 700_000
+
+
+def test_a_compaction_is_named_and_the_break_of_the_cached_prefix(client, store):
+    row = store(transcript())
+    text = words(page(client, row, "?at=4"))
+    assert "compaction 1" in text
+    assert "The cached prefix broke at message 1: the cache gave" in text
+    assert "154,000 tokens of the call before" in text
+    assert "more than reading them from the cache" in text
+    assert "The cached prefix held: the cache gave 150,000 of the 150,000 tokens" in words(page(client, row, "?at=3"))
+
+
+def test_session_text_on_it_is_escaped(client, store):
+    name = "<script>alert(1)</script>"
+    events = (user("Look"), tool_call(name, "1", path="a"), tool_result("x" * 4_000, name, "1"), model("Done"))
+    html = page(client, store(session(*events)))
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert" in html
+
+
+def test_a_result_that_is_there_twice_and_an_old_copy_of_an_edited_file_are_named(client, store):
+    text = "line of the file\n" * 50
+    events = [user("Look")]
+    for number, name in enumerate(["Read", "Edit", "Read", "Read"]):
+        result = text if name == "Read" else "done"
+        events += [tool_call(name, str(number), file_path="<a>.py"), tool_result(result, name, str(number))]
+    html = page(client, store(session(*events, model("Done"))))
+    shown = words(html)
+    assert "2 results repeat an earlier one" in shown
+    assert "1 copy of a file is older than an edit of it" in shown
+    assert "same call and content" in shown
+    assert "<a>.py" not in html
+    assert "&lt;a&gt;.py" in html

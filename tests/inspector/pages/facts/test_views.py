@@ -1,0 +1,120 @@
+"""The facts page: instructions with the compaction that lost them, a typed text, a replay, hostile texts."""
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from django.urls import reverse
+
+from guard_core.recordings import read
+from guard_core.sessions import ModelCall
+from inspector.storage.search import index_some
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.findings.cases import compaction
+
+SHARED = Path(__file__).parents[4] / "../shared"
+LONG = SHARED / "samples/claude-code/long-2-compactions.jsonl"
+RULE = "Never rename the column tenant in the billing tables"
+
+
+def talk(*compactions, after=()):
+    events = [user(f"{RULE}. See src/billing/models.py"), *(model("working on it") for _ in range(6))]
+    for index, event in dict(after).items():
+        events[index] = event
+    calls = tuple(ModelCall(step + 1, step + 1, 1_000 + 100 * step) for step in range(6))
+    return session(*events, calls=calls, compactions=compactions)
+
+
+def page(client, row, query=""):
+    response = client.get(reverse("session_facts", args=[row.pk]) + query)
+    assert response.status_code == 200
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
+
+
+@pytest.fixture
+def lost(store):
+    return store(talk(compaction(3, summary="Half is done.")))
+
+
+def test_it_says_which_instruction_was_lost_at_which_compaction(client, lost):
+    text = page(client, lost)
+    assert "0 of 1 instruction in the last request, 1 lost." in text
+    assert re.search(rf"{RULE}\. +rule, +message 1 +gone +2 +step +3 +\( compaction 1 \)", text)
+
+
+def test_its_links_lead_to_the_compaction_and_the_last_request_with_it(client, lost):
+    content = client.get(reverse("session_facts", args=[lost.pk])).content.decode()
+    assert reverse("compaction", args=[lost.pk, 1]) in content
+    assert reverse("session_steps", args=[lost.pk]) + "?at=2" in content
+    assert (
+        'aria-label="In 2 of 6 requests; lost at step 3 (compaction 1); the last request with it is step 2."' in content
+    )
+
+
+def test_a_typed_text_has_a_lane_and_a_table_of_its_changes(client, store):
+    back = {3: tool_call(), 4: tool_result({"text": f"# {RULE}"})}
+    row = store(talk(compaction(3, summary="Half is done."), after=back))
+    text = page(client, row, "?q=column+tenant+in+the+billing")
+    assert "verbatim first in the request of step 1" in text
+    assert "gone lost at step 3 (compaction 1) compaction 1" in text
+    assert "verbatim back at step 5 with message 5" in text
+    assert "It was read again 1 time, " in text
+
+
+def test_details_are_a_table_of_their_own(client, lost):
+    assert re.search(r"src/billing/models\.py +path, +message 1 +gone", page(client, lost, "?show=details"))
+
+
+def test_what_no_request_has_is_said(client, lost):
+    assert "No request of the recording has “unicorns”" in page(client, lost, "?q=unicorns")
+
+
+def test_a_session_without_instructions_says_so(client, store):
+    text = page(client, store(session(user("hello"), model("hi"))))
+    assert "No sentence of a user or of the system prompt is worded as an instruction." in text
+
+
+def test_a_replay_is_followed_under_its_own_policy(client, store):
+    events = [user(f"{RULE}. Thanks."), *(each for k in range(30) for each in (user("w " * 4_000), model(f"ok {k}")))]
+    row = store(session(*events, window=30_000))
+    text = page(client, row, "?policy=contextguard&window=30000")
+    assert "what each request still holds, replayed: ContextGuard" in text
+    assert "unknown: summary not readable" in text
+    assert "1 of 1 instruction in the last request." in page(
+        client, row, "?policy=contextguard&window=30000&side=recorded"
+    )
+
+
+def test_the_index_and_the_whole_texts_give_the_same_lanes(client, store):
+    row = store(talk(compaction(3, summary="Half is done."), after={4: tool_result({"a": [f"x\n{RULE}!"]})}))
+    before = page(client, row, "?q=COLUMN+tenant")
+    assert row.indexed < row.events
+    while row.indexed < row.events:
+        index_some(row)
+        row.refresh_from_db()
+    assert page(client, row, "?q=COLUMN+tenant") == before
+    assert "verbatim back at step 5 with message 5" in before
+
+
+def test_what_too_many_messages_have_is_not_followed(client, store):
+    events = [each for k in range(501) for each in (user("the zebra again"), model("the zebra"))]
+    row = store(session(*events))
+    while row.indexed < row.events:
+        index_some(row)
+        row.refresh_from_db()
+    assert "More than 1,000 messages have this text" in page(client, row, "?q=zebra")
+
+
+def test_texts_of_a_session_are_shown_as_text(client, store):
+    attack = "Never <script>alert(1)</script> \u202e reverse"
+    content = client.get(reverse("session_facts", args=[store(session(user(attack), model("ok"))).pk])).content.decode()
+    assert "<script>alert" not in content
+    assert "⟨U+202E⟩" in content
+
+
+def test_in_a_real_recording_the_request_is_lost_at_the_second_compaction(client, store):
+    if not LONG.exists():
+        pytest.skip("../shared/samples is absent")
+    text = page(client, store(read(LONG).sessions[0]))
+    assert re.search(r"let's go with option 1\. +request, +message 15 +gone +109 +step +110 +\( compaction 2 \)", text)

@@ -1,0 +1,56 @@
+"""Help, the tour and the list that goes anywhere."""
+
+import re
+
+import pytest
+
+from inspector.pages.shared.glossary import BY_LABEL, GLOSSARY
+from inspector.pages.shared.tour import STOPS
+from tests.inspector.pages.conftest import stored_sample
+
+
+def test_every_term_has_a_place_on_the_help_page(client, db):
+    page = client.get("/help/").content.decode()
+    assert [term.name for term in GLOSSARY if f'id="{term.anchor}"' not in page] == []
+
+
+def test_a_label_belongs_to_one_term():
+    assert len(BY_LABEL) == sum(1 + len(term.labels) for term in GLOSSARY)
+
+
+def test_the_labels_of_a_decision_link_to_the_glossary(client, gap):
+    page = client.get(gap.get_absolute_url() + "steps?at=49").content.decode()
+    assert 'href="/help/#term-correction-factor"' in page
+
+
+def test_the_help_page_names_every_key_of_the_overlay(client, db):
+    page = client.get("/help/").content.decode()
+    assert page.count("<kbd>Home</kbd>") == 2  # on the page, and in the dialog
+
+
+def test_the_tour_offers_to_open_its_sample_where_it_is_not_there(client, db):
+    page = client.get("/help/tour").content.decode()
+    assert 'action="/samples/unpersisted-loop/"' in page
+
+
+def test_the_tour_can_be_followed_by_its_links_alone(client, db):
+    stored_sample("unpersisted-loop", "unpersisted-loop.jsonl")
+    url = re.search(r'href="([^"]+\?tour=1)"', client.get("/help/tour").content.decode())[1]
+    titles = []
+    while url:
+        page = client.get(url).content.decode()
+        titles.append(re.search(r"Tour, \d of \d: ([^<]+)\.</b>", page)[1])
+        following = re.search(r'btn-primary" href="([^"]+tour=\d)">Next', page)
+        url = following[1] if following else ""
+    assert titles == [stop.title for stop in STOPS]
+
+
+@pytest.mark.parametrize(("words", "place"), [("trig", "/triggers/"), ("hermes", "/policies/hermes")])
+def test_it_goes_to_pages_and_policies_by_name(client, db, words, place):
+    assert f'href="{place}"' in client.get("/go", {"q": words}).content.decode()
+
+
+def test_it_goes_to_sessions_and_to_a_step_of_the_session_in_hand(client, gap):
+    page = client.get("/go", {"q": "#12", "s": str(gap.pk)}).content.decode()
+    assert f'href="{gap.get_absolute_url()}steps?at=12"' in page
+    assert f'href="{gap.get_absolute_url()}"' in client.get("/go", {"q": gap.title}).content.decode()

@@ -1,0 +1,298 @@
+"""Sweeps in the browser: the form, the jobs, the heat map as a table, links to replays, downloads."""
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.http import QueryDict
+from django.utils import timezone
+
+from guard_core.sweep import MEASURES
+from inspector.jobs import queue, recovery
+from inspector.jobs.leased import MAX_ATTEMPTS
+from inspector.models import Project, Session, Sweep, SweepSlice, default_project
+from inspector.pages.library import tagging
+from inspector.pages.sweep import presenter, runs
+from inspector.pages.sweep.figure import colour, edges
+from inspector.pages.sweep.question import Question, parse_question
+from inspector.pages.sweep.runs import SWEEP_SLICES, answer_of, progress_of, run_slice
+from inspector.replays.analysis import analyse
+from inspector.replays.choice import parse_choice
+from tests.builders import model, session, user
+from tests.inspector.pages.conftest import stored
+
+pytestmark = pytest.mark.django_db
+FORM = {"policy": "contextguard", "axis1": "buffer", "values1": "500, 3000, 6k", "axis2": "cap", "values2": "2:5:3"}
+
+
+def talk(turns: int, size: int, title: str) -> Session:
+    events = [item for n in range(turns) for item in (user(f"{n} " + "x" * size), model("y" * 400))]
+    return stored(session(*events, title=title, model="gpt-4o", window=20_000), title=title)
+
+
+@pytest.fixture
+def two(db) -> list[Session]:
+    return [talk(30, 4_000, "first"), talk(24, 5_000, "second")]
+
+
+def work() -> None:
+    """What waits, done as a worker would."""
+    while (row := SweepSlice.unscoped.filter(state="received").first()) is not None:
+        run_slice(str(row.pk), store_every=0.0)
+
+
+def started(client, **changes) -> Sweep:
+    response = client.post("/sweeps/new", {**FORM, **changes})
+    assert response.status_code == 302, re.findall(r'field-error"[^>]*>([^<]*)', response.content.decode())
+    return Sweep.objects.of(default_project()).latest("created")
+
+
+def test_an_empty_list_offers_the_first_sweep(client):
+    page = client.get("/sweeps/").content.decode()
+    assert "No sweeps yet" in page
+    assert 'href="/sweeps/new"' in page
+
+
+def test_a_sweep_is_played_and_recommends_with_both_directions_of_the_check(client, two):
+    sweep = started(client)
+    page = client.get(sweep.get_absolute_url()).content.decode()
+    assert "0 of 12 replays" in page
+    work()
+    page = client.get(sweep.get_absolute_url()).content.decode()
+    assert page.count("Chosen on 1 session") == 2
+    answer = answer_of(sweep)
+    assert presenter.recommendation(answer)["sentence"].split(":", 1)[1].strip() in page.replace("&#x27;", "'")
+    assert [item["name"] for item in presenter.rows(presenter.heat(answer, MEASURES["peak"]))] == ["2", "5"]
+
+
+def test_every_cell_opens_a_replay_with_the_figures_of_the_cell(client, two):
+    sweep = started(client, session=str(two[0].pk))
+    work()
+    answer = answer_of(sweep)
+    assert any(cell.compactions for cell in answer.result.cells)
+    assert len({cell.peak for cell in answer.result.cells}) > 1
+    for cell in answer.result.cells:
+        address = presenter.link(answer, cell)
+        assert client.get(address).status_code == 200
+        choice, errors = parse_choice(QueryDict(address.partition("?")[2]).dict())
+        assert errors == {}
+        trace = analyse(two[0], choice).replayed
+        assert len(trace.compactions) == cell.compactions
+        assert int(trace.columns["modelled_prompt_tokens"].max()) == cell.peak
+        assert int(trace.columns["overflow"].sum()) == cell.overflow_steps
+
+
+def test_one_recording_says_that_it_cannot_be_checked(client, two):
+    sweep = started(client, session=str(two[0].pk))
+    work()
+    page = client.get(sweep.get_absolute_url()).content.decode()
+    assert "cannot be checked on others" in page
+
+
+def test_cost_and_dropped_requests_are_shown_where_they_were_asked_for(client, two):
+    sweep = started(client, figure="cost", values1="500, 6k", axis2="", values2="")
+    work()
+    page = client.get(sweep.get_absolute_url() + "?figure=requests").content.decode()
+    assert "User requests dropped" in page
+    plain = started(client, values1="500, 6k", axis2="", values2="")
+    work()
+    assert "figure=cost" in page
+    assert "figure=cost" not in client.get(plain.get_absolute_url()).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"values1": "9:1:1"}, "A range is written FROM:TO:STEP"),
+        ({"values1": ""}, "The values are a range such as"),
+        ({"axis1": ""}, "Choose what this axis varies"),
+        ({"axis1": "colour"}, "has no setting &#x27;colour&#x27;"),
+        ({"values2": "-1"}, "a number from"),
+        ({"window": "tiny"}, "a number of tokens such as 200000"),
+        ({"settings": "buffer"}, "written name=value"),
+        ({"settings": "cap=3"}, "is an axis and cannot have a fixed value too"),
+        ({"axis2": "buffer"}, "both axes vary"),
+        ({"policy": "nothing"}, "no policy"),
+        ({"figure": "beauty"}, "no figure"),
+        ({"values1": "1:2600:1", "axis2": "", "values2": ""}, "at most 2,500 are allowed"),
+        ({"tag": "unknown"}, "No session with a model call matches"),
+        ({"session": "x"}, "There is no such session"),
+    ],
+)
+def test_what_is_not_allowed_is_said_beside_its_field_and_starts_nothing(client, two, changes, words):
+    response = client.post("/sweeps/new", {**FORM, **changes})
+    assert response.status_code == 422
+    assert words.lower() in response.content.decode().lower()
+    assert not Sweep.unscoped.exists()
+
+
+def test_another_policy_brings_its_own_settings_into_the_form(client, two):
+    page = client.get("/sweeps/new", {**FORM, "policy": "codex", "policy_before": "contextguard"}).content.decode()
+    assert 'value="buffer" selected' not in page
+    assert re.search(r'<option value="codex" selected', page)
+
+
+def test_policies_can_be_an_axis(client, two):
+    sweep = started(client, axis1="policy", values1="none, contextguard, codex", axis2="window", values2="15k,30k")
+    work()
+    answer = answer_of(sweep)
+    assert len(answer.result.cells) == 6
+    assert answer.left_out == ()
+    assert client.get(presenter.link(answer, answer.result.cells[-1])).status_code == 200
+
+
+def test_a_filter_of_the_library_chooses_the_sessions(client, two):
+    tagging.tag(default_project(), Session.objects.row(two[1]), ["long"])
+    assert "1 session of 1 recording" in client.get("/sweeps/new?tag=long").content.decode()
+    sweep = started(client, tag="long")
+    assert [row.title for row in runs.slices_of(sweep)] == ["second"]
+
+
+def test_a_cancelled_sweep_stores_nothing_more(client, two):
+    sweep = started(client)
+    client.post(f"/sweeps/{sweep.pk}/cancel")
+    work()
+    assert {row.state for row in runs.slices_of(sweep)} == {"cancelled"}
+    assert "Cancelled after 0 of 12 replays" in client.get(sweep.get_absolute_url()).content.decode()
+    assert client.get(f"/sweeps/{sweep.pk}/sweep.csv").status_code == 404
+
+
+def test_a_worker_notices_a_cancel_in_the_middle(client, two):
+    sweep = started(client)
+    row = runs.slices_of(sweep).first()
+    lease = SWEEP_SLICES.take(str(row.pk))
+    runs.cancel(sweep)
+    assert not SWEEP_SLICES.held(row.pk, lease).update(done=3)
+
+
+def test_another_worker_goes_on_where_a_dead_one_stored_its_last_settings(client, two):
+    sweep = started(client, session=str(two[0].pk))
+    (row,) = runs.slices_of(sweep)
+    run_slice(str(row.pk))
+    whole = runs.unpacked(bytes(runs.slices_of(sweep).get().result))
+    part = runs.SliceResult(whole.window, whole.steps, whole.figures[:2])
+    late = timezone.now() - timedelta(seconds=16)
+    rows = SweepSlice.unscoped.filter(pk=row.pk)
+    rows.update(state="running", lease="dead", heartbeat=late, attempts=1, done=2, result=runs.packed(part))
+    assert SWEEP_SLICES.recover() == 1
+    assert rows.get().state == "received"
+    assert progress_of(sweep).done == 2
+    run_slice(str(row.pk))
+    assert runs.unpacked(bytes(rows.get().result)) == whole
+    rows.update(state="running", lease="dead", heartbeat=late, attempts=MAX_ATTEMPTS)
+    SWEEP_SLICES.recover()
+    assert rows.get().state == "failed"
+
+
+def test_a_slice_makes_way_for_a_job_that_goes_first(client, two):
+    sweep = started(client, session=str(two[0].pk))
+    (row,) = runs.slices_of(sweep)
+    queue.enqueue("import_recording", "somebody's")
+    run_slice(str(row.pk), block=2)
+    row.refresh_from_db()
+    assert (row.state, row.done, row.attempts) == ("received", 2, 0)
+    assert queue.entries(SWEEP_SLICES.kind).filter(status="READY").count() == 2
+
+
+def test_a_session_that_was_deleted_is_left_out_with_the_reason(client, two):
+    sweep = started(client)
+    Session.objects.row(two[0]).update(deleted=timezone.now())
+    work()
+    answer = answer_of(sweep)
+    assert answer.left_out == (("first", "The session was deleted before it was replayed."),)
+    assert "The session was deleted before it was replayed" in client.get(sweep.get_absolute_url()).content.decode()
+
+
+def test_a_sweep_of_deleted_sessions_alone_says_so(client, two):
+    sweep = started(client, session=str(two[0].pk))
+    Session.objects.row(two[0]).update(deleted=timezone.now())
+    work()
+    assert "No session could be replayed" in client.get(sweep.get_absolute_url()).content.decode()
+
+
+def test_downloads_hold_every_setting_and_no_formula(client, two):
+    sweep = started(client)
+    work()
+    lines = list(csv.reader(io.StringIO(client.get(f"/sweeps/{sweep.pk}/sweep.csv").content.decode())))
+    assert lines[0][:3] == ["buffer", "cap", "sessions"]
+    assert len(lines) == 7
+    assert sum(line[-2] == "yes" for line in lines) == 1
+    body = json.loads(client.get(f"/sweeps/{sweep.pk}/sweep.json").content)
+    assert len(body["cells"]) == 6
+    assert body["recommended"] == answer_of(sweep).result.cells[answer_of(sweep).result.recommended].values
+
+
+def test_a_sweep_is_deleted_after_a_question(client, two):
+    sweep = started(client)
+    assert "Delete this sweep?" in client.get(f"/sweeps/{sweep.pk}/delete").content.decode()
+    assert client.post(f"/sweeps/{sweep.pk}/delete").status_code == 302
+    assert not SweepSlice.unscoped.exists()
+    work()
+
+
+def test_the_sweeps_of_another_project_are_not_there(client, two):
+    other = Project.objects.create(slug="other", name="Other")
+    question = Question("contextguard", "", 0, (("buffer", "1k"),))
+    theirs = runs.start(other, question, [])
+    for address in ("", "sweep.csv", "sweep.json", "delete"):
+        assert client.get(f"/sweeps/{theirs.pk}/{address}").status_code == 404
+    for address in ("cancel", "delete"):
+        assert client.post(f"/sweeps/{theirs.pk}/{address}").status_code == 404
+    assert "No sweeps yet" in client.get("/sweeps/").content.decode()
+
+
+def test_a_worker_that_is_asked_to_end_hands_its_slice_back(client, two):
+    sweep = started(client, session=str(two[0].pk))
+    (row,) = runs.slices_of(sweep)
+    SWEEP_SLICES.take(str(row.pk))
+    recovery.hand_back(str(row.pk))
+    row.refresh_from_db()
+    assert (row.state, row.attempts) == ("received", 0)
+
+
+def test_edges_run_between_settings_that_overflow_and_those_that_do_not():
+    assert edges([[False, True], [False, False]]) == [(0.5, -0.5, 0.5, 0.5), (0.5, 0.5, 1.5, 0.5)]
+    assert edges([[False, False]]) == []
+
+
+def test_a_title_is_only_ever_text(client, db):
+    row = talk(12, 4_000, "<script>alert(1)</script>")
+    sweep = started(client, session=str(row.pk))
+    work()
+    page = client.get(sweep.get_absolute_url()).content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_a_question_is_read_as_it_was_typed():
+    question, errors = parse_question(FORM, 1)
+    assert errors == {}
+    assert question.words() == "ContextGuard: buffer 500, 3000, 6k by cap 2:5:3"
+    assert [point["cap"] for point in question.points[:2]] == [2, 5]
+
+
+def test_the_heat_map_is_fetched_where_a_part_of_the_page_replaced_the_progress(client, two):
+    sweep = started(client)
+    assert client.get(f"/sweeps/{sweep.pk}/figure.json").status_code == 404
+    work()
+    part = client.get(sweep.get_absolute_url(), headers={"HX-Request": "true", "HX-Target": "sweep"})
+    assert f'data-url="/sweeps/{sweep.pk}/figure.json?figure=' in part.content.decode()
+    drawn = client.get(f"/sweeps/{sweep.pk}/figure.json?figure=peak").json()
+    assert len(drawn["data"][0]["z"]) == 2
+
+
+@pytest.mark.parametrize("share", [0, 0.25, 0.45, 0.5, 0.55, 0.75, 1])
+def test_text_on_every_colour_has_contrast(share):
+    def luminance(channels):
+        return sum(
+            weight * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
+            for weight, c in zip((0.2126, 0.7152, 0.0722), channels, strict=True)
+        )
+
+    shade, is_black = colour(share)
+    behind = luminance([float(value) / 255 for value in re.findall(r"[\d.]+", shade)])
+    ratio = (behind + 0.05) / 0.05 if is_black else 1.05 / (behind + 0.05)
+    assert ratio >= 4.5

@@ -1,0 +1,216 @@
+"""Agents that stream into a server which is away, killed and started again: nothing acknowledged is lost or doubled.
+
+KILLS is the number of rounds; KILLS_SEED repeats the moments at which they end.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import big_session
+from guard_core.streaming import Client
+from tests.inspector.streamed import lines_of
+from tests.services.server import PATIENCE, Running, running, until
+from tests.services.test_orphans import processes_of
+
+KILLS = int(os.environ.get("KILLS", "1"))
+SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))
+README = Path(__file__).parents[2] / "README.md"
+ROUND = 200  # lines that are acknowledged in a round at least
+
+
+@dataclass
+class Sender:
+    """A program that posts batches of one stream, and notes what is acknowledged."""
+
+    name: str
+    lines: list[dict[str, Any]]
+    acknowledged: int = 0
+    refused: list[str] = field(default_factory=list)
+
+    def send(self, server: Running, size: int) -> None:
+        batch = {"first": self.acknowledged, "lines": self.lines[self.acknowledged : self.acknowledged + size]}
+        headers = {"Content-Type": "application/json"}
+        answer = server.request("POST", f"/api/v1/sessions/{self.name}/events", json.dumps(batch), headers)
+        told = json.loads(answer.body)
+        if answer.status == 200:
+            self.acknowledged = told["acknowledged"]
+        elif answer.status != 503:
+            self.refused.append(answer.text)
+
+    def send_until_killed(self, server: Running, dice: random.Random) -> None:
+        while self.acknowledged < len(self.lines) and not self.refused:
+            try:
+                self.send(server, dice.randint(1, 40))
+            except (OSError, http.client.HTTPException, ValueError):
+                return
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def session_named(server: Running, name: str) -> dict[str, Any]:
+    """What the API says of the session of a stream, which an empty batch names."""
+    body = json.dumps({"first": 0, "lines": []})
+    answer = server.request("POST", f"/api/v1/sessions/{name}/events", body, {"Content-Type": "application/json"})
+    key = json.loads(answer.body)["session"]
+    row: dict[str, Any] = json.loads(server.get(f"/api/v1/sessions/{key}").body)
+    return row
+
+
+def test_streams_survive_every_kill_of_the_server(tmp_path: Path) -> None:
+    print(f"KILLS_SEED={SEED}")
+    dice = random.Random(SEED)
+    port, data = str(free_port()), tmp_path / "data"
+    whole = msgspec.structs.replace(big_session(400 + 200 * KILLS, 1), compactions=())
+    lines = lines_of(whole)
+    senders = [Sender(f"agent-{number}", lines) for number in range(2)]
+    client = Client(f"http://127.0.0.1:{port}", "library", spool=tmp_path / "spool")
+    client.write(native.write(whole))  # while the server is away
+    for _ in range(KILLS):
+        before = sum(sender.acknowledged for sender in senders)
+        with running(data, "--port", port) as server:
+            threads = [threading.Thread(target=s.send_until_killed, args=(server, dice)) for s in senders]
+            for thread in threads:
+                thread.start()
+            until(lambda before=before: sum(s.acknowledged for s in senders) >= min(before + ROUND, 2 * len(lines)))
+            time.sleep(dice.uniform(0, 0.5))
+            server.process.kill()
+            until(lambda: not processes_of(data))
+            for thread in threads:
+                thread.join()
+    acknowledged = [sender.acknowledged for sender in senders]
+    with running(data, "--port", port) as server:
+        for sender in senders:
+            while sender.acknowledged < len(lines) and not sender.refused:
+                sender.send(server, 500)
+            assert not sender.refused
+        assert client.close(PATIENCE), client.trouble
+        for name in ("agent-0", "agent-1", "library"):
+            row = session_named(server, name)
+            assert (row["events"], row["steps"]) == (len(whole.events), len(whole.calls)), name
+    assert not list((tmp_path / "spool").iterdir())
+    print(f"{sum(acknowledged):,} lines acknowledged before the last start")
+
+
+def test_what_a_run_could_not_send_is_sent_by_the_next_one(server: Running, tmp_path: Path) -> None:
+    lines = b"".join(msgspec.json.encode(line) + b"\n" for line in lines_of(big_session(5, 1)))
+    first = Client(f"http://127.0.0.1:{free_port()}", "left-behind", spool=tmp_path)
+    first.write(lines)
+    assert not first.close(0.1)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [lines]
+    second = Client(server.origin, "next-run", spool=tmp_path)
+    second.write(lines)
+    assert second.close(PATIENCE), second.trouble
+    assert session_named(server, "left-behind")["steps"] == 5
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_lines_of_the_readme_stream_an_agent(server: Running, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    section = README.read_text().partition("## Stream an agent of your own")[2]
+    code = section.partition("```python\n")[2].partition("```")[0]
+    code = code.replace("http://127.0.0.1:8000", server.origin)
+
+    def complete(messages: list[Any]) -> dict[str, Any]:
+        return {"usage": {"prompt_tokens": 10 * len(messages)}, "message": {"role": "assistant", "content": "Done."}}
+
+    names: dict[str, Any] = {"task": "Count to twenty.", "complete": complete}
+    exec(code, names)  # what a reader would type
+    assert not list((tmp_path / "spool").iterdir())
+    sessions = json.loads(server.get("/api/v1/sessions").body)["sessions"]
+    mine = next(row for row in sessions if row["agent"] == "my agent")
+    assert (mine["steps"], mine["model"], mine["window"]) == (20, "gpt-5", 200_000)
+
+
+def exporter_of(server: Running) -> OTLPSpanExporter:
+    """OpenTelemetry's own, packing what it sends."""
+    return OTLPSpanExporter(f"{server.origin}/v1/traces", compression=Compression.Gzip, timeout=PATIENCE)
+
+
+def test_an_opentelemetry_exporter_sends_a_session(server: Running) -> None:
+    provider = TracerProvider(resource=Resource({"service.name": "shop agent"}))
+    provider.add_span_processor(SimpleSpanProcessor(exporter_of(server)))
+    text = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is my parcel?"}]}])
+    with provider.get_tracer("test").start_as_current_span("chat gpt-4o") as span:
+        span.set_attribute("gen_ai.operation.name", "chat")
+        span.set_attribute("gen_ai.request.model", "gpt-4o")
+        span.set_attribute("gen_ai.conversation.id", "parcel-7")
+        span.set_attribute("gen_ai.input.messages", text)
+        span.set_attribute("gen_ai.output.messages", text.replace("user", "assistant"))
+        span.set_attribute("gen_ai.usage.input_tokens", 4321)
+    provider.shutdown()
+
+    def sessions() -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(server.get("/api/v1/sessions").body)["sessions"]
+        return [row for row in rows if row["format"] == "otel"]
+
+    until(lambda: bool(sessions()))
+    assert [row["prompt_tokens_max"] for row in sessions()] == [4321]
+
+
+def told(connection: ClientConnection, frame: Any) -> dict[str, Any]:
+    connection.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
+    answer: dict[str, Any] = json.loads(connection.recv(PATIENCE))
+    return answer
+
+
+def test_a_socket_takes_the_same_messages_and_a_broken_frame_is_answered(server: Running) -> None:
+    lines = lines_of(big_session(5, 1))
+    address = server.origin.replace("http", "ws") + "/ws/streams/by-socket/"
+    with connect(address, open_timeout=PATIENCE) as opened:
+        assert told(opened, {"first": 0, "lines": lines[:4]})["acknowledged"] == 4
+        gap = told(opened, {"first": 9, "lines": lines[9:]})
+        assert (gap["status"], gap["expected"]) == (409, 4)
+        for frame in ("{", "[" * 10_000, b"\x00\xff", "9" * 5_000, "null"):
+            assert told(opened, frame)["status"] == 400
+        assert told(opened, {"first": 2, "lines": lines[2:], "ended": True})["acknowledged"] == len(lines)
+        for _ in range(15):
+            told(opened, "{")  # the last of twenty
+        with pytest.raises(ConnectionClosed):
+            opened.recv(PATIENCE)
+    assert session_named(server, "by-socket")["steps"] == 5
+
+
+def test_a_page_of_another_server_opens_no_socket(server: Running) -> None:
+    address = server.origin.replace("http", "ws") + "/ws/streams/evil/"
+    for origin in ("https://evil.invalid", "http://127.0.0.1:3000", "null"):
+        with pytest.raises(InvalidStatus), connect(address, origin=origin, open_timeout=PATIENCE):
+            pass
+
+
+def test_a_page_hears_at_once_that_its_session_has_grown(server: Running) -> None:
+    lines = lines_of(big_session(6, 1))
+    sender = Sender("watched", lines)
+    sender.send(server, 5)
+    key = session_named(server, "watched")["id"]
+    address = server.origin.replace("http", "ws") + f"/ws/sessions/{key}/"
+    with connect(address, origin=server.origin, open_timeout=PATIENCE) as opened:
+        assert json.loads(opened.recv(PATIENCE)) == {"changed": True}  # as it is when the page comes
+        sender.send(server, 5)
+        assert json.loads(opened.recv(PATIENCE)) == {"changed": True}
+    steps = json.loads(server.get(f"/s/{key}/growth").body)["steps"]
+    assert steps == session_named(server, "watched")["steps"] > 0

@@ -1,0 +1,102 @@
+"""`compaction-inspector watch` beside a real server: sessions grow on it while their files are written."""
+
+import json
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from guard_core import Guard, Recorder
+from tests.services.server import Running, command, running, until
+
+pytestmark = pytest.mark.once
+
+
+def claude_line(number: int) -> dict:
+    """A line of a Claude Code transcript: the user's words, then an answer with its usage."""
+    role = "user" if number % 2 == 0 else "assistant"
+    usage = {"input_tokens": 100 * number, "output_tokens": 5}
+    message = {"role": role, "content": f"message {number}"} | (
+        {"id": f"m{number}", "type": "message", "model": "claude-sonnet-4-5", "usage": usage} if number % 2 else {}
+    )
+    return {
+        "type": role,
+        "uuid": f"u{number}",
+        "parentUuid": f"u{number - 1}" if number else None,
+        "sessionId": "11111111-2222-4333-8444-555555555555",
+        "timestamp": f"2026-01-01T00:00:{number:02}.000Z",
+        "version": "2.1.14",
+        "cwd": "/home/u/p",
+        "message": message,
+    }
+
+
+class Watcher:
+    """The watching process, and what it said."""
+
+    def __init__(self, folder: Path, origin: str) -> None:
+        self.process = command("watch", str(folder), "--server", origin, "--every", "0.1")
+        self.lines: list[str] = []
+        self.reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout or ()), daemon=True)
+        self.reader.start()
+
+    def url(self, name: str) -> str:
+        """Where the session of a file is."""
+        said = [line for line in self.lines if line.startswith(f"{name}: http")]
+        return re.sub(r".*(/s/[0-9a-f-]{36}/).*", r"\1", said[-1].strip()) if said else ""
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(60)
+        self.reader.join(5)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+        return code
+
+
+def steps(server: Running, url: str) -> int:
+    """How many model calls the session's page says that it has."""
+    said = re.search(r"([\d,]+) steps?\b", server.get(url).text) if url else None
+    return int(said[1].replace(",", "")) if said else 0
+
+
+def test_sessions_grow_at_their_address_while_two_agents_write_them(tmp_path: Path) -> None:
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    log = folder / "claude.jsonl"
+    with running(tmp_path / "data", DATABASE_URL="") as server:
+        watcher = Watcher(folder, server.origin)
+        try:
+            with log.open("w") as file:
+                for number in range(4):
+                    file.write(json.dumps(claude_line(number)) + "\n")
+            url = until(lambda: watcher.url("claude.jsonl"))
+            assert steps(server, url) == 2
+            with log.open("a") as file:
+                for number in range(4, 7):
+                    file.write(json.dumps(claude_line(number)) + "\n")
+                file.write(json.dumps(claude_line(7))[:40])  # a line that is being written
+                file.flush()
+                until(lambda: "message 6" in server.get(f"{url}steps").text or steps(server, url) == 3)
+                file.write(json.dumps(claude_line(7))[40:] + "\n")
+            until(lambda: steps(server, url) == 4)
+            assert watcher.url("claude.jsonl") == url
+
+            guard, history = Guard("none", window=100_000), []
+            recorder = Recorder(folder / "own.jsonl", agent="own")
+            for number in range(3):
+                history.append({"role": "user", "content": f"request {number}"})
+                guard.before_call(history)
+                guard.after_call(100 * (number + 1))
+                history.append({"role": "assistant", "content": "done"})
+                recorder.record(guard)
+            recorder.close(guard)
+            own = until(lambda: watcher.url("own.jsonl"))
+            until(lambda: steps(server, own) == 3)
+            assert watcher.end() == 0
+        finally:
+            watcher.process.kill()
+            watcher.process.wait()
