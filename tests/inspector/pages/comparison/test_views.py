@@ -11,11 +11,13 @@ from django.urls import reverse
 
 from guard_core.policies import POLICIES
 from guard_core.recordings import read
+from inspector.models import Event, Import, Payload, Recording, Session
 from inspector.pages.comparison.presenter import COLUMNS, VIEWS
 from inspector.replays import comparing
 from inspector.replays.choice import Choice
 from inspector.replays.messages import POLICIES as ALL_POLICIES
 from inspector.replays.messages import PROFILES
+from inspector.storage import deleting
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import counted
 from tests.inspector.pages.conftest import stored, stored_sample
@@ -66,6 +68,11 @@ def growing(django_db_setup, django_db_blocker):
         row = stored(counted(PROMPTS, cached=(0, *PROMPTS[:-1])))
         yield row
         row.recording.delete()
+        deleting.drop_texts()
+        left = [
+            model.__name__ for model in (Recording, Import, Session, Event, Payload) if model._base_manager.exists()
+        ]
+    assert left == []  # else another file's tests find it
 
 
 def test_the_recording_is_on_top_and_every_policy_follows(client, growing):
