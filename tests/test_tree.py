@@ -47,6 +47,7 @@ ALL_PROJECTS = {
     "inspector.sharing.publishing": "a token opens a share, whosever it is",
     "inspector.storage.deleting": "what was deleted is purged, and texts that no project names",
     "inspector.storage.text_index": "SQL that names a session, or a project",
+    "inspector.watching.child": "the server of local mode watches what was chosen; it has one project",
     "inspector.storage.texts": "SQL that stores the texts and events of one session",
 }
 EVERYTHING = ("unscoped", "_base_manager", "_default_manager", "cursor")

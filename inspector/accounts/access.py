@@ -85,6 +85,9 @@ RULES: dict[str, Rule] = {
     "replay_again": LOOK,
     # all sessions
     "running": LOOK,
+    "watching": OWN,  # of local mode: elsewhere these three answer 404
+    "watching_add": OWN,
+    "watching_remove": OWN,
     "triggers": LOOK,
     "triggers_rows": LOOK,
     "triggers_compactions": LOOK,

@@ -11,6 +11,7 @@ from inspector.models.shares import Share, ShareRecord
 from inspector.models.streams import SpanBatch, Stream, StreamBatch
 from inspector.models.sweeps import Sweep, SweepSlice
 from inspector.models.tags import Tag
+from inspector.models.watching import WatchedPlace
 from inspector.models.windows import ModelWindow
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "SweepSlice",
     "Tag",
     "TextCount",
+    "WatchedPlace",
     "default_project",
 ]

@@ -32,6 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _watch(options: argparse.Namespace) -> int:
     from inspector.watching.command import watch  # a client: neither Django nor a database is loaded
 
+    if options.piped:
+        from inspector.project.lifeline import end_with_parent  # only where a server has started it
+
+        end_with_parent()
     key = os.environ.get("INSPECTOR_KEY", "")  # of team mode: as an option other accounts of the machine would see it
     try:
         return watch(options.paths, options.server, options.every, hours=options.hours, once=options.once, key=key)
@@ -142,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         "--hours", type=_seconds, default=1.0, help="send what changed in the last hours, too (default: 1)"
     )
     watching.add_argument("--once", action="store_true", help="send what has changed, then end")
+    watching.add_argument("--piped", action="store_true", help=argparse.SUPPRESS)  # ends with the server
     commands.add_parser("statusline", help="one line for Claude Code's status line, from the JSON it gives on input")
     commands.add_parser("hooks", help="print what Claude Code's settings.json needs for status line and hook")
     commands.add_parser("keep", help="copy the transcript of a hook's event, before it is compacted (COPIES_DIR)")

@@ -186,6 +186,7 @@ def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
     worker = WorkerProcess(locks)
     worker.start()
     task_enqueued.connect(lambda **_: transaction.on_commit(worker.wake), weak=False)
+    watch = _watch(address)
     greeting = f"Compaction Inspector: {address}   (data in {settings.DATA_DIR}; Ctrl-C stops it)"
     server = _server(worker, "\n".join(filter(None, (greeting, _setup(address)))))
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -193,8 +194,18 @@ def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
     try:
         server.run(sockets=[listener])
     finally:
+        if watch is not None:
+            watch.stop()
         worker.stop()
     return 0 if server.started else 1
+
+
+def _watch(address: str) -> Any:
+    """The watch of the folders that a person has chosen; None where others than that person reach the server."""
+    from inspector.watching.child import begin  # needs the models
+    from inspector.watching.offered import is_offered  # with Django: set up by `prepare`
+
+    return begin(address.rstrip("/")) if is_offered() else None
 
 
 def _setup(address: str) -> str:

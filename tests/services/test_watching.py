@@ -1,6 +1,7 @@
 """`compaction-inspector watch` beside a real server: sessions grow on it while their files are written."""
 
 import json
+import os
 import re
 import signal
 import threading
@@ -100,3 +101,38 @@ def test_sessions_grow_at_their_address_while_two_agents_write_them(tmp_path: Pa
         finally:
             watcher.process.kill()
             watcher.process.wait()
+
+
+def test_a_folder_that_is_chosen_on_the_page_is_watched_by_the_server_until_it_is_stopped(tmp_path: Path) -> None:
+    folder = tmp_path / "home/agents"
+    folder.mkdir(parents=True)
+    with running(tmp_path / "data", DATABASE_URL="", HOME=str(tmp_path / "home")) as server:
+        before = server.workers()
+        assert server.post("/watching/add", b"path=~/agents").status == 302
+        (watcher,) = until(lambda: set(server.workers()) - set(before))
+        write(folder / "claude.jsonl", range(4))
+
+        def session() -> str:
+            found = re.search(r'href="(/s/[0-9a-f-]{36}/)">claude.jsonl<', server.get("/watching/").text)
+            return found[1] if found else ""
+
+        url = until(session)
+        until(lambda: steps(server, url) == 2)
+        write(folder / "claude.jsonl", range(4, 8))
+        until(lambda: steps(server, url) == 4)
+
+        os.kill(watcher, signal.SIGKILL)
+        (watcher,) = until(lambda: set(server.workers()) - {*before, watcher})
+        write(folder / "claude.jsonl", range(8, 10))
+        until(lambda: steps(server, url) == 5)
+
+        place = re.search(r'action="(/watching/\d+/remove)"', server.get("/watching/").text)
+        assert place is not None
+        assert server.post(place[1]).status == 302
+        until(lambda: watcher not in server.workers())
+        assert server.stop() == 0
+
+
+def write(log: Path, numbers: range) -> None:
+    with log.open("a") as file:
+        file.writelines(json.dumps(claude_line(number)) + "\n" for number in numbers)

@@ -22,6 +22,7 @@ from inspector.replays.choice import policy_title
 PAGES = (
     ("All sessions", "home"),
     ("Search all sessions", "search"),
+    ("Running agents", "running"),
     ("Compare", "compare"),
     ("Triggers", "triggers"),
     ("Sweeps", "sweeps"),

@@ -19,6 +19,7 @@ from inspector.pages.shared.htmx import wants_part
 from inspector.pages.shared.listing import PAGE_SIZE, Listing, rows_of, totals
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.undo import undo
+from inspector.watching.offered import is_offered
 
 IMPORTS_SHOWN = 8
 ASIDE_NAMED = 4  # files of a folder that are no sessions
@@ -63,7 +64,7 @@ def listed(project: Project, listing: Listing, renaming: str = "") -> dict[str, 
 
 def bringing_in() -> dict[str, Any]:
     """The upload panel."""
-    return {"samples": SAMPLES.values(), "formats": presenter.formats()}
+    return {"samples": SAMPLES.values(), "formats": presenter.formats(), "can_watch": is_offered()}
 
 
 def imports(request: HttpRequest) -> dict[str, Any]:

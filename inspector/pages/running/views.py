@@ -12,6 +12,7 @@ from inspector.models import Session, Stream
 from inspector.pages.running import presenter
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.project import project_of
+from inspector.watching.offered import is_offered
 
 QUIET = timedelta(minutes=10)  # without a line; an agent that waits for its user is quiet, too
 SHOWN = 200
@@ -26,5 +27,5 @@ def running(request: HttpRequest) -> HttpResponse:
     sessions = Session.objects.of(project).filter(recording__in=by_recording, ordinal=0, deleted=None)
     rows = [presenter.row(session, by_recording[session.recording_id]) for session in sessions]
     rows.sort(key=lambda row: (-row.fill, row.title))
-    context = {"rows": rows, "quiet": int(QUIET.total_seconds() // 60)}
+    context = {"rows": rows, "quiet": int(QUIET.total_seconds() // 60), "can_watch": is_offered()}
     return render_part(request, "running", "inspector/running/_rows.html", "inspector/running/list.html", context)

@@ -1,0 +1,1 @@
+"""The folders of this machine that the server watches, in local mode."""
