@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver
 
@@ -80,6 +81,11 @@ RULES: dict[str, Rule] = {
     "session_delete": WORK,
     "session_share": WORK,
     "session_export": LOOK,
+    "session_comments": WORK,
+    "comment": LOOK,
+    "comment_edit": WORK,  # one's own
+    "comment_delete": WORK,  # one's own, as an owner any
+    "comment_resolve": WORK,
     "replay_cancel": LOOK,  # of a computation, which is begun again by looking
     "replay_cancelled": LOOK,
     "replay_again": LOOK,
@@ -201,6 +207,15 @@ def may(caller: Caller, rule: Rule, method: str) -> bool:
     if needed == SIGNED_IN:
         return caller.account is not None
     return caller.membership is not None and caller.membership.allows(Role(needed))
+
+
+def allows(request: HttpRequest, name: str, method: str = "POST") -> bool:
+    """May whoever makes a request use the address of this name with this method. Without team mode everyone may."""
+    if not settings.TEAM:
+        return True
+    rule = rule_of(name)
+    caller = Caller(*(getattr(request, field, None) for field in Caller._fields))
+    return rule is not None and may(caller, rule, method)
 
 
 def without_rule(patterns: Iterable[Any]) -> list[str]:

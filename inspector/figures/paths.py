@@ -58,6 +58,10 @@ class Box:
         """A vertical line from the upper edge for each step."""
         return " ".join(f"M{self.x(int(step))} 0V{length}" for step in thinned(steps, MAX_TICKS))
 
+    def marks(self, steps: Ints, y: float) -> str:
+        """A dot at one height for each step: a line without length."""
+        return " ".join(f"M{self.x(int(step))} {y}h0" for step in thinned(steps, MAX_TICKS))
+
     def dots(self, steps: Ints, values: Floats) -> str:
         """A point for each step with a known value: lines without length, which round ends make dots."""
         known = steps[~np.isnan(values[steps])]

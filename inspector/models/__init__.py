@@ -1,6 +1,7 @@
 """What is stored: recordings (bytes), imports (jobs), sessions (numbers), their texts apart from them, and accounts."""
 
 from inspector.models.accounts import Account, ApiKey, AuditRecord, Invitation, Membership, Role, Spent
+from inspector.models.comments import Comment
 from inspector.models.estimates import Estimate, TextCount
 from inspector.models.gallery import GalleryRun
 from inspector.models.projects import Project, default_project
@@ -18,6 +19,7 @@ __all__ = [
     "Account",
     "ApiKey",
     "AuditRecord",
+    "Comment",
     "Estimate",
     "Event",
     "GalleryRun",

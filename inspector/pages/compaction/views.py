@@ -25,7 +25,8 @@ from inspector.pages.compaction.bridge import ATTRIBUTED
 from inspector.pages.compaction.presenter import Compaction
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import Frame, frame, number
-from inspector.pages.shared import requests
+from inspector.pages.shared import comments, requests
+from inspector.pages.shared.comments import Place
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import (
     compaction_index,
@@ -114,8 +115,16 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "unseen": _unseen(page, item, states),
         "facts": facts.facts_of(page, item),
         "price": prices.price_of(analysis, item, step_url=page.step_url),
+        "comments": _comments(page, item),
         "passes": [] if item.recorded else presenter.pass_rows(analysis.replayed.compactions[index]),
     }
+
+
+def _comments(page: Frame, item: Compaction) -> dict[str, Any]:
+    """Comments of a recorded compaction; one of a replay exists only under its settings, and has none."""
+    if not item.recorded:
+        return {}
+    return comments.panel(page.request, page.row, Place(comments.COMPACTION, item.index), page.choice)
 
 
 def _share_url(page: Frame, item: Compaction) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
@@ -17,6 +19,8 @@ from inspector.models import Import, Session
 from inspector.pages.session import family_links as families
 from inspector.pages.session.family import Family, family_of
 from inspector.pages.session.strip import strip
+from inspector.pages.shared import comments
+from inspector.pages.shared.comments import Place
 from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
 from inspector.pages.shared.parts import visible
 from inspector.pages.shared.project import project_of
@@ -25,7 +29,7 @@ from inspector.replays.choice import NAMES, Choice, parse_choice, sentence
 
 SIDES = ("recorded", "replayed")
 # Those that other pages of the session link to.
-PAGES = ("overview", "steps", "context", "rule", "policies", "facts", "estimator", "share")
+PAGES = ("overview", "steps", "context", "rule", "policies", "facts", "estimator", "share", "comments")
 LONGEST_NUMBER = 10  # digits that are read as a number
 MAX_NUMBER = 10**9  # a step or message number above this is a slip, not a place
 
@@ -51,6 +55,29 @@ class Frame:
     def compactions(self) -> CompactionCounts:
         """The recorded compactions that count; pages and their addresses number these."""
         return self.analysis.facts.counts
+
+    @cached_property
+    def comment_counts(self) -> Counter[Place]:
+        """How many comments are at each place of the session."""
+        return comments.counts(self.row)
+
+    @cached_property
+    def commented_steps(self) -> Counter[int]:
+        """How many comments are at each step: its own, those of its compaction, and those of the parts that its
+        request was the first to hold."""
+        steps: Counter[int] = Counter()
+        for place, count in self.comment_counts.items():
+            if self.count:
+                steps[min(max(0, self._step_of(place)), self.count - 1)] += count
+        return steps
+
+    def _step_of(self, place: Place) -> int:
+        if place.kind == comments.PART:
+            return int(np.searchsorted(self.analysis.ledger.steps["at"], place.number, side="right"))
+        if place.kind == comments.COMPACTION:
+            known = self.compactions.compactions
+            return known[min(place.number, len(known) - 1)].step if known else 0
+        return place.number
 
     @cached_property
     def family(self) -> Family:
@@ -95,7 +122,8 @@ class Frame:
             "session": self.session(),
             "urls": self.links,
             "tab": tab,
-            "strip": strip(self.analysis.data, at, self.side),
+            "strip": strip(self.analysis.data, at, self.side, sorted(self.commented_steps)),
+            "comment_count": sum(self.comment_counts.values()),
             "compaction_tabs": self._compaction_tabs(),
             "family": families.line(self.family, self.analysis.head, self.row.source_id),
             "settings_note": self.choice.words() if self.choice.changed else "",

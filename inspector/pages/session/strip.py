@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,15 @@ WIDTH, HEIGHT = 1000, 56
 POINTS = 700
 STRETCHES = 120  # of a line that is dense with compactions: its peaks
 TICK = 5
+MARK = 5  # of a step with comments: from the lower edge to its middle
 FULL_LINES = 80  # more compactions than this are ticks, or they would hide the curve
 
 
-def strip(data: Timeline, at: int | None = None, side: str = "recorded") -> dict[str, Any]:
-    """Paths for the prompt tokens of one side, its compactions and the threshold; `cursor` is a place in per cent."""
+def strip(
+    data: Timeline, at: int | None = None, side: str = "recorded", commented: Sequence[int] = ()
+) -> dict[str, Any]:
+    """Paths for the prompt tokens of one side, its compactions and the threshold; `cursor` is a place in per cent,
+    `commented` are steps with comments."""
     count = len(data)
     if count == 0:
         return {"empty": True}
@@ -38,10 +43,12 @@ def strip(data: Timeline, at: int | None = None, side: str = "recorded") -> dict
         "window": box.level(float(data.window)),
         "compactions": box.ticks(shown.compactions, HEIGHT if few else TICK),
         "overflows": box.ticks(shown.overflows, TICK),
+        "comments": box.marks(np.array(commented, dtype=np.int64), HEIGHT - MARK),
         "cursor": None if at is None else f"{100 * (at + 0.5) / count:.3f}",
         "modelled": shown.modelled,
         "label": f"{shown.name.capitalize()}{'' if few else ', peaks,'} over {counted(count, 'step')}, "
-        f"{counted(len(shown.compactions), 'compaction')} marked",
+        f"{counted(len(shown.compactions), 'compaction')} marked"
+        + (f", {counted(len(commented), 'step')} with comments" if commented else ""),
     }
 
 

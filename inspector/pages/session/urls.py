@@ -18,5 +18,6 @@ urlpatterns = [
     path("", include(f"{PAGES}.replay.urls")),
     path("", include(f"{PAGES}.share.session_urls")),
     path("", include(f"{PAGES}.export.urls")),
+    path("", include(f"{PAGES}.comments.urls")),
     path("", include(f"{PAGES}.overview.urls")),
 ]

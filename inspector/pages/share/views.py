@@ -16,6 +16,7 @@ from inspector.accounts import audit
 from inspector.models import Share
 from inspector.pages.session.frame import Frame, frame
 from inspector.pages.share import form
+from inspector.pages.shared import comments
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.reports import report_answer
@@ -35,6 +36,9 @@ def share_new(request: HttpRequest, session_id: UUID) -> HttpResponse:
     options, count = _options(page)
     errors: dict[str, str] = {}
     typed = {"level": "numbers", "lifetime": "7d", "compaction": request.GET.get("compaction", "")}
+    open_ones = comments.as_remarks(page.row)
+    if request.GET.get("remarks") == "comments":
+        typed["remarks"] = "\n".join(open_ones)
     if request.method == "POST":
         typed = {name: str(value) for name, value in request.POST.items()}
         wanted, errors = form.parse(typed, page.choice, options, page.count, count)
@@ -52,6 +56,7 @@ def share_new(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "lifetimes": LIFETIME_WORDS.items(),
         "replay": page.choice.words() if options["policy"] else "",
         "compactions": count,
+        "remarks_url": page.paths["share"] + page.choice.query(remarks="comments") if open_ones else "",
         "shares": [_row(item) for item in listed],
     }
     return render(request, "inspector/share/new.html", context, status=422 if errors else 200)

@@ -22,7 +22,8 @@ from inspector.figures.timeline import NO_STEPS
 from inspector.models import Session
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
-from inspector.pages.shared import parts, requests
+from inspector.pages.shared import comments, parts, requests
+from inspector.pages.shared.comments import Place
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.numbers import (
     counted,
@@ -177,7 +178,10 @@ def _list(page: Frame, start: int, stop: int) -> dict[str, Any]:
     analysis = page.analysis
     names = _names(page, start, stop)
     kept = (page.paths["steps"], page.choice, page.shown_side, _mark(page))
-    return presenter.step_list(analysis.data, analysis.ledger, names, range(start, stop), *kept)
+    listed = presenter.step_list(analysis.data, analysis.ledger, names, range(start, stop), *kept)
+    for row in listed["rows"]:
+        row["comments"] = page.commented_steps[step_index(row["step"])]
+    return listed
 
 
 def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
@@ -211,6 +215,7 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
         "sides": _sides(page, at),
         "cards": _cards(page, at),
         "settings_used": _settings_used(page),
+        "comments": comments.panel(page.request, page.row, Place(comments.STEP, at), page.choice, page.shown_side),
         "fixed": _fixed(page),
         **_messages(page, at),
     }
@@ -418,10 +423,19 @@ def _message(page: Frame, row: MessageRow, events: dict[int, Event], at: int, co
     message = row.message or event
     for part, message_part in zip(shown["parts"], message.parts if message else (), strict=False):
         part["started"] = _started(page, message_part)
+    if row.event is not None:
+        for part in shown["parts"]:
+            part["comments"] = _commented(page, row.event, part["index"])
     known = counts is not None and row.event is not None and row.message is None
     shown["tokenizer_text"] = tokens(int(counts["o200k"][row.event])) if known else ""
     texts = {"heuristic_text": tokens(heuristic) if heuristic else "", "attributed_text": tokens(attributed)}
     return {**shown, **texts, "attributed_text": tokens(attributed) if attributed is not None else ""}
+
+
+def _commented(page: Frame, event: int, part: int) -> dict[str, Any]:
+    """The comments of a part of the log: their number, and where they are read and written."""
+    place = Place(comments.PART, event, part)
+    return {"count": page.comment_counts[place], "url": place.url(page.row.pk, page.choice), "words": place.words}
 
 
 def _started(page: Frame, part: Part) -> dict[str, str]:

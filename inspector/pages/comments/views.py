@@ -1,0 +1,187 @@
+"""The comments of a session: all of them or those of one place, and writing, editing, resolving and deleting them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from inspector.accounts import audit
+from inspector.models import Comment, Session
+from inspector.models.accounts import LONGEST_NAME
+from inspector.pages.comments import writing
+from inspector.pages.comments.writing import Refused
+from inspector.pages.session.frame import SIDES, frame
+from inspector.pages.shared import comments
+from inspector.pages.shared.comments import NAME_COOKIE, Place, named_place, place_of
+from inspector.pages.shared.project import project_of
+from inspector.replays.choice import NAMES, parse_choice
+
+COOKIE_SECONDS = 365 * 24 * 3600
+SHOW = {"": "All", "open": "Open", "resolved": "Resolved"}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def session_comments(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """All comments, or those of the place that the address names. A POST begins a thread, or answers in one."""
+    if request.method == "POST":
+        return _write(request, session_id)
+    return _page(request, session_id, named_place(request.GET.dict()))
+
+
+def _page(request: HttpRequest, session_id: UUID, place: Place | None, status: int = 200, **more: Any) -> HttpResponse:
+    page = frame(request, session_id)
+    show = request.GET.get("show", "")
+    show = show if show in SHOW else ""
+    if place is not None:
+        listed = comments.panel(request, page.row, place, page.choice)
+    else:
+        listed = {
+            **comments.form(request, page.row, page.choice),
+            "threads": comments.threads(request, page.row, page.choice, _shown(show)),
+        }
+    path = page.paths["comments"]
+    context = {
+        **page.context("comments"),
+        "comments": {**listed, "names_places": place is None, **more},
+        "place": place,
+        "place_url": "" if place is None or place.kind == comments.PART else place.url(page.row.pk, page.choice),
+        "part_url": _part_url(page.row, place),
+        "all_url": path + page.choice.query(),
+        "tabs": [
+            {"label": label, "url": path + page.choice.query(show=name), "current": name == show}
+            for name, label in SHOW.items()
+        ],
+    }
+    return render(request, "inspector/comments/index.html", context, status=status)
+
+
+def _shown(show: str) -> Q:
+    """The comments of all threads, of the open or of the resolved ones."""
+    if not show:
+        return Q()
+    is_open = show == "open"
+    return Q(thread=None, resolved__isnull=is_open) | Q(thread__isnull=False, thread__resolved__isnull=is_open)
+
+
+def _part_url(row: Session, place: Place | None) -> str:
+    """The reader of the part that is commented on."""
+    if place is None or place.kind != comments.PART:
+        return ""
+    return reverse("message_part", args=[row.pk, place.fields["message"], place.part]) + "?as=raw"
+
+
+def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    session, text = _session(request, session_id), request.POST.get("text", "")
+    author, account = _author(request), getattr(request, "account", None)
+    place, thread = named_place(request.POST.dict()), _thread(request, session)
+    try:
+        if thread is not None:
+            place = place_of(thread)
+            row = writing.answer(thread, text, author, account)
+        elif place is not None:
+            row = writing.add(session, place, text, author, account)
+        else:
+            raise Refused("A comment belongs to a step, a compaction or a part of a message: name one.")
+    except Refused as error:
+        typed = {"error": str(error), "typed": text, "answers": thread.pk if thread else None}
+        return _page(request, session_id, place, 422, **typed)
+    response = _to(request, session, row)
+    if account is None:
+        response.set_cookie(NAME_COOKIE, author, max_age=COOKIE_SECONDS, httponly=True, samesite="Lax")
+    return response
+
+
+def _thread(request: HttpRequest, session: Session) -> Comment | None:
+    """The thread that a form answers; None where it begins one."""
+    given = request.POST.get("thread", "")
+    if not given:
+        return None
+    try:
+        key = UUID(given)
+    except ValueError as error:
+        raise Http404("There is no such thread.") from error
+    return get_object_or_404(Comment.objects.in_session(session), pk=key, thread=None)
+
+
+def _author(request: HttpRequest) -> str:
+    """The account's name; in local mode what was typed."""
+    if getattr(request, "account", None) is not None:
+        return comments.name_of(request)
+    typed = " ".join(request.POST.get("name", "").split())[:LONGEST_NAME]
+    return typed if typed.isprintable() and typed else comments.LOCAL_NAME
+
+
+@require_safe
+def comment(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
+    """The permalink of a comment: its place, with the settings of the address."""
+    session = _session(request, session_id)
+    return _to(request, session, _comment(session, pk))
+
+
+@require_POST
+def edit(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
+    """Give one's own comment another text."""
+    session = _session(request, session_id)
+    row = _comment(session, pk)
+    if not comments.is_own(request, row):
+        raise PermissionDenied
+    text = request.POST.get("text", "")
+    try:
+        writing.change(row, text)
+    except Refused as error:
+        return _page(request, session_id, place_of(row), 422, error=str(error), typed=text, edits=row.pk)
+    return _to(request, session, row)
+
+
+@require_POST
+def delete(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
+    """Delete a comment for good: one's own, or as an owner of the project."""
+    session = _session(request, session_id)
+    row = _comment(session, pk)
+    if not comments.may_delete(request, row):
+        raise PermissionDenied
+    place = place_of(row)
+    audit.note(request, "comment deleted", f"{session.pk}: {place.words.lower()}, by {row.author}")
+    writing.remove(row)
+    return HttpResponseRedirect(f"{_url(request, session, place)}#comments")
+
+
+@require_POST
+def resolve(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
+    """Call a thread resolved, or open again."""
+    session = _session(request, session_id)
+    row = get_object_or_404(Comment.objects.in_session(session), pk=pk, thread=None)
+    writing.resolve(row, comments.name_of(request), is_resolved=request.POST.get("resolved") == "1")
+    return _to(request, session, row)
+
+
+def _session(request: HttpRequest, session_id: UUID) -> Session:
+    return get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
+
+
+def _comment(session: Session, pk: UUID) -> Comment:
+    """A comment that was not deleted."""
+    return get_object_or_404(Comment.objects.in_session(session).exclude(text=""), pk=pk)
+
+
+def _to(request: HttpRequest, session: Session, row: Comment) -> HttpResponse:
+    """To the comment, where it is shown."""
+    return HttpResponseRedirect(f"{_url(request, session, place_of(row))}#comment-{row.pk}")
+
+
+def _url(request: HttpRequest, session: Session, place: Place) -> str:
+    """The page of a place under the settings that the page of the form had, or that the address of a permalink has."""
+    query = request.GET
+    if request.method == "POST":
+        given = request.POST.get("settings", "")[:2_000].removeprefix("?")
+        query = QueryDict(given.encode("utf-8", "replace").decode())
+    side = query.get("side", "")
+    choice, _ = parse_choice({name: query.get(name, "") for name in NAMES})
+    return place.url(session.pk, choice, side if side in SIDES else "")
