@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("inspector", "0030_spans"),
+        ("inspector", "0031_watched_places"),
     ]
 
     operations = [

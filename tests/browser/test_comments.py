@@ -1,0 +1,38 @@
+"""Commenting in a browser: on a step, seen in the list, on the strip and at the part of a message."""
+
+from __future__ import annotations
+
+import msgspec
+
+from guard_core.recordings.formats import native
+from tests.browser.conftest import followed
+from tests.browser.looks import check_looks
+from tests.builders import bundled
+
+LONG = "Here the agent read the same file again, although step 12 had it.\n\n" + "unbroken" * 30
+
+
+def test_a_step_is_commented_on_and_the_pages_with_comments_are_accessible(page, served):
+    own = msgspec.structs.replace(bundled("small-window"), title="Commented")
+    base = followed(served, served.upload("commented.jsonl", native.write(own)).headers["location"])
+    page.goto(f"{base}steps?at=3")
+    panel = page.locator("#comments")
+    panel.get_by_label("Name").fill("Ada")
+    panel.get_by_label("New comment").fill(LONG)
+    panel.get_by_role("button", name="Comment").click()
+    page.wait_for_url("**/steps?at=3#comment-*")
+    assert page.locator("article.comment:target").is_visible()
+    assert page.locator("[data-step='3'] .step-comments").inner_text().strip().startswith("1")
+    panel.locator("summary", has_text="Answer").click()
+    panel.get_by_label("Answer").fill("It was cut from the request before.")
+    panel.get_by_role("button", name="Answer").click()
+    page.locator("article.is-answer").wait_for()
+    check_looks(page, "comments-step")
+    page.goto(f"{base}c/1/")
+    page.get_by_label("New comment").fill("Too early")
+    page.get_by_role("button", name="Comment").click()
+    page.wait_for_url("**#comment-*")
+    page.get_by_role("button", name="Resolve").click()
+    page.get_by_text("resolved").first.wait_for()
+    page.goto(f"{base}comments")
+    check_looks(page, "comments-list", full_page=True)
