@@ -1,12 +1,13 @@
 """How each agent is told where its model is.
 
 Sources: the agents' documentation and, where that says nothing, their programs (Claude Code 2.1.330, Codex 0.169.0,
-Gemini CLI 0.61.0, OpenCode 1.18.33, aider's documentation of litellm's variables).
+Gemini CLI 0.61.0, OpenCode 1.18.33, pi 1.5.2, aider's documentation of litellm's variables).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +65,37 @@ def _opencode(addresses: Addresses) -> dict[str, str]:
     return {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})}
 
 
+# What pi's files may have beyond JSON: remarks and commas at the end. Strings stay.
+BEYOND_JSON = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|,(?=\s*[}\]])')
+PI_EXTENSION = Path(__file__).with_name("pi_providers.js")
+# What pi asks where its user has not said otherwise: `baseUrl` of its built-in models.
+PI_PROVIDERS = {
+    "anthropic": ANTHROPIC,
+    "openai": OPENAI,
+    "openai-codex": "https://chatgpt.com/backend-api",
+    "google": f"{GEMINI}/v1beta",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+
+
+def _pi(environ: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Providers that the user has named or moved are asked where models.json says. Raises ValueError where that cannot
+    be read: keys of one address must not be sent to another."""
+    path = Path(environ.get("PI_CODING_AGENT_DIR", "").strip() or "~/.pi/agent").expanduser() / "models.json"
+    own: dict[str, str] = {}
+    try:
+        plain = path.read_text(encoding="utf-8")
+        for _ in range(2):  # a comma may be the last but for a remark
+            plain = BEYOND_JSON.sub(lambda match: match[1] or "", plain)
+        providers = json.loads(plain)["providers"].items()
+        own = {str(name): one["baseUrl"] for name, one in providers if isinstance(one.get("baseUrl"), str)}
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"{path} is no JSON with providers, so it does not say where pi's requests go.") from None
+    return tuple(Provider(name, address) for name, address in {**PI_PROVIDERS, **own}.items())
+
+
 def _all(environ: Mapping[str, str]) -> tuple[Provider, ...]:
     return (
         Provider("anthropic", ANTHROPIC, "ANTHROPIC_BASE_URL"),
@@ -109,6 +141,12 @@ CLIENTS = {
             },
         ),
         Client("opencode", _all, _opencode),
+        Client(
+            "pi",
+            _pi,
+            lambda addresses: {"CAPTURED_PROVIDERS": json.dumps(dict(addresses))},
+            lambda addresses: ["--extension", str(PI_EXTENSION)],
+        ),
         Client("aider", _all, _any_variables),
     )
 }

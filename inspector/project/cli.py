@@ -81,7 +81,7 @@ def _capture(options: argparse.Namespace) -> int:
 
     command = options.command_line[1:] if options.command_line[:1] == ["--"] else options.command_line
     if not command:
-        print("Name an agent (claude, codex, gemini, opencode, aider) or a command after --.", file=sys.stderr)
+        print("Name an agent (claude, codex, gemini, opencode, pi, aider) or a command after --.", file=sys.stderr)
         return 2
     folder = folder_of_captures() if options.folder is None else options.folder
     try:
@@ -156,7 +156,9 @@ def _parser() -> argparse.ArgumentParser:
         "--server", default=_server(), help="shows the recording as it grows (default: INSPECTOR_URL, else %(default)s)"
     )
     capturing.add_argument("--open", action="store_true", help="open the session in a browser")
-    capturing.add_argument("command_line", nargs=argparse.REMAINDER, metavar="claude|codex|gemini|opencode|aider|-- …")
+    capturing.add_argument(
+        "command_line", nargs=argparse.REMAINDER, metavar="claude|codex|gemini|opencode|pi|aider|-- …"
+    )
     for command in (serving, working, examining):
         command.add_argument("--data-dir", help="folder for all stored data (default: DATA_DIR, else a user folder)")
     return parser

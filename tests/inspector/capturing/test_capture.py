@@ -315,3 +315,42 @@ def test_a_command_that_is_not_there_and_one_that_calls_nothing_are_said(tmp_pat
     assert nothing.stderr.startswith("Name an agent")
     wrong = run(["--", sys.executable, "-c", "pass"], tmp_path, OPENAI_BASE_URL="ftp://host")
     assert (wrong.returncode, "an address of a provider is http(s)://host/path" in wrong.stderr) == (2, True)
+
+
+PI = f"""#!{sys.executable}
+import json, os, sys, anthropic
+assert sys.argv[1] == "--extension" and "registerProvider" in open(sys.argv[2]).read()
+where = json.loads(os.environ["CAPTURED_PROVIDERS"])
+client = anthropic.Anthropic(api_key="k", base_url=where[sys.argv[3]], max_retries=0)
+print(client.messages.create(model="m", max_tokens=9, messages=[{{"role": "user", "content": "hi"}}]).content[0].text)
+print(*sorted(where))
+"""
+
+
+@pytest.mark.parametrize("name", ["anthropic", "mine"])
+def test_pi_asks_the_proxy_whatever_address_its_user_has_given_a_provider(
+    tmp_path: Path, origin: str, name: str
+) -> None:
+    """What the extension does within pi was seen with pi 1.5.2; here a program reads what pi would."""
+    (tmp_path / "pi").write_text(PI)
+    (tmp_path / "pi").chmod(0o755)
+    (tmp_path / "models.json").write_text(
+        f'{{"providers": {{ // mine\n"{name}": {{"baseUrl": "{origin}", // moved\n}}}}}}'
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = run(["pi", name], tmp_path / "out", PATH=path, PI_CODING_AGENT_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    providers = {"anthropic", "google", "openai", "openai-codex", "openrouter", name}
+    assert done.stdout.splitlines() == ["answer 1", " ".join(sorted(providers))]
+    (recording,) = (tmp_path / "out").iterdir()
+    assert [call.prompt_tokens for call in read(recording).sessions[0].calls] == [100]
+
+
+def test_where_pis_own_addresses_cannot_be_read_nothing_is_sent_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "pi").write_text(PI)
+    (tmp_path / "pi").chmod(0o755)
+    (tmp_path / "models.json").write_text("{")
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = run(["pi", "anthropic"], tmp_path / "out", PATH=path, PI_CODING_AGENT_DIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{tmp_path}/models.json is no JSON with providers" in done.stderr
