@@ -43,6 +43,8 @@ RULES: dict[str, Rule] = {
     "search": LOOK,
     "sessions_bulk": WORK,
     "sessions_restore": WORK,
+    "sessions_view_save": WORK,
+    "sessions_view_delete": WORK,
     "imports_dismiss": LOOK,  # a cookie of this browser
     "imports_undismiss": LOOK,
     "upload": SEND,
@@ -99,6 +101,8 @@ RULES: dict[str, Rule] = {
     "triggers_compactions": LOOK,
     "triggers_json": LOOK,
     "triggers_share": WORK,
+    "triggers_view_save": WORK,
+    "triggers_view_delete": WORK,
     "compare": LOOK,
     "compare_share": WORK,
     "sweeps": LOOK,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from inspector.models import Session
+from inspector.pages.shared import saved_views
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.project import project_of
 from inspector.pages.triggers import presenter
@@ -22,4 +25,18 @@ def triggers(request: HttpRequest) -> HttpResponse:
     if not wanted.filtered and not Session.objects.of(project).filter(deleted=None).exists():
         return render(request, "inspector/triggers/empty.html")
     context = presenter.context(project, Analysis.of(project, wanted))
+    context["saved"] = saved_views.menu(request, saved_views.TRIGGERS, wanted.query())
     return render_part(request, "triggers", PART, PAGE, context)
+
+
+@require_POST
+def save_view(request: HttpRequest) -> HttpResponse:
+    """Save the filters under a name."""
+    return saved_views.save(request, saved_views.TRIGGERS, Wanted.parse(saved_views.given_query(request)).query())
+
+
+@require_POST
+def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Delete a saved view."""
+    query = Wanted.parse(saved_views.given_query(request)).query()
+    return saved_views.delete(request, saved_views.TRIGGERS, pk, query)

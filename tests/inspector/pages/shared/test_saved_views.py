@@ -1,0 +1,92 @@
+"""Filters under a name: saved for the project, chosen from a menu, deleted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from inspector.models import Project, Role, SavedView, Session, default_project
+from inspector.pages.shared.saved_views import MOST_VIEWS
+from tests.inspector.people import browser, person
+from tests.inspector.rows import session_row
+
+pytestmark = pytest.mark.django_db
+PAGES = {
+    "/sessions/views": ("/", "?q=one&sort=-peak"),
+    "/triggers/views": ("/triggers/", "?agent=Claude+Code&since=2026-01-02"),
+}
+
+
+@pytest.fixture
+def one() -> Session:
+    return session_row("one")
+
+
+@pytest.mark.usefixtures("one")
+@pytest.mark.parametrize("save", PAGES)
+def test_a_view_is_saved_chosen_and_deleted(client, save):
+    path, query = PAGES[save]
+    answer = client.post(save, {"name": " Worst  first ", "query": f"{query}&evil=%0d%0ax&page=9"})
+    assert (answer.status_code, answer["Location"]) == (302, path + query)
+    menu = client.get(path).text
+    assert f'<a href="{path}{query.replace("&", "&amp;")}">Worst first</a>' in menu
+    assert "View: <b>Worst first</b>" in client.get(path + query).text
+    view = SavedView.unscoped.get()
+    answer = client.post(f"{save}/{view.pk}/delete", {"query": query})
+    assert answer["Location"] == path + query
+    assert not SavedView.unscoped.exists()
+
+
+@pytest.mark.usefixtures("one")
+def test_a_view_of_one_page_is_no_view_of_the_other(client):
+    client.post("/sessions/views", {"name": "mine", "query": "?q=one"})
+    assert "mine" not in client.get("/triggers/").text
+    assert client.post(f"/triggers/views/{SavedView.unscoped.get().pk}/delete").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", "A view needs a name"),
+        ("\u202e", "A view needs a name"),
+        ("x" * 61, "at most 60 characters; this one has 61"),
+        ("taken", "with the name “taken” already"),
+    ],
+)
+def test_a_wrong_name_is_refused(client, name, words):
+    client.post("/sessions/views", {"name": "taken", "query": ""})
+    answer = client.post("/sessions/views", {"name": name, "query": "?q=x"})
+    assert (answer.status_code, words in answer.text) == (422, True)
+    assert SavedView.unscoped.get().query == "?"
+
+
+def test_a_page_has_a_hundred_views_at_most(client):
+    rows = [SavedView(page="sessions", name=str(number), query="?") for number in range(MOST_VIEWS)]
+    SavedView.objects.of(default_project()).bulk_create(rows)
+    answer = client.post("/sessions/views", {"name": "more"})
+    assert (answer.status_code, "at most 100 saved views" in answer.text) == (422, True)
+    assert client.post("/triggers/views", {"name": "more"}).status_code == 302
+
+
+@pytest.mark.usefixtures("one")
+def test_views_belong_to_a_project(client):
+    client.post("/sessions/views", {"name": "zanzibar", "query": "?q=one"})
+    SavedView.unscoped.update(project=Project.objects.create(slug="other", name="Other"))
+    assert "zanzibar" not in client.get("/").text
+    assert client.post(f"/sessions/views/{SavedView.unscoped.get().pk}/delete").status_code == 404
+    assert client.post("/sessions/views", {"name": "zanzibar", "query": ""}).status_code == 302
+
+
+@pytest.mark.usefixtures("one")
+def test_a_viewer_chooses_views_and_changes_none(team, team_handler):
+    editor, viewer = (
+        browser(team_handler, person(role.value, default_project(), role)) for role in (Role.EDITOR, Role.VIEWER)
+    )
+    assert "saved-views" not in viewer.get("/").text
+    editor.post("/sessions/views", {"name": "shown", "query": "?q=one"})
+    page = viewer.get("/").text
+    menu = re.search(r'<details class="saved-views">.*?</ul>.*?</details>', page)[0]
+    assert "shown" in menu
+    assert "<form" not in menu
+    assert viewer.post("/sessions/views", {"name": "mine", "query": ""}).status_code == 403
