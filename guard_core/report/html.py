@@ -13,7 +13,7 @@ from pathlib import Path
 
 from guard_core.report.document import Compaction, Fact, Report, Side
 from guard_core.report.markup import Content, Markup, joined, tag
-from guard_core.report.svg import chart
+from guard_core.report.svg import anchor, chart
 from guard_core.report.words import (
     COMPACTION_HEADS,
     compaction_row,
@@ -86,6 +86,7 @@ def _side(report: Report, side: Side) -> Iterator[Content]:
         yield tag("p", _modelled_words(side), class_="muted")
     if (picture := chart(report, side)) is not None:
         yield tag("figure", tag("div", picture, class_="wide"), _key(side))
+        yield tag("p", "The pointer over the chart shows the count of a request.", class_="muted pointer")
     yield table(("", "", "source"), figures(report, side), numeric=())
     if side.findings:
         yield tag("h3", "Findings")
@@ -130,11 +131,11 @@ def _compactions(report: Report, side: Side) -> Iterator[Content]:
     )
     for item in side.compactions:
         if item.bridge is not None:
-            yield from _compaction(report, item)
+            yield from _compaction(report, side, item)
 
 
-def _compaction(report: Report, item: Compaction) -> Iterator[Content]:
-    yield tag("h3", f"Compaction {item.index + 1:,}, before step {step_words(item.step)}")
+def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Content]:
+    yield tag("h3", f"Compaction {item.index + 1:,}, before step {step_words(item.step)}", id=anchor(side, item))
     yield [tag("blockquote", remark.text) for remark in report.remarks if remark.step == item.step >= 0]
     if item.decision is not None:
         yield tag("p", item.decision.sentence, f" {item.decision.inequality}" if item.decision.inequality else "")

@@ -1,16 +1,18 @@
-"""The chart of a report, as SVG without script."""
+"""The chart of a report, as SVG without script: its values are the titles of columns that a pointer enters, and its
+compactions link to what the report says of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from guard_core.report.document import Report, Side
+from guard_core.report.document import Compaction, Report, Side
 from guard_core.report.markup import Markup, joined, tag
 from guard_core.report.words import side_title
 
 WIDTH, HEIGHT = 1000, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 28
 MOST_MARKS = 400  # compactions that are drawn
+MOST_COLUMNS = 240  # with values of their own: of four units, as narrow as a pointer hits
 
 
 def chart(report: Report, side: Side) -> Markup | None:
@@ -35,13 +37,56 @@ def chart(report: Report, side: Side) -> Markup | None:
             class_="threshold",
             d=path_of(scale, series.steps, series.threshold, [v >= 0 for v in series.threshold]),
         ),
-        joined(tag("path", class_="mark", d=scale.upright(item.step)) for item in marks),
         tag("path", class_="modelled", d=path_of(scale, series.steps, series.tokens, [True] * len(counted))),
         tag("path", class_="recorded", d=path_of(scale, series.steps, series.tokens, counted)),
+        joined(columns(report, side, scale)),
+        joined(_mark(scale, side, item) for item in marks),
         viewBox=scale.box,
         role="img",
         class_="chart",
     )
+
+
+def anchor(side: Side, item: Compaction) -> str:
+    """The name of a compaction's part of the report."""
+    return f"compaction-{side.name}-{item.index + 1}"
+
+
+def _mark(scale: Scale, side: Side, item: Compaction) -> Markup:
+    line = tag("path", class_="mark", d=scale.upright(item.step))
+    name = tag("title", f"Compaction {item.index + 1:,}, before step {item.step + 1:,}")
+    return tag("a", name, line, href=f"#{anchor(side, item)}") if item.bridge is not None else tag("g", name, line)
+
+
+def columns(report: Report, side: Side, scale: Scale) -> Iterator[Markup]:
+    """Columns from the left to the right, each with the value of its request, or the largest of its requests."""
+    series, window = side.series, report.window.value
+    size = -(-len(series.steps) // MOST_COLUMNS)
+    left = float(LEFT)
+    for first in range(0, len(series.steps), size):
+        places = range(first, min(first + size, len(series.steps)))
+        place = max(places, key=lambda item: series.tokens[item])
+        step, count = series.steps[place], series.tokens[place]
+        after = series.steps[places[-1] + 1] if places[-1] + 1 < len(series.steps) else series.steps[places[-1]]
+        right = (float(scale.x(series.steps[places[-1]])) + float(scale.x(after))) / 2
+        source = "modelled" if series.modelled[place] else "recorded"
+        words = f"step {step + 1:,}: {count:,} tokens, {source}, {100 * count / window:.1f} % of the window"
+        if len(places) > 1:
+            last = series.steps[places[-1]]
+            words = f"the largest drawn from step {series.steps[first] + 1:,} to {last + 1:,} is {words}"
+        if series.threshold[place] >= 0:
+            words += f"; threshold {series.threshold[place]:,}"
+        width = max(1.0, right - left)
+        yield tag(
+            "rect",
+            tag("title", words),
+            class_="column",
+            x=f"{left:.1f}",
+            y=TOP,
+            width=f"{width:.1f}",
+            height=HEIGHT - TOP - BOTTOM,
+        )
+        left = right
 
 
 class Scale:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from html.parser import HTMLParser
 
 import msgspec
@@ -139,15 +140,31 @@ def test_chosen_compactions_are_shown_in_full(recording):
         build(recording, Options(chosen=(8,)))
 
 
+def test_the_chart_says_the_count_of_each_request_and_leads_to_each_compaction(plain):
+    side, html = plain.sides[0], page(plain)
+    for item in side.compactions:
+        assert f'href="#compaction-recorded-{item.index + 1}"' in html
+        assert f'id="compaction-recorded-{item.index + 1}"' in html
+    said = re.findall(r"step (\d+): ([\d,]+) tokens, (recorded|modelled), ([\d.]+) % of the window", html)
+    assert 0 < len(said) <= 240
+    counts = dict(zip(side.series.steps, side.series.tokens, strict=True))
+    for step, count, source, share in said:
+        tokens = counts[int(step) - 1]
+        assert (count, share) == (f"{tokens:,}", f"{100 * tokens / plain.window.value:.1f}")
+        assert (source == "modelled") == side.series.modelled[side.series.steps.index(int(step) - 1)]
+    assert f"{max(side.series.tokens):,}" in {count for _, count, _, _ in said}  # however many are drawn
+
+
 def test_hostile_text_stays_text_in_every_form(recording):
     one = build(with_hostile_words(recording), Options())
     one = sealed(msgspec.structs.replace(one, title=HOSTILE, remarks=(Remark(-1, HOSTILE), Remark(37, HOSTILE))))
     html = page(one)
     elements = Elements(html)
-    assert not elements.names & {"script", "img", "a", "iframe", "link", "object", "form", "base"}
-    assert not [
-        name for name, value in elements.attributes if name.startswith("on") or name in ("src", "href", "style")
-    ]
+    assert not elements.names & {"script", "img", "iframe", "link", "object", "form", "base"}
+    assert not [name for name, value in elements.attributes if name.startswith("on") or name in ("src", "style")]
+    assert {value for name, value in elements.attributes if name == "href"} <= {
+        f"#{value}" for name, value in elements.attributes if name == "id"
+    }
     assert "alert(1)" in "".join(elements.text)
     assert "\u202e" not in html
     assert "\x1b" not in html
