@@ -34,6 +34,7 @@ OPEN = Rule(ANYONE, ANYONE)
 PERSONAL = Rule(SIGNED_IN, SIGNED_IN)  # of one's own account
 LOOK = Rule(Role.VIEWER, Role.VIEWER)  # a POST of it changes nothing that is stored for others
 WORK = Rule(Role.VIEWER, Role.EDITOR)
+FORM = Rule(Role.EDITOR, Role.EDITOR)  # a page that is nothing but a form
 SEND = Rule(Role.VIEWER, Role.EDITOR, ingest=True)
 OWN = Rule(Role.OWNER, Role.OWNER)
 
@@ -100,20 +101,20 @@ RULES: dict[str, Rule] = {
     "triggers_rows": LOOK,
     "triggers_compactions": LOOK,
     "triggers_json": LOOK,
-    "triggers_share": WORK,
+    "triggers_share": FORM,
     "triggers_view_save": WORK,
     "triggers_view_delete": WORK,
     "compare": LOOK,
-    "compare_share": WORK,
+    "compare_share": FORM,
     "sweeps": LOOK,
-    "sweep_new": WORK,
+    "sweep_new": FORM,
     "sweep": LOOK,
     "sweep_figure": LOOK,
     "sweep_csv": LOOK,
     "sweep_json": LOOK,
-    "sweep_share": WORK,
+    "sweep_share": FORM,
     "sweep_cancel": WORK,
-    "sweep_delete": WORK,
+    "sweep_delete": FORM,
     "shares": LOOK,
     "share": LOOK,
     "share_preview": WORK,  # what a draft does not hide yet is in the session as well

@@ -1,13 +1,15 @@
-"""Help where it is needed: labels that link to the glossary, and the bar of the tour."""
+"""Help where it is needed (labels that link to the glossary, the bar of the tour), and who may use a form."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django import template
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from inspector.accounts import access
 from inspector.pages.shared import tour
 from inspector.pages.shared.glossary import BY_LABEL
 
@@ -22,6 +24,13 @@ def glossary(label: str) -> str:
         return label
     link = '<a class="term-link" href="{}#{}" title="{}" hx-boost="false">{}</a>'
     return format_html(link, reverse("help"), term.anchor, term.meaning, label)
+
+
+@register.filter
+def may(request: HttpRequest, name: str) -> bool:
+    """May whoever asked for the page change something at the address of this name: forms that would be refused are left
+    out."""
+    return access.allows(request, name)
 
 
 @register.inclusion_tag("inspector/help/_tour_bar.html", takes_context=True)

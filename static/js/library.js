@@ -1,6 +1,6 @@
 // The session list: choosing rows, and a list that does not change under the hand that chooses.
 const list = () => document.getElementById("sessions");
-const picks = () => [...(list()?.querySelectorAll("input[name=id]") ?? [])];
+const picks = () => [...(list()?.querySelectorAll("input[form=bulk]") ?? [])];
 const chosen = () => picks().filter((box) => box.checked);
 let last = null;
 
@@ -16,7 +16,7 @@ function count() {
 }
 
 document.addEventListener("click", (event) => {
-  const box = event.target.closest?.("input[name=id]");
+  const box = event.target.closest?.("input[form=bulk]");
   if (!box) return;
   const boxes = picks();
   if (event.shiftKey && boxes.includes(last)) {
