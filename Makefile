@@ -24,8 +24,9 @@ suite: $(VENV)/.dev
 # many times; a chance of its own at every run.
 EXAMPLES ?= 5000
 KILLS ?= 50
+EVENTS ?= 20000
 soak: $(VENV)/.dev
-	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) STREAM_SEEDS=10000 $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/guard_core/recordings tests/inspector/streams $(addprefix tests/services/test_,kills.py large.py opening.py orphans.py) $(ARGS)
+	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) EVENTS=$(EVENTS) STREAM_SEEDS=10000 $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/guard_core/recordings tests/inspector/streams $(addprefix tests/services/test_,kills.py large.py opening.py orphans.py streams.py) $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

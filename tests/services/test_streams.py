@@ -1,6 +1,7 @@
 """Agents that stream into a server which is away, killed and started again: nothing acknowledged is lost or doubled.
 
-KILLS is the number of rounds; KILLS_SEED repeats the moments at which they end.
+KILLS is the number of rounds, EVENTS how many lines are acknowledged in them at least; KILLS_SEED repeats the moments
+at which they end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +28,21 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from guard_core.recordings import read
 from guard_core.recordings.formats import native
+from guard_core.sessions import ModelCall, Session
 from guard_core.simulator.samples import big_session
 from guard_core.streaming import Client
 from tests.inspector.streamed import lines_of
+from tests.services.databases import query
 from tests.services.server import PATIENCE, Running, running, until
 from tests.services.test_orphans import processes_of
 
 KILLS = int(os.environ.get("KILLS", "1"))
 SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))
+EVENTS = int(os.environ.get("EVENTS") or 200 * KILLS)
 README = Path(__file__).parents[2] / "README.md"
-ROUND = 200  # lines that are acknowledged in a round at least
+SHORT_LOAD = 400  # model calls of each agent at least, so that some are still sent when a short test kills the server
 
 
 @dataclass
@@ -81,28 +87,61 @@ def session_named(server: Running, name: str) -> dict[str, Any]:
     return row
 
 
+def assert_whole(server: Running, name: str, sent: Session) -> None:
+    """The session of a stream is the one that was sent: nothing missing, nothing twice, nothing in another order."""
+    row = session_named(server, name)
+    assert (row["events"], row["steps"]) == (len(sent.events), len(sent.calls)), name
+    (stored,) = read(server.get(f"/s/{row['id']}/export").body).sessions
+    assert [(e.role, e.parts) for e in stored.events] == [(e.role, e.parts) for e in sent.events], name
+    assert [figures(call) for call in stored.calls] == [figures(call) for call in sent.calls], name
+
+
+def figures(call: ModelCall) -> tuple[object, ...]:
+    return call.at, call.response, call.prompt_tokens, call.cached_tokens, call.output_tokens
+
+
+def assert_sound(data: Path, lines: int) -> None:
+    """The database is sound, and every stream has each of its lines once."""
+    if not os.environ.get("TEST_DATABASE_URL"):
+        assert query(data, "PRAGMA integrity_check") == [("ok",)]
+        assert query(data, "PRAGMA foreign_key_check") == []
+    stored = query(data, "SELECT stream_id, first, count FROM inspector_streambatch ORDER BY stream_id, first")
+    for _, batches in groupby(stored, key=lambda batch: batch[0]):
+        number = 0
+        for _, first, count in batches:
+            assert first == number
+            number += count
+        assert number == lines
+    received = query(data, "SELECT received, applied FROM inspector_stream")
+    assert received == [(lines, lines)] * 3
+
+
 def test_streams_survive_every_kill_of_the_server(tmp_path: Path) -> None:
     print(f"KILLS_SEED={SEED}")
     dice = random.Random(SEED)
     port, data = str(free_port()), tmp_path / "data"
-    whole = msgspec.structs.replace(big_session(400 + 200 * KILLS, 1), compactions=())
+    whole = msgspec.structs.replace(big_session(SHORT_LOAD + EVENTS // 3, 1), compactions=())
     lines = lines_of(whole)
     senders = [Sender(f"agent-{number}", lines) for number in range(2)]
     client = Client(f"http://127.0.0.1:{port}", "library", spool=tmp_path / "spool")
     client.write(native.write(whole))  # while the server is away
-    for _ in range(KILLS):
-        before = sum(sender.acknowledged for sender in senders)
+    under_load = 0
+    for number in range(KILLS):
+        wanted = min((number + 1) * EVENTS // KILLS, 2 * len(lines))
         with running(data, "--port", port) as server:
             threads = [threading.Thread(target=s.send_until_killed, args=(server, dice)) for s in senders]
             for thread in threads:
                 thread.start()
-            until(lambda before=before: sum(s.acknowledged for s in senders) >= min(before + ROUND, 2 * len(lines)))
+            until(lambda wanted=wanted: sum(s.acknowledged for s in senders) >= wanted)
             time.sleep(dice.uniform(0, 0.5))
+            under_load += any(thread.is_alive() for thread in threads)
             server.process.kill()
             until(lambda: not processes_of(data))
             for thread in threads:
                 thread.join()
-    acknowledged = [sender.acknowledged for sender in senders]
+        assert not any(sender.refused for sender in senders)
+    acknowledged = sum(sender.acknowledged for sender in senders)
+    assert acknowledged >= EVENTS
     with running(data, "--port", port) as server:
         for sender in senders:
             while sender.acknowledged < len(lines) and not sender.refused:
@@ -110,10 +149,10 @@ def test_streams_survive_every_kill_of_the_server(tmp_path: Path) -> None:
             assert not sender.refused
         assert client.close(PATIENCE), client.trouble
         for name in ("agent-0", "agent-1", "library"):
-            row = session_named(server, name)
-            assert (row["events"], row["steps"]) == (len(whole.events), len(whole.calls)), name
+            assert_whole(server, name, whole)
+        assert_sound(data, len(lines))
     assert not list((tmp_path / "spool").iterdir())
-    print(f"{sum(acknowledged):,} lines acknowledged before the last start")
+    print(f"{acknowledged:,} lines acknowledged before the last start; {under_load} of {KILLS} kills while agents sent")
 
 
 def test_what_a_run_could_not_send_is_sent_by_the_next_one(server: Running, tmp_path: Path) -> None:
