@@ -53,6 +53,19 @@ def test_a_streamed_session_equals_the_uploaded_one_whatever_the_batches(client,
     assert [getattr(streamed, name) for name in ASSESSED] == [getattr(uploaded, name) for name in ASSESSED]
 
 
+def test_the_lines_of_a_stream_can_be_downloaded_and_imported(client, lines, bring):
+    send(client, "a", 0, lines[:2])
+    send(client, "a", 2, lines[2:])
+    streamed = Session.unscoped.get()
+    answer = client.get(f"/recordings/{streamed.recording_id}/raw")
+    body = b"".join(answer.streaming_content)
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    assert [msgspec.json.decode(line) for line in body.splitlines()] == lines
+    assert bring(body).state == "done"
+    imported = Session.unscoped.exclude(pk=streamed.pk).get()
+    assert native.digest(convert.load_session(streamed)) == native.digest(convert.load_session(imported))
+
+
 def test_compactions_that_come_late_are_in_the_session_as_if_it_were_uploaded(client):
     whole = big_session(200, 3)
     lines = lines_of(whole)
