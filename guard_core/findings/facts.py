@@ -23,7 +23,7 @@ from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import PROVIDER, Usage, usage_for
-from guard_core.views import Span, View
+from guard_core.views import Span, View, followed
 from guard_core.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
 
@@ -180,7 +180,7 @@ class Facts:
             window = WindowJudgement(trace.window, Provenance.USER, Status.KNOWN, window.at_least, "asked for")
         tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
         fired = tuple(
-            Fired(index, record.step, self._before(trace, index), int(tokens[record.step]), record=record)
+            Fired(index, record.step, self._before(trace, index), tokens.item(record.step), record=record)
             for index, record in enumerate(trace.compactions)
         )
         return Case(self, window, tokens, fired, trace)
@@ -208,7 +208,7 @@ class Facts:
         """
         record, before = trace.compactions[index], trace.compactions[index].step - 1
         fired, sent, built = (
-            int(trace.columns[name][before]) for name in ("fired", "heuristic_sent", "heuristic_built")
+            trace.columns[name].item(before) for name in ("fired", "heuristic_sent", "heuristic_built")
         )
         if not index or fired or sent >= built:
             return self.usage.one(record.step, record.before, record.tokens_before).tokens
@@ -230,7 +230,8 @@ class Facts:
 
 def _carried(record: CompactionRecord, at: int) -> View:
     """What a policy sends after a compaction, once `at` events are in the log."""
-    return (*record.carried, *((Span(record.kept_from, at),) if record.kept_from < at else ()))
+    tail = (Span(record.kept_from, at),) if record.kept_from < at else ()
+    return followed(record.carried, len(record.carried), tail)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ sent to the same model within the cache's lifetime. What a recording's provider 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -148,7 +149,7 @@ class Bill:
     @property
     def summary_cost(self) -> int:
         """The price of all summariser calls, in the unit of guard_core.prices."""
-        return sum(summary_price(self.prices, item) for item in self.summarising)
+        return sum(summary_prices(self.prices, self.summarising))
 
     @property
     def total(self) -> int | None:
@@ -156,10 +157,14 @@ class Bill:
         return sum(self.costs.tolist()) + self.summary_cost if self.prices.has_prices else None
 
 
-def summary_price(prices: Prices, item: Summarising) -> int:
-    """What writing one summary costs, in the unit of guard_core.prices; 0 without prices."""
+def summary_prices(prices: Prices, summarising: Sequence[Summarising]) -> list[int]:
+    """What writing each of some summaries costs, in the unit of guard_core.prices; 0 without prices."""
     rates = prices.main
-    return 0 if rates is None else rates.cost(item.prompt, item.read, 0, item.output)
+    if rates is None:
+        return [0] * len(summarising)
+    rows = [(item.prompt, item.read, 0, item.output) for item in summarising]
+    costs: list[int] = rates.costs(*np.array(rows, dtype=np.int64).reshape(-1, 4).T).tolist()
+    return costs
 
 
 def bill_of(sent: SentRequests, prices: Prices) -> Bill:

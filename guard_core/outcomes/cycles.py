@@ -49,7 +49,7 @@ def cycles_of(sent: SentRequests) -> tuple[Cycle, ...]:
     for item in sent.fired:
         first.setdefault(item.step, item.before)
     return tuple(
-        Cycle(step, before, int(sent.tokens[step]), _limit(sent, step, before)) for step, before in first.items()
+        Cycle(step, before, sent.tokens.item(step), _limit(sent, step, before)) for step, before in first.items()
     )
 
 
@@ -61,10 +61,10 @@ def _limit(sent: SentRequests, step: int, before: int) -> int:
     window = sent.facts.window.value if sent.trace is None else sent.trace.window
     if sent.trace is None:
         return window
-    decided, threshold = (int(sent.trace.columns[name][step]) for name in ("decision_tokens", "threshold"))
+    decided, threshold = (sent.trace.columns[name].item(step) for name in ("decision_tokens", "threshold"))
     if decided <= 0 or threshold <= 0 or before <= 0:
         return window
-    return min(window, round(threshold * before / decided)) if decided >= threshold else min(window, threshold)
+    return min(window, round(threshold * before / decided)) if decided >= threshold else int(min(window, threshold))
 
 
 def stuck_at(cycles: tuple[Cycle, ...]) -> int:

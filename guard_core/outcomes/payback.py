@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from guard_core.ledger import Ints
-from guard_core.outcomes.bill import Bill, summary_price
+from guard_core.outcomes.bill import Bill, summary_prices
 from guard_core.outcomes.sent import SentRequests
 
 
@@ -74,40 +74,48 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
     stops = np.append(starts[1:], len(sent.tokens))[: len(starts)].astype(np.int64)
     first_before = {item.step: item.before for item in reversed(sent.fired)}  # before the first compaction of each step
     before = np.array([first_before[step] for step in starts.tolist()], dtype=np.int64)
-    without = _without(sent, bill, starts, stops, before)
+    if not len(starts):
+        return ()
+    without = _without(sent, bill, starts, before)
     less = np.concatenate([[0], np.cumsum(without.costs - bill.costs)])
-    summaries = _summaries(bill)
-    windows = np.where(sent.facts.other_windows > 0, sent.facts.other_windows, _window(sent))
-    rows = []
-    for place, start, stop, size in zip(last, starts.tolist(), stops.tolist(), before.tolist(), strict=True):
-        summary = summaries.get(start, 0)
-        balance = less[start + 1 : stop + 1] - less[start] - summary
-        over = np.flatnonzero(without.tokens[start:stop] > windows[start:stop])
-        rows.append(
-            Payback(
-                index=sent.fired[place].index,
-                step=start,
-                stop=stop,
-                before=size,
-                after=int(sent.tokens[start]),
-                uncached=int(bill.uncached[start]),
-                uncached_without=int(without.tokens[start] - without.read[start]),
-                summary=summary,
-                rewriting=int(less[start] - less[start + 1]),
-                saved=int(less[stop] - less[start + 1]),
-                earned_back=_earned(balance, start),
-                needed_from=start + int(over[0]) if len(over) and _window(sent) else -1,
-            )
-        )
-    return tuple(rows)
+    prices = _summaries(bill)
+    summaries = np.array([prices.get(step, 0) for step in starts.tolist()], dtype=np.int64)
+    balance = less[1:] - _in_stretches(less[starts] + summaries, starts, len(sent.tokens))
+    columns = (
+        np.array([sent.fired[place].index for place in last], dtype=np.int64),
+        starts,
+        stops,
+        before,
+        sent.tokens[starts],
+        bill.uncached[starts],
+        without.tokens[starts] - without.read[starts],
+        summaries,
+        less[starts] - less[starts + 1],
+        less[stops] - less[starts + 1],
+        _earned(balance, starts, stops),
+        _needed(sent, without, starts),
+    )
+    return tuple(Payback(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _earned(balance: Ints, start: int) -> int:
-    """The step from which on the balance stays at or above nothing; -1 where it ends below."""
-    if not len(balance) or balance[-1] < 0:
-        return -1
-    below = np.flatnonzero(balance < 0)
-    return start + (int(below[-1]) + 1 if len(below) else 0)
+def _in_stretches(values: Ints, starts: Ints, size: int) -> Ints:
+    """For every step the value of the compaction whose stretch it is in; 0 before the first."""
+    place = np.searchsorted(starts, np.arange(size), side="right")
+    return np.concatenate([[0], values])[place]
+
+
+def _earned(balance: Ints, starts: Ints, stops: Ints) -> Ints:
+    """For each stretch the step from which on its balance stays at or above nothing; -1 where it ends below."""
+    below = np.maximum.reduceat(np.where(balance < 0, np.arange(len(balance)), -1), starts)
+    return np.where(balance[stops - 1] < 0, -1, np.where(below < 0, starts, below + 1))
+
+
+def _needed(sent: SentRequests, without: _Without, starts: Ints) -> Ints:
+    """For each stretch the first step whose request would have been over the window; -1: none."""
+    size, window = len(sent.tokens), _window(sent)
+    windows = np.where(sent.facts.other_windows > 0, sent.facts.other_windows, window)
+    over = np.minimum.reduceat(np.where(without.tokens > windows, np.arange(size), size), starts)
+    return np.where((over < size) & (window > 0), over, -1)
 
 
 def _window(sent: SentRequests) -> int:
@@ -118,16 +126,12 @@ def _window(sent: SentRequests) -> int:
     return case.window.value if case.window_counts else 0
 
 
-def _without(sent: SentRequests, bill: Bill, starts: Ints, stops: Ints, before: Ints) -> _Without:
+def _without(sent: SentRequests, bill: Bill, starts: Ints, before: Ints) -> _Without:
     """The same calls, each without the compaction that it follows."""
-    added = np.zeros(len(sent.tokens), dtype=np.int64)
-    read = bill.read.copy()
-    for start, stop, size in zip(starts.tolist(), stops.tolist(), before.tolist(), strict=True):
-        more = size - int(sent.tokens[start])
-        added[start:stop] = more
-        later = slice(start + 1, stop)
-        read[later] = np.where(read[later] > 0, np.maximum(read[later] + more, 0), 0)
-        read[start] = min(size, int(sent.tokens[start - 1])) if start and bill.alive[start] else 0
+    added = _in_stretches(before - sent.tokens[starts], starts, len(sent.tokens))
+    read = np.where(bill.read > 0, np.maximum(bill.read + added, 0), bill.read)
+    previous = np.minimum(before, sent.tokens[starts - 1])
+    read[starts] = np.where((starts > 0) & bill.alive[starts], previous, 0)
     tokens = np.maximum(sent.tokens + added, 0)
     read = np.minimum(read, tokens)
     written = np.where(bill.prices.writes(), tokens - read, 0)
@@ -137,6 +141,6 @@ def _without(sent: SentRequests, bill: Bill, starts: Ints, stops: Ints, before: 
 def _summaries(bill: Bill) -> dict[int, int]:
     """The price of the summariser's calls by step."""
     prices: dict[int, int] = {}
-    for item in bill.summarising:
-        prices[item.step] = prices.get(item.step, 0) + summary_price(bill.prices, item)
+    for item, price in zip(bill.summarising, summary_prices(bill.prices, bill.summarising), strict=True):
+        prices[item.step] = prices.get(item.step, 0) + price
     return prices

@@ -107,11 +107,11 @@ class SentRequests:
         """The messages that the requests of a step and the one before begin with, and their epoch as in `view`."""
         (before, old), (after, epoch) = self.view(step - 1), self.view(step)
         same = common_length(before, after) if self.trace is not None else 0
-        counts = _kinds(after[same:]) if old == epoch else Counter()
-        kinds = frozenset(counts)
-        if self.compacted[step]:
-            kinds = frozenset(counts - _kinds(before[same:]))
-        elif old == epoch:
+        added = _kinds(after[same:]) if old == epoch else []
+        kinds = frozenset(added)
+        if added and self.compacted[step]:
+            kinds = frozenset(Counter(added) - Counter(_kinds(before[same:])))
+        elif old == epoch and not self.compacted[step]:
             kinds |= self._inserted.kinds(before[:same])
         return common_beginning(
             self.ledger, before, after, kinds, same, self._repeats(old, epoch), self._inserted
@@ -247,10 +247,10 @@ def _first_different(ledger: Ledger, mine: Span, other: Span) -> int:
     return min(ledger.first_changed(mine.start, form) for form in (mine.form, other.form) if form)
 
 
-def _kinds(view: View) -> Counter[str]:
-    """How many inserted messages of each kind a view has. A compaction that leaves more of a kind than there were has
-    added its own behind the others; where there are as many, they are new."""
-    return Counter(kind for segment in view if (kind := _kind(segment)))
+def _kinds(view: View) -> list[str]:
+    """The kinds of the inserted messages of a view, one for each. A compaction that leaves more of a kind than there
+    were has added its own behind the others; where there are as many, they are new."""
+    return [kind for segment in view if (kind := _kind(segment))]
 
 
 def _kind(segment: Segment) -> str:

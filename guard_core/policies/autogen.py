@@ -81,6 +81,8 @@ class _Context(ListPolicy):
         """The event at which each message of the list begins, and the end of the last one."""
         starts = message_starts(request.ledger)
         count = int(np.searchsorted(starts, request.check.at))
+        if count < len(starts) and starts[count] == request.check.at:
+            return starts[: count + 1]  # without a copy: the next message begins where the last one ends
         return np.append(starts[:count], request.check.at)
 
     def without_results(self, request: Request, starts: Ints, first: int) -> View:

@@ -84,9 +84,11 @@ class OpenAiAgents(ProviderPolicy):
 
     def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         """A session is compacted once the turn has its final answer."""
-        flags = np.append(sizes.ledger.events["flags"], 0)[np.maximum(sizes.at, 1) - 1]
+        if not self.is_session or not sizes.ledger.event_count:
+            return super().acts_after_turn(sizes)
+        flags = sizes.ledger.events["flags"][np.maximum(sizes.at, 1) - 1]
         answered = (sizes.at > 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0)
-        return np.asarray(self.over(_candidates(sizes), self.limit(sizes.window)) & answered & self.is_session)
+        return np.asarray(self.over(_candidates(sizes), self.limit(sizes.window)) & answered)
 
     def compact(self, request: Request, state: ListMemory) -> Outcome:
         users = of_the_user(request.ledger, request.view) if self.is_session else ()

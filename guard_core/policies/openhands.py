@@ -248,7 +248,8 @@ def _event_chars(ledger: Ledger, message: Message) -> list[int]:
     if "openhands parts" not in ledger.derived:
         ledger.derived["openhands parts"] = _part_chars(ledger.parts)
     part_chars, kinds = ledger.derived["openhands parts"], ledger.parts["kind"]
-    first, last = ledger.part_starts[message.event : message.event + 2].tolist()
+    starts = ledger.part_starts
+    first, last = starts.item(message.event), starts.item(message.event + 1)
     chars, is_open = [0], True  # texts before the first call or result are part of its event
     for row in range(first, last):
         if kinds.item(row) in (CALL, RESULT):

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 
 from guard_core.findings.facts import Facts
-from guard_core.outcomes.bill import Prices, bill_of, summary_price
+from guard_core.outcomes.bill import Prices, bill_of, summary_prices
 from guard_core.outcomes.cycles import cycles_of
 from guard_core.outcomes.losses import losses_of
 from guard_core.outcomes.outcome import recorded_outcome, replayed_outcome
@@ -55,7 +55,7 @@ def check_bill(sent, bill):
     calls = [rates.cost(*call) for call in columns]
     assert bill.costs.tolist() == calls
     if calls:
-        assert bill.total == sum(calls) + sum(summary_price(bill.prices, item) for item in bill.summarising)
+        assert bill.total == sum(calls) + sum(summary_prices(bill.prices, bill.summarising))
 
 
 def check_paybacks(sent, bill, made):
@@ -65,13 +65,19 @@ def check_paybacks(sent, bill, made):
     without = with_them = 0
     for item in made:
         assert (item.earned_back >= 0) == (item.net <= 0)
-        assert item.earned_back < 0 or item.step <= item.earned_back < item.stop
+        balance, earned, over = -item.summary, item.step, []
         for step in range(item.step, item.stop):
             larger = max(0, int(sent.tokens[step]) + item.before - item.after)
             read = _read_without(sent, bill, item, step, larger)
             written = larger - read if bill.prices.writes()[step] else 0
-            without += bill.prices.main.cost(larger, read, written, int(bill.output[step]))
+            cost = bill.prices.main.cost(larger, read, written, int(bill.output[step]))
+            without += cost
             with_them += int(bill.costs[step])
+            balance += cost - int(bill.costs[step])
+            earned = step + 1 if balance < 0 else earned
+            over += [step] if sent.trace and larger > sent.trace.window > 0 else []
+        assert item.earned_back == (earned if earned < item.stop else -1)
+        assert sent.trace is None or item.needed_from == min(over, default=-1)
     assert sum(item.net for item in made) == with_them + bill.summary_cost - without
 
 

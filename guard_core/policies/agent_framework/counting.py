@@ -7,6 +7,7 @@ number of the message in the log. Not counted here: what the application adds to
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +48,7 @@ def tokens_of(chars: Ints) -> Ints:
     return np.maximum(chars // CHARS_PER_TOKEN, 1)
 
 
+@cache
 def message_costs(id_prefix: str) -> Costs:
     """Tokens of events. Messages that were inserted are counted when they are made, for their ids differ."""
     prefix = len(id_prefix)

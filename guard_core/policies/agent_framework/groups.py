@@ -256,6 +256,13 @@ def _bounds(view: View) -> list[tuple[int, int]]:
 
 def _numbered(names: Ints) -> tuple[Ints, Ints]:
     """Names as numbers in the order in which they first occur, and where each first occurs."""
+    begins = np.append(True, names[1:] != names[:-1])[: len(names)]
+    firsts = names[begins]
+    spans = firsts[firsts >= 0]
+    if (
+        spans[1:] > spans[:-1]
+    ).all():  # each name is in one place, as in most lists: that of an inserted one is its own
+        return np.cumsum(begins) - 1, np.flatnonzero(begins)
     _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)

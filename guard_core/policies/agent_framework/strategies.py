@@ -7,6 +7,7 @@ list as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -62,7 +63,7 @@ class Work:
     def ledger(self) -> Ledger:
         return self.request.ledger
 
-    @property
+    @cached_property
     def groups(self) -> Groups:
         return groups_of(self.ledger, message_costs(self.id_prefix), self.included)
 
@@ -182,13 +183,18 @@ def tool_results_message(ledger: Ledger, session: Session | None, events: list[i
 
 def _collapsed_sizes(ledger: Ledger, events: list[int]) -> tuple[int, int]:
     """UTF-8 bytes of what a collapsed tool group says, and its characters as a JSON string."""
-    parts, rows = ledger.parts, []
-    for event in events:
-        first, stop = ledger.part_starts[event : event + 2].tolist()
-        rows += [row for row in range(first, stop) if parts["kind"][row] == RESULT]
-    names = sum(int(parts["name_chars"][row]) + len(": ") for row in rows)
+    parts, starts = ledger.parts, ledger.part_starts
+    kinds = parts["kind"]
+    rows = [
+        row
+        for event in events
+        for row in range(starts.item(event), starts.item(event + 1))
+        if kinds.item(row) == RESULT
+    ]
+    columns = (parts[name] for name in ("name_chars", "chars", "bytes", "json_chars"))
+    names, chars, size, quoted = (sum(map(column.item, rows)) for column in columns)
+    names += len(": ") * len(rows)
     around = len(BEFORE) + len(AFTER) + (names + len("; ") * (len(rows) - 1) if rows else len(NO_RESULTS))
-    chars, size, quoted = (int(parts[name][rows].sum()) for name in ("chars", "bytes", "json_chars"))
     kept = min(chars, MOST_CHARS - around)
     if kept <= 0:
         return min(around, MOST_CHARS), min(around, MOST_CHARS) + len('""')

@@ -34,9 +34,6 @@ class Covered(msgspec.Struct, frozen=True):
     summary: Synthetic
     with_error: bool = False
 
-    def contains(self, other: Covered) -> bool:
-        return self.start <= other.start and other.stop <= self.stop
-
 
 class AdkMemory(ListMemory, frozen=True, omit_defaults=True):
     """`covered` are the summaries that no later one replaced, in the order in which they were made; `last_end` is where
@@ -101,7 +98,8 @@ class AdkCompaction(ListPolicy):
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
         start, stop = covers[0], covers[-1] + 1
         new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0), not groups[-1].messages)
-        if not _is_worth_it(ledger, state.covered, new, request.check.at):
+        left = _not_in(new, state.covered)
+        if not _is_worth_it(ledger, state.covered, left, new, request.check.at):
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
         given: View = (*((seed.summary,) if seed else ()), Span(start, stop))
         try:
@@ -110,10 +108,7 @@ class AdkCompaction(ListPolicy):
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
             return Outcome(request.view, failed, held=SUMMARISER_FAILED)
         text = Synthetic("summary", summary.bytes, summary.text, Role.MODEL)
-        covered = (
-            *(item for item in state.covered if not new.contains(item)),
-            Covered(new.start, stop, text, new.with_error),
-        )
+        covered = (*left, Covered(new.start, stop, text, new.with_error))
         state = msgspec.structs.replace(
             state, covered=covered, last_end=stop, watermark=stop, summary_bytes=summary.bytes
         )
@@ -199,12 +194,10 @@ def new_turns(sizes: Sizes) -> Ints:
     ledger, end = sizes.ledger, sizes.state.last_end
     prefix = ledger.prefix_by("adk turns", _is_turn_start)
     # a turn that began before the end of the newest summary and goes on after it is new, too
-    goes_on = np.where((sizes.at > end) & (end < ledger.event_count), 1 - _begins_at(ledger, end), 0)
-    return np.asarray(prefix[sizes.at] - prefix[min(end, ledger.event_count)] + goes_on, dtype=np.int64)
-
-
-def _begins_at(ledger: Ledger, event: int) -> int:
-    return int(_is_turn_start(ledger)[event]) if event < ledger.event_count else 1
+    new = prefix[sizes.at] - prefix.item(min(end, ledger.event_count))
+    if end < ledger.event_count and not _is_turn_start(ledger).item(end):
+        new = new + (sizes.at > end)
+    return np.asarray(new, dtype=np.int64)
 
 
 def has_answer(sizes: Sizes) -> NDArray[np.bool_]:
@@ -258,10 +251,18 @@ def _sorted_view(covered: tuple[Covered, ...], at: int) -> View:
     return normal(tuple(segment for *_, segment in segments))
 
 
-def _is_worth_it(ledger: Ledger, covered: tuple[Covered, ...], new: Covered, at: int) -> bool:
-    """Would a summary without text remove more than the newest summary has, as JSON."""
+def _not_in(new: Covered, covered: tuple[Covered, ...]) -> tuple[Covered, ...]:
+    """The ranges that a new one does not contain."""
+    start, stop = new.start, new.stop
+    return tuple([item for item in covered if item.start < start or stop < item.stop])
+
+
+def _is_worth_it(
+    ledger: Ledger, covered: tuple[Covered, ...], left: tuple[Covered, ...], new: Covered, at: int
+) -> bool:
+    """Would a summary without text, behind the ranges that are `left`, remove more than the newest summary has, as
+    JSON."""
     before = JSON.view(ledger, view_of_ranges(ledger, covered, at)) if covered else JSON.view(ledger, (Span(0, at),))
-    left = tuple(item for item in covered if not new.contains(item))
     after = JSON.view(ledger, view_of_ranges(ledger, (*left, new), at)) - summary_json(0) + EMPTY_JSON
     previous = summary_json(covered[-1].summary.bytes) if covered else 0
     return before - after > previous

@@ -14,7 +14,7 @@ import numpy as np
 
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Quiet, Run
-from guard_core.policies.pieces.counters import outputs_of
+from guard_core.policies.pieces.counters import in_steps, outputs_as_of, outputs_of
 from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, Message, roles_of
 
@@ -68,8 +68,8 @@ class ReportedPolicy(ListPolicy):
         """What the provider counted of the last answer that it counted and of its request, 0 where that answer is no
         longer in the list; and the event of the answer."""
         ledger = sizes.ledger
-        answer = np.append(ledger.steps["response"], -1)[sizes.as_of]
-        total = sizes.last + np.append(outputs_of(ledger), 0)[sizes.as_of]
+        answer = in_steps(ledger, "response", sizes.as_of, -1)
+        total = sizes.last + outputs_as_of(ledger, sizes.as_of)
         known = (sizes.as_of >= 0) & (sizes.last > 0) & (answer >= sizes.head.kept_from) & (answer < sizes.at)
         return np.where(known, total, 0), answer
 

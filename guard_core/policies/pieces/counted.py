@@ -577,6 +577,21 @@ def sent_columns(costs: Heuristic, head: Head, at: Ints) -> dict[str, Ints]:
     }
 
 
+def sent_numbers(costs: Heuristic, head: Head, at: int) -> dict[str, int]:
+    """The same of one request."""
+    first, formed = max(at, head.kept_from), costs.log(head.form)
+    sent = costs.request(head.view) + formed.item(first) - formed.item(head.kept_from)
+    contents = messages_in(costs.ledger, head.view) + first - head.kept_from
+    return {
+        "contents_built": at,
+        "contents_decided": contents,
+        "contents_sent": contents,
+        "heuristic_built": costs.prefix.item(at) + costs.fixed,
+        "heuristic_decided": sent,
+        "heuristic_sent": sent,
+    }
+
+
 def _remembered(state: Any) -> dict[str, int]:
     """The columns that the state gives."""
     return {"watermark": state.kept_from, "summary_bytes": state.summary_bytes}

@@ -46,6 +46,26 @@ def outputs_of(ledger: Ledger) -> Ints:
     return np.asarray(ledger.derived["outputs"])
 
 
+def outputs_as_of(ledger: Ledger, as_of: Ints) -> Ints:
+    """Output tokens of calls at some steps; 0 for step -1."""
+    return _or_at_end(ledger, "outputs", outputs_of, 0)[as_of]
+
+
+def in_steps(ledger: Ledger, name: str, as_of: Ints, none: int) -> Ints:
+    """A column of the ledger's steps at some steps; `none` for step -1."""
+    return _or_at_end(ledger, name, lambda ledger: ledger.steps[name], none)[as_of]
+
+
+def _or_at_end(ledger: Ledger, name: str, column: Callable[[Ledger], Ints], none: int) -> Ints:
+    """A column with one more entry, so that there is one for step -1; once for a ledger, for a policy that acts at
+    every step asks at every step."""
+    key = "with an entry behind", name, none
+    if key not in ledger.derived:
+        ledger.derived[key] = np.append(column(ledger), none)
+    known: Ints = ledger.derived[key]
+    return known
+
+
 def left_out(ledger: Ledger, column: str, tokens: Ints, as_of: Ints) -> Ints:
     """Tokens of some counted calls in a column of steps; 0 where the request is not the recorded one, for then it is
     not known."""

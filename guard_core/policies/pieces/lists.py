@@ -20,7 +20,7 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimators import Heuristic
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
-from guard_core.policies.pieces.counted import sent_columns
+from guard_core.policies.pieces.counted import sent_columns, sent_numbers
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
 from guard_core.policies.pieces.message_columns import in_form
 from guard_core.policies.pieces.messages import USER, Costs, Message, messages_of, roles_of
@@ -322,6 +322,26 @@ class ListPolicy(ABC):
             window=window,
         )
 
+    def _sizes_of(self, check: Check, head: Head, state: Any) -> Sizes:
+        """The same at one step. Numbers are looked up one by one: a library that acts at every step asks for them at
+        every step, and arithmetic on arrays of one entry takes ten times as long."""
+        ledger, costs, at, as_of = check.ledger, self.costs(), check.at, state.as_of
+        prefix = costs.prefix(ledger)
+        counted_at = ledger.steps["at"].item(as_of) if as_of >= 0 else at
+        numbers = (
+            costs.view(ledger, head.view) + prefix.item(at) - prefix.item(head.kept_from),
+            messages_in(ledger, head.view) + at - head.kept_from,
+            state.tokens if as_of >= 0 else 0,
+            prefix.item(at) - prefix.item(counted_at),
+            at - counted_at,
+            *(check.step, at, as_of),
+        )
+        whole, messages, last, new, new_messages, rows, ats, counts = np.array(numbers, dtype=np.int64).reshape(-1, 1)
+        fixed = self.estimator(ledger).fixed
+        return Sizes(
+            *(whole, messages, last, new, new_messages, fixed, ledger, rows, ats, counts, head, state, check.window)
+        )
+
     def decide(self, check: Check, state: Any) -> Decision:
         ledger, costs, head = check.ledger, self.estimator(check.ledger), self._list(state)
         if check.point is Point.END_OF_TURN:
@@ -329,17 +349,16 @@ class ListPolicy(ABC):
         if self._next_left_out(ledger, head.kept_from) < check.at:
             head = self._without_left_out(ledger, head, check.at)
             state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
-        at, last, as_of = (np.array([value], dtype=np.int64) for value in (check.at, state.tokens, state.as_of))
-        sizes = self.sizes(ledger, head, np.array([check.step]), at, LastCount(last, as_of), state, check.window)
-        sent, view = sent_columns(costs, head, at), head.at(ledger, check.at)
+        sizes, view = self._sizes_of(check, head, state), head.at(ledger, check.at)
+        sent = sent_numbers(costs, head, check.at)
         if self.counts_request:
             sizes = sizes._replace(request=_request_count(check, view, sent["heuristic_sent"]))
         counted = self.counted(sizes)
         limit = self.limit(check.window)
         evidence = {
-            **{name: int(values[0]) for name, values in sent.items()},
-            **{name: int(values[0]) for name, values in self.noted(sizes).items()},
-            **self._compared(int(counted[0]), limit),
+            **sent,
+            **{name: values.item(0) for name, values in self.noted(sizes).items()},
+            **self._compared(counted.item(0), limit),
             **self._remembered(state),
         }
         if check.point is Point.END_OF_TURN:
@@ -348,7 +367,7 @@ class ListPolicy(ABC):
             acts = check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, counted, limit)[0])
         if not acts:
             return Decision(view, state, evidence)
-        request = Request(check, view, int(counted[0]), limit, costs)
+        request = Request(check, view, counted.item(0), limit, costs)
         outcome = self.compact(request, state)
         return Decision(view, state, evidence) if outcome is None else self._acted(request, state, outcome, evidence)
 
@@ -455,7 +474,7 @@ class ListPolicy(ABC):
         steps, rows = sizes.ledger.steps, sizes.rows
         turns, user = steps["turn"], steps["user_event"][rows]
         begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < sizes.at)
-        stops = np.append(turn_ends(sizes.ledger), -1)[user]
+        stops = turn_ends(sizes.ledger)[user]
         ends = np.where(begins, np.maximum(stops, sizes.head.kept_from), sizes.at)
         last = LastCount(sizes.last, sizes.as_of)
         before = self.sizes(sizes.ledger, sizes.head, rows, ends, last, sizes.state, sizes.window)
@@ -511,13 +530,12 @@ class ListPolicy(ABC):
         )
 
 
-def _request_count(check: Check, view: View, heuristics: Ints) -> CountedRun:
+def _request_count(check: Check, view: View, heuristic: int) -> CountedRun:
     """The provider's count of one request."""
-    if check.usage is None:
-        counted = Counted(-1, False, 0)
-    else:
-        counted = check.usage.one(check.step, view, int(heuristics[0]))
-    return _or_estimated(CountedRun(*(np.array([value]) for value in counted)), heuristics)
+    counted = Counted(-1, False, 0) if check.usage is None else check.usage.one(check.step, view, heuristic)
+    if counted.tokens < 0:
+        counted = Counted(heuristic, counted.reported, 0)
+    return CountedRun(*(np.array([value]) for value in counted))
 
 
 def _or_estimated(counted: CountedRun, heuristics: Ints) -> CountedRun:

@@ -21,6 +21,7 @@ from guard_core.views import Segment, Span, Synthetic, View, followed
 
 USER, ASSISTANT, TOOL, SYSTEM_ROLE = range(4)
 JOINED_AT_ONCE = 3  # segments of a view that may change when others follow it (`_join_last`)
+ANSWERED = -1  # no kind of parts: the calls that results answer
 ROLE_OF = {Role.USER: USER, Role.MODEL: ASSISTANT, Role.SYSTEM: SYSTEM_ROLE}
 
 
@@ -153,7 +154,7 @@ def role_of(ledger: Ledger, message: Message) -> int:
     """The role of one message."""
     if message.inserted is not None:
         return ROLE_OF[message.inserted.role]
-    return int(roles_of(ledger)[message.event])
+    return roles_of(ledger).item(message.event)
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,10 @@ def results_of(ledger: Ledger, message: Message) -> list[int]:
 
 def answered_by(ledger: Ledger, message: Message) -> list[int]:
     """The rows of the calls that the results of a message answer, -1 where that is not known."""
+    if message.event < 0:
+        return []
+    if not message.form:
+        return _in_log(ledger, ANSWERED)[message.event]
     answers = ledger.parts["answers"]
     return [answers.item(row) for row in results_of(ledger, message)]
 
@@ -226,6 +231,26 @@ def answered_by(ledger: Ledger, message: Message) -> list[int]:
 def _rows(ledger: Ledger, message: Message, kind: int) -> list[int]:
     if message.event < 0:
         return []
-    first, last = ledger.part_starts[message.event : message.event + 2].tolist()
-    kinds = ledger.parts_in(message.form)["kind"]
-    return [row for row in range(first, last) if kinds.item(row) == kind]
+    if not message.form:
+        return _in_log(ledger, kind)[message.event]
+    starts, kinds = ledger.part_starts, ledger.parts_in(message.form)["kind"]
+    rows = range(starts.item(message.event), starts.item(message.event + 1))
+    return [row for row in rows if kinds.item(row) == kind]
+
+
+def _in_log(ledger: Ledger, kind: int) -> list[list[int]]:
+    """The rows of a kind of every event as it is in the log, or the rows that its results answer (ANSWERED); once for a
+    ledger, for policies ask it of the same messages at every step. Who gets a list does not change it."""
+    key = "rows by event", kind
+    if key not in ledger.derived:
+        rows = np.flatnonzero(ledger.parts["kind"] == (RESULT if kind == ANSWERED else kind))
+        values = (ledger.parts["answers"][rows] if kind == ANSWERED else rows).tolist()
+        none: list[int] = []
+        lists = [none] * ledger.event_count
+        for event, value in zip(ledger.parts["event"][rows].tolist(), values, strict=True):
+            if lists[event] is none:
+                lists[event] = []
+            lists[event].append(value)
+        ledger.derived[key] = lists
+    known: list[list[int]] = ledger.derived[key]
+    return known

@@ -6,7 +6,7 @@ import numpy as np
 
 from guard_core.costs import CALL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.counters import outputs_of
+from guard_core.policies.pieces.counters import in_steps, outputs_as_of
 from guard_core.policies.pieces.lists import Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, Costs, roles_of
 
@@ -36,7 +36,7 @@ GROUPS = Costs("pydantic-ai messages", _begins, lambda message: 1)
 def request_tokens(sizes: Sizes) -> Ints:
     """The last count with its answer, and what follows that answer; without a count all of it."""
     ledger, prefix = sizes.ledger, COSTS.prefix(sizes.ledger)
-    answer = np.append(ledger.steps["at"], 0)[sizes.as_of]
+    answer = in_steps(ledger, "at", sizes.as_of, 0)
     behind = prefix[sizes.at] - prefix[np.minimum(answer + 1, sizes.at)]
-    counted = sizes.last + np.append(outputs_of(ledger), 0)[sizes.as_of] + behind // CHARS_PER_TOKEN
+    counted = sizes.last + outputs_as_of(ledger, sizes.as_of) + behind // CHARS_PER_TOKEN
     return np.where(sizes.as_of >= 0, counted, (sizes.whole + ledger.system_chars) // CHARS_PER_TOKEN)

@@ -16,7 +16,7 @@ from guard_core.forms import Form, brings_form
 from guard_core.forms.base import Columns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counters import outputs_of
+from guard_core.policies.pieces.counters import in_steps, outputs_as_of
 from guard_core.policies.pieces.groups import Group, groups_of
 from guard_core.policies.pieces.lists import LastCount, ListMemory, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, Costs, Message, messages_of, roles_of, view_of
@@ -115,9 +115,8 @@ class StrandsManager(ListPolicy):
         after_head = ESTIMATE.view(ledger, view_of(ledger, in_head[1])) + prefix[at] - prefix[head.kept_from]
         new = np.where(in_log, prefix[at] - prefix[np.where(in_log, answers + 1, 0)], after_head)
         last = np.where(in_log, answers, in_head[0])
-        steps = np.append(ledger.steps["at"], -1)
-        known = (sizes.as_of >= 0) & (steps[sizes.as_of] == last)
-        outputs = np.append(outputs_of(ledger), 0)[sizes.as_of]
+        known = (sizes.as_of >= 0) & (in_steps(ledger, "at", sizes.as_of, -1) == last)
+        outputs = outputs_as_of(ledger, sizes.as_of)
         cold = sizes.whole + self._fixed(ledger)
         return np.where(last >= 0, np.where(known, sizes.last + outputs, 0) + new, cold)
 
