@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -94,7 +95,7 @@ def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:
         return _page(request, session_id, place, 422, **typed)
     response = _to(request, session, row)
     if account is None:
-        response.set_cookie(NAME_COOKIE, author, max_age=COOKIE_SECONDS, httponly=True, samesite="Lax")
+        response.set_cookie(NAME_COOKIE, quote(author), max_age=COOKIE_SECONDS, httponly=True, samesite="Lax")
     return response
 
 

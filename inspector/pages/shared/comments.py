@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from django.db.models import Q
 from django.http import HttpRequest
@@ -28,7 +29,7 @@ from inspector.pages.shared.share_fields import MOST_REMARKS
 from inspector.replays.choice import Choice
 
 LONGEST_TEXT = 4_000  # characters of a comment
-NAME_COOKIE = "comment-name"  # in local mode: the name that was typed last in this browser
+NAME_COOKIE = "comment-name"  # in local mode: the name that was typed last in this browser, percent-encoded
 LOCAL_NAME = "local"
 STEP, COMPACTION, PART = Comment.Place.STEP, Comment.Place.COMPACTION, Comment.Place.PART
 _PLACE = re.compile(r"(?i)\b(step|compaction)\s+#?([0-9]{1,3}(?:,[0-9]{3}){1,2}|[0-9]{1,9})\b")
@@ -121,7 +122,7 @@ def name_of(request: Any) -> str:
     account = getattr(request, "account", None)
     if account is not None:
         return str(account.name)
-    typed = " ".join(request.COOKIES.get(NAME_COOKIE, "").split())[:LONGEST_NAME]
+    typed = " ".join(unquote(request.COOKIES.get(NAME_COOKIE, "")).split())[:LONGEST_NAME]
     return typed if typed and typed.isprintable() else LOCAL_NAME
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from inspector.models import Comment, Project, Role, Session, default_project
 from inspector.pages.comments import writing
-from inspector.pages.shared.comments import LONGEST_TEXT, Place
+from inspector.pages.shared.comments import LONGEST_TEXT, NAME_COOKIE, Place
 from inspector.sharing.making import NAMES
 from tests.inspector.pages.share.tools import drafted, published, session_with_secrets
 from tests.inspector.people import browser, person
@@ -163,6 +163,13 @@ def test_in_local_mode_a_name_is_typed_once(client, row):
 def people(team, team_handler):
     names = {"olga": Role.OWNER, "emil": Role.EDITOR, "eva": Role.EDITOR, "vera": Role.VIEWER}
     return {name: browser(team_handler, person(name, default_project(), role)) for name, role in names.items()}
+
+
+def test_a_name_in_any_script_is_remembered(client, row):
+    answer = say(client, row, step=3, name="名前 Ωmega; x=1")
+    assert answer.cookies[NAME_COOKIE].output().isascii()  # a server sends nothing else
+    assert Comment.unscoped.get().author == "名前 Ωmega; x=1"
+    assert "名前 Ωmega; x=1" in client.get(page(row)).text
 
 
 def test_only_its_author_changes_a_comment_and_an_owner_may_delete_it(row, people):
