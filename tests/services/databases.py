@@ -22,6 +22,7 @@ from tests.plugins.neighbours import find_postgres, redis_of
 
 ROOT = Path(__file__).parents[2]
 DATABASE = "inspector.sqlite3"  # in a data folder
+THIS_PROCESS = uuid4().hex[:12]  # in the names of its databases: its number may be that of one that left some behind
 _made: set[str] = set()
 
 
@@ -33,7 +34,7 @@ def neighbours_of(data_dir: Path) -> dict[str, str]:
     base = os.environ.get("TEST_DATABASE_URL", "").rpartition("/")[0]
     if not base:
         return {}
-    name = f"inspector_{os.getpid()}_{hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]}"
+    name = f"inspector_{THIS_PROCESS}_{hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]}"
     if name not in _made:
         _create(base, name, _migrated(base))
     return {"DATABASE_URL": f"{base}/{name}", "REDIS_URL": redis_of(os.environ.get("PYTEST_XDIST_WORKER", ""))}
@@ -43,7 +44,7 @@ def neighbours_of(data_dir: Path) -> dict[str, str]:
 def _migrated(base: str) -> str:
     """The name of a database with all tables, made once for all tests of this process: others are copies of it."""
     atexit.register(_drop_all, base)
-    name = f"inspector_{os.getpid()}_migrated"
+    name = f"inspector_{THIS_PROCESS}_migrated"
     _create(base, name)
     with TemporaryDirectory(prefix="inspector-migrated-") as folder:
         environment = {**os.environ, "DATABASE_URL": f"{base}/{name}", "DATA_DIR": folder}
@@ -78,6 +79,21 @@ def query(data_dir: Path, statement: str) -> list[tuple[Any, ...]]:
     address = f"file:{data_dir / DATABASE}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
         return connection.execute(statement).fetchall()
+
+
+def is_free(data_dir: Path) -> bool:
+    """Can a running server write to its database. On PostgreSQL no one who writes keeps others from it."""
+    if neighbours_of(data_dir).get("DATABASE_URL"):
+        return True
+    if not (data_dir / DATABASE).exists():
+        return True
+    with closing(sqlite3.connect(data_dir / DATABASE, isolation_level=None, timeout=0)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 def _create(base: str, name: str, template: str = "template1") -> None:

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import urlparse
 from uuid import uuid4
 
-from tests.services.databases import DATABASE, ROOT, neighbours_of
+from tests.services.databases import DATABASE, ROOT, is_free, neighbours_of
 
 PATIENCE = 300.0  # seconds until what must come is missing: no test may fail because a machine is slow
 LOOK_EVERY = 0.05  # seconds between two looks at what must come
@@ -53,6 +53,7 @@ class Running:
     cookie: str = ""
     token: str = ""
     output: list[str] = field(default_factory=list)  # what it has printed up to now
+    _fetching: threading.Lock = field(default_factory=threading.Lock)
 
     def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         address = urlparse(self.origin)
@@ -72,8 +73,9 @@ class Running:
         self, path: str, body: bytes = b"", content_type: str = "application/x-www-form-urlencoded", **more: str
     ) -> Answer:
         """A post as the page sends it, with its token."""
-        if not self.token:
-            self._fetch_token()
+        with self._fetching:  # of two threads at once, one would send its token with the cookie of the other
+            if not self.token:
+                self._fetch_token()
         headers = {"X-CSRFToken": self.token, "Content-Type": content_type, "Origin": self.origin, **more}
         return self.request("POST", path, body, headers)
 
@@ -106,6 +108,7 @@ class Running:
         return self.process.wait(PATIENCE)
 
     def _fetch_token(self) -> None:
+        self.cookie = ""  # with one, the answer would bring none
         page = self.get("/no-such-page/")  # every page carries a token, the smallest is this
         self.cookie = page.headers["set-cookie"].split(";")[0]
         found = re.search(r'X-CSRFToken": "([^"]+)"', page.text)
@@ -242,6 +245,28 @@ def stepped(process: int, condition: Callable[[], Any]) -> Any:
         return condition()
 
     return until(look)
+
+
+def held_worker(server: Running) -> int:
+    """The worker of a server, held at a moment at which it does not keep others from the database."""
+    (worker,) = until(server.workers)
+
+    def held() -> bool:
+        os.kill(worker, signal.SIGSTOP)
+        until(lambda: _is_held(worker))
+        if is_free(server.data_dir):
+            return True
+        go_on(worker)
+        return False
+
+    until(held)
+    return worker
+
+
+def _is_held(process: int) -> bool:
+    """Have all threads stopped; one that was in a call into the kernel does when that has ended."""
+    states = [path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{process}/task").glob("*/stat")]
+    return set(states) == {"T"}
 
 
 def go_on(process: int) -> None:

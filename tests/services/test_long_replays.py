@@ -135,14 +135,15 @@ def test_the_page_of_a_progress_is_loaded_anew_when_the_replay_is_done(served: t
 @pytest.mark.once
 def test_other_pages_answer_while_replays_run(served: tuple[Running, str]) -> None:
     server, session = served
-    for number in (1, 2):
-        server.get(f"{session}?window=110{number}")
-    answered = 0
-    while replaying(server) and shown(server, f"{session}?window=1101") is None:
-        assert server.get("/").status == 200
-        assert server.get(session).status == 200
-        answered += 1
-    assert answered >= 3
+    paths = [f"{session}?window=110{number}" for number in (1, 2)]
+    processes = [asked_and_held(server, path) for path in paths]
+    for page in ("/", session):
+        assert server.get(page).status == 200, "while they get no further"
+        for process in processes:
+            go_on(process)
+        assert server.get(page).status == 200, "while they compute"
+    for path in paths:
+        until(lambda path=path: shown(server, path))
 
 
 @pytest.mark.once
@@ -177,7 +178,7 @@ def test_a_cancelled_replay_ends_for_all_who_wait_and_says_so(served: tuple[Runn
     server, session = served
     path = f"{session}?window=1300"
     before = set(replaying(server))
-    server.get(path)
+    asked_and_held(server, path)
     answer = cancel(server, session, path)
     assert (answer.status, answer.headers["location"]) == (302, f"{session}replay/cancelled?window=1300")
     page = server.get(answer.headers["location"])

@@ -118,10 +118,11 @@ def test_recordings_without_their_database_are_no_new_folder(lose, used: Path) -
 
 
 def test_an_upgrade_begins_with_a_copy_of_the_database(old: Path) -> None:
+    began = time.strftime("%Y%m%d", time.gmtime())
     with running(old, DATABASE_URL="") as started:
         started.stop()
     (copy,) = (old / opening.COPIES).iterdir()
-    assert copy.name.startswith(time.strftime("%Y%m", time.gmtime()))
+    assert began <= copy.name[:8] <= time.strftime("%Y%m%d", time.gmtime())
     assert "0003_gallery" in copy.name
     assert copy.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(copy)) as connection:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID, uuid4
@@ -13,7 +11,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.services.server import PATIENCE, Running, go_on, transcript, until
+from tests.services.server import PATIENCE, Running, go_on, held_worker, transcript
+from tests.services.test_uploading import only, settled
 
 HOSTILE_FRAMES = ["{", "[" * 100_000, "9" * 5_000, b"\x00\xff", '{"a": "\\ud800"}', "null", "NaN"]
 
@@ -47,8 +46,7 @@ def refusal(server: Running, path: str, origin: str | None = None) -> str:
 @pytest.fixture
 def held_import(server: Running, finished: str) -> Iterator[str]:
     """The address of an import whose worker is held: it lasts as long as the test."""
-    (worker,) = until(server.workers)
-    os.kill(worker, signal.SIGSTOP)
+    worker = held_worker(server)
     try:
         yield json.loads(server.send("held.json", transcript()).body)["imports"][0]["url"]
     finally:
@@ -58,8 +56,8 @@ def held_import(server: Running, finished: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def finished(server: Running) -> str:
     """The id of an import that has ended."""
-    refused = server.send("words.txt", f"no session {uuid4()}".encode())
-    return json.loads(refused.body)["imports"][0]["url"].split("/")[2]
+    words = f"no session {uuid4()}".encode()
+    return only(settled(lambda: server.send("words.txt", words)))["url"].split("/")[2]
 
 
 def test_a_watcher_is_told_that_something_changed_and_nothing_else(server: Running, finished: str) -> None:

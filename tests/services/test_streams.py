@@ -11,8 +11,11 @@ import json
 import os
 import random
 import socket
+import subprocess
+import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -35,14 +38,20 @@ from guard_core.simulator.samples import big_session
 from guard_core.streaming import Client
 from tests.inspector.streamed import lines_of
 from tests.services.databases import query
-from tests.services.server import PATIENCE, Running, running, until
+from tests.services.server import PATIENCE, ROOT, Running, running, until
 from tests.services.test_orphans import processes_of
 
 KILLS = int(os.environ.get("KILLS", "1"))
 SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))
 EVENTS = int(os.environ.get("EVENTS") or 200 * KILLS)
-README = Path(__file__).parents[2] / "README.md"
 SHORT_LOAD = 400  # model calls of each agent at least, so that some are still sent when a short test kills the server
+AWAY = """
+import sys
+from guard_core.streaming import Client
+client = Client(sys.argv[1], "left-behind", spool=sys.argv[2])
+client.write(sys.stdin.buffer.read())
+assert not client.close(0.1)
+"""
 
 
 @dataclass
@@ -72,10 +81,13 @@ class Sender:
                 return
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def lasting_port() -> int:
+    """A port that is free, and that the system gives to nobody while the server that has it is away."""
+    for port in random.sample(range(20_000, 32_000), 100):  # below those of /proc/sys/net/ipv4/ip_local_port_range
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("a hundred ports are all in use")
 
 
 def session_named(server: Running, name: str) -> dict[str, Any]:
@@ -119,7 +131,7 @@ def assert_sound(data: Path, lines: int) -> None:
 def test_streams_survive_every_kill_of_the_server(tmp_path: Path) -> None:
     print(f"KILLS_SEED={SEED}")
     dice = random.Random(SEED)
-    port, data = str(free_port()), tmp_path / "data"
+    port, data = str(lasting_port()), tmp_path / "data"
     whole = msgspec.structs.replace(big_session(SHORT_LOAD + EVENTS // 3, 1), compactions=())
     lines = lines_of(whole)
     senders = [Sender(f"agent-{number}", lines) for number in range(2)]
@@ -157,9 +169,11 @@ def test_streams_survive_every_kill_of_the_server(tmp_path: Path) -> None:
 
 def test_what_a_run_could_not_send_is_sent_by_the_next_one(server: Running, tmp_path: Path) -> None:
     lines = b"".join(msgspec.json.encode(line) + b"\n" for line in lines_of(big_session(5, 1)))
-    first = Client(f"http://127.0.0.1:{free_port()}", "left-behind", spool=tmp_path)
-    first.write(lines)
-    assert not first.close(0.1)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # held, and not listened at
+        address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        # In a process of its own: what it could not send it would go on trying to.
+        subprocess.run([sys.executable, "-c", AWAY, address, tmp_path], cwd=ROOT, input=lines, check=True)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [lines]
     second = Client(server.origin, "next-run", spool=tmp_path)
     second.write(lines)
@@ -168,9 +182,15 @@ def test_what_a_run_could_not_send_is_sent_by_the_next_one(server: Running, tmp_
     assert not list(tmp_path.iterdir())
 
 
+def listed(server: Running) -> list[dict[str, Any]]:
+    """The sessions of the server, which other files have filled as well."""
+    rows: list[dict[str, Any]] = json.loads(server.get("/api/v1/sessions?limit=1000").body)["sessions"]
+    return rows
+
+
 def test_the_lines_of_the_readme_stream_an_agent(server: Running, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    section = README.read_text().partition("## Stream an agent of your own")[2]
+    section = (ROOT / "README.md").read_text().partition("## Stream an agent of your own")[2]
     code = section.partition("```python\n")[2].partition("```")[0]
     code = code.replace("http://127.0.0.1:8000", server.origin)
 
@@ -180,8 +200,7 @@ def test_the_lines_of_the_readme_stream_an_agent(server: Running, tmp_path: Path
     names: dict[str, Any] = {"task": "Count to twenty.", "complete": complete}
     exec(code, names)  # what a reader would type
     assert not list((tmp_path / "spool").iterdir())
-    sessions = json.loads(server.get("/api/v1/sessions").body)["sessions"]
-    mine = next(row for row in sessions if row["agent"] == "my agent")
+    mine = next(row for row in listed(server) if row["agent"] == "my agent")
     assert (mine["steps"], mine["model"], mine["window"]) == (20, "gpt-5", 200_000)
 
 
@@ -204,8 +223,7 @@ def test_an_opentelemetry_exporter_sends_a_session(server: Running) -> None:
     provider.shutdown()
 
     def sessions() -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = json.loads(server.get("/api/v1/sessions").body)["sessions"]
-        return [row for row in rows if row["format"] == "otel"]
+        return [row for row in listed(server) if row["format"] == "otel"]
 
     until(lambda: bool(sessions()))
     assert [row["prompt_tokens_max"] for row in sessions()] == [4321]
