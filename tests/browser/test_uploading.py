@@ -15,7 +15,7 @@ import pytest
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES, big_session
 from tests.browser.conftest import drawn, shot
-from tests.services.server import running
+from tests.services.server import go_on, held_worker, running
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "../shared/samples"
@@ -104,11 +104,16 @@ def test_a_long_import_is_watched_and_ends_in_its_session(home, served):
 
 
 def test_a_long_import_can_be_cancelled(home, served):
-    started = served.upload("cancelled.jsonl", native.write(big_session(20_000, 3)))
-    home.goto(started.headers["location"])
-    shot(home, "import-progress")
-    home.get_by_role("button", name="Cancel").click()
-    home.get_by_text("Nothing was stored").wait_for()
+    content = native.write(big_session(4_000, 3))
+    worker = held_worker(served)  # so that the import is not over before the button is there
+    try:
+        started = served.upload("cancelled.jsonl", content)
+        home.goto(started.headers["location"])
+        shot(home, "import-progress")
+        home.get_by_role("button", name="Cancel").click()
+        home.get_by_text("Nothing was stored").wait_for()
+    finally:
+        go_on(worker)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Before any setting is read: the environment wiped of this project's variables, and a data folder of its own.
+"""Before any setting is read: the environment wiped of this project's variables, a data folder of its own, and Ctrl-C
+heard.
 
 Loaded with `-p` on the command line of pytest, which comes before pytest-django reads the settings. The databases to
 test on are named by TEST_DATABASE_URL and TEST_REDIS_URL; without them it is SQLite and the in-memory layer.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 WIPED = (
@@ -35,6 +37,10 @@ WIPED = (
     "SSO_ROLE",
     "TEAM",
 )
+
+# What a shell runs in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 for _name in WIPED:
     os.environ.pop(_name, None)
