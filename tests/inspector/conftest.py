@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
 from django.core.handlers.wsgi import WSGIRequest
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.test.client import ClientHandler
@@ -18,13 +22,20 @@ from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.importing import PACE, Pace, run_import, submit
 from inspector.ingest.uploads import receive
-from inspector.models import Import, default_project
+from inspector.models import Import, Project, default_project
+from inspector.models.projects import DEFAULT_SLUG
 from inspector.project.health import beat
 from inspector.project.settings import middleware
 from tests.builders import model, session, tool_call, tool_result, user
 
 Importer = Callable[..., Import]
 STATIC_FILES = "servestatic.middleware.ServeStaticMiddleware"
+
+MADE_WITH_THE_TABLES = (ContentType, Permission, Project)
+NO_WORDS = {
+    "sqlite": "INSERT INTO inspector_text (inspector_text) VALUES ('delete-all')",
+    "postgresql": "DELETE FROM inspector_text",
+}
 
 VERBATIM = re.compile(r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", re.DOTALL)
 TAG = re.compile(r"<[a-zA-Z/](?:\"[^\"]*\"|'[^']*'|[^\"'>])*>")
@@ -101,6 +112,26 @@ def working_client(handler: ClientHandler) -> PageClient:
 def worker_alive() -> None:
     """What a worker says of itself every two seconds."""
     beat()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[None]:
+    """No row outlives the tests of its file: it would decide what those of the next one find, whichever that is."""
+    mine = [item for item in request.session.items if item.path == request.path]
+    yield
+    if not any(reaches_the_database(item) for item in mine):
+        return
+    with django_db_blocker.unblock():
+        models = [model for model in apps.get_models(include_auto_created=True) if model not in MADE_WITH_THE_TABLES]
+        left = [model.__name__ for model in models if model._base_manager.exists()]
+        left += Project.objects.exclude(slug=DEFAULT_SLUG).values_list("name", flat=True)
+        with connection.cursor() as cursor:
+            cursor.execute(NO_WORDS[connection.vendor])  # the index is no model: what flushes all tables leaves it
+    assert left == []
+
+
+def reaches_the_database(item: Any) -> bool:
+    return bool(item.get_closest_marker("django_db")) or "django_db_setup" in item.fixturenames
 
 
 @pytest.fixture
