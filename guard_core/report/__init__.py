@@ -2,25 +2,28 @@
 
 `document` has the schema, `building` makes a report of a session, `levels` takes session text out of it; `html`,
 `markdown`, `sheet` and `badge` render it, and `verifying` recomputes it.
-`tables` has the schema of reports of comparisons, sweeps and thresholds, which `table_pages` renders.
+`tables` has the schema of reports of comparisons, sweeps and thresholds, which `table_pages` renders;
+`extracts` makes one of a compaction or a decision.
 """
 
 from guard_core.report.badge import badge
 from guard_core.report.building import Options, build
 from guard_core.report.document import Report, decode, encode, sealed
+from guard_core.report.extracts import extract
 from guard_core.report.html import page
 from guard_core.report.levels import LEVELS, at_level
 from guard_core.report.markdown import markdown
 from guard_core.report.sheet import sheet
 from guard_core.report.table_pages import tables_badge, tables_markdown, tables_page, tables_sheet
-from guard_core.report.tables import Line, Table, TableReport, sealed_tables
-from guard_core.report.verifying import Difference, verify
+from guard_core.report.tables import Line, Part, Table, TableReport, sealed_tables
+from guard_core.report.verifying import Difference, verify, verify_tables
 
 __all__ = [
     "LEVELS",
     "Difference",
     "Line",
     "Options",
+    "Part",
     "Report",
     "Table",
     "TableReport",
@@ -29,6 +32,7 @@ __all__ = [
     "build",
     "decode",
     "encode",
+    "extract",
     "markdown",
     "page",
     "sealed",
@@ -39,4 +43,5 @@ __all__ = [
     "tables_page",
     "tables_sheet",
     "verify",
+    "verify_tables",
 ]

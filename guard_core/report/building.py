@@ -95,7 +95,8 @@ def build(session: Session, options: Options, errors: Forecast | None = None, fa
     return doc.sealed(at_level(report, options.level))
 
 
-def _sides(facts: Facts, prices: Prices, options: Options) -> tuple[doc.Side, ...]:
+def sources_of(facts: Facts, prices: Prices, options: Options) -> list[SideSource]:
+    """The sides under the options: the recording, where there is one, then the replay."""
     simulated = facts.ledger.usage_ratio is not None
     trace = _trace(facts, options)
     if trace is None and simulated:
@@ -103,6 +104,11 @@ def _sides(facts: Facts, prices: Prices, options: Options) -> tuple[doc.Side, ..
     sources = [] if simulated else [_recorded(facts, prices)]
     if trace is not None:
         sources.append(_replayed(facts, prices, trace))
+    return sources
+
+
+def _sides(facts: Facts, prices: Prices, options: Options) -> tuple[doc.Side, ...]:
+    sources = sources_of(facts, prices, options)
     chosen = None if options.chosen is None else frozenset(options.chosen)
     if chosen and max(chosen) >= (count := sources[-1].compaction_count):
         raise SettingError(f"there is no compaction {max(chosen) + 1:,}: this side has {count:,}")

@@ -214,12 +214,23 @@ class SideSource:
 
     def _decision(self, item: doc.Compaction) -> doc.Decision | None:
         if self.trace is not None and self.policy is not None:
-            terms = self.policy.explain(self.trace, item.step)
-            sign = f"{item.count:,} against a threshold of {item.threshold:,}" if item.count and item.threshold else ""
-            return doc.Decision(f"{self.trace.policy} compacted here: {item.reason}.", sign, terms)
-        if not 0 <= item.step < self.facts.ledger.step_count:
-            return None
-        decision = self._checks.at(item.step)
+            return self._replayed_decision(self.trace, self.policy, item.step, item.reason)
+        return self.decision_at(item.step) if 0 <= item.step < self.facts.ledger.step_count else None
+
+    @staticmethod
+    def _replayed_decision(trace: Trace, policy: Policy, step: int, reason: str) -> doc.Decision:
+        """`reason`: of a compaction at this step, "" where there was none."""
+        count, threshold = (int(trace.columns[name][step]) for name in ("decision_tokens", "threshold"))
+        sign = f"{count:,} against a threshold of {threshold:,}" if count > 0 and threshold > 0 else ""
+        said = f"compacted here: {reason}." if reason else "did not compact here."
+        return doc.Decision(f"{trace.policy} {said}", sign, policy.explain(trace, step))
+
+    def decision_at(self, step: int) -> doc.Decision:
+        """Why it compacted before this call, or did not: the check as arithmetic."""
+        if self.trace is not None and self.policy is not None:
+            reasons = [item.reason for item in self.trace.compactions if item.step == step]
+            return self._replayed_decision(self.trace, self.policy, step, "; ".join(reasons))
+        decision = self._checks.at(step)
         return doc.Decision(decision_words(decision), inequality(decision), decision.terms)
 
     @cached_property

@@ -15,7 +15,13 @@ from guard_core.report.svg import Scale, axis, path_of
 from guard_core.report.tables import Table, TableReport, provenance_of_tables, shown, title_of_tables
 from guard_core.report.words import redaction_words
 
-KINDS = {"comparison": "Comparison", "sweep": "Sweep", "triggers": "Thresholds"}
+KINDS = {
+    "comparison": "Comparison",
+    "sweep": "Sweep",
+    "triggers": "Thresholds",
+    "compaction": "Compaction",
+    "decision": "Decision",
+}
 LINE_CLASSES = ("a", "b", "c", "d")  # as many sides as a comparison has
 
 

@@ -1,4 +1,5 @@
-"""A report of tables: two recordings or replays beside each other, a sweep, or the thresholds of many sessions.
+"""A report of tables: two recordings or replays beside each other, a sweep, the thresholds of many sessions, or one
+compaction or decision of a session (`extracts`).
 
 It is one JSON object, as a report of a session is (`document`). Whoever makes it has computed what it says: the
 figures of its tables are numbers, so that a reader can compute with them, and everything that is said of them is a
@@ -8,10 +9,11 @@ sentence. `digest` is the SHA-256 of the document with an empty `digest`.
 from __future__ import annotations
 
 import hashlib
+from typing import Literal
 
 import msgspec
 
-from guard_core.report.document import Hidden, Remark, decode_as
+from guard_core.report.document import Asked, Hidden, Remark, decode_as
 
 SCHEMA = "compaction-inspector/table-report"
 VERSION = 1  # raise it when a reader of the version before would misread a document
@@ -42,6 +44,22 @@ class Line(msgspec.Struct, frozen=True):
     marks: tuple[int, ...]
 
 
+class Part(msgspec.Struct, frozen=True):
+    """One compaction of the last side, or the decision before one call; `number` counts from 0."""
+
+    kind: Literal["compaction", "decision"]
+    number: int
+
+
+class Made(msgspec.Struct, frozen=True):
+    """What a report of a part of one session was made of, so that it can be made again. `digest` is that of the
+    session."""
+
+    digest: str
+    part: Part
+    asked: Asked
+
+
 class TableReport(msgspec.Struct, frozen=True, kw_only=True):
     """A report of tables. `about` says what it is in one line, `sentences` what follows from it, the first one first;
     `sessions` are those that it is about, as its level names them."""
@@ -50,7 +68,7 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     engine_version: str
     level: str
-    kind: str  # comparison, sweep, triggers
+    kind: str  # comparison, sweep, triggers, compaction, decision
     about: str
     title: str = ""
     remarks: tuple[Remark, ...] = ()
@@ -59,6 +77,7 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[Line, ...] = ()
     tables: tuple[Table, ...]
     assumptions: tuple[str, ...]
+    made: Made | msgspec.UnsetType = msgspec.UNSET  # of a part of one session
     hidden: tuple[Hidden, ...] | None = None  # what was redacted; null: nothing was looked for
     digest: str = ""
 

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from guard_core.errors import GuardError
 from guard_core.recordings.formats import native
 from guard_core.report.building import Options, build
-from guard_core.report.document import Bridge, Report, sealed
+from guard_core.report.document import Asked, Bridge, Report, sealed
+from guard_core.report.extracts import extract
+from guard_core.report.tables import TableReport, sealed_tables
 from guard_core.sessions import Session
 from guard_core.version import __version__
 
@@ -45,18 +48,42 @@ def verify(report: Report, sessions: Sequence[Session] | None = None) -> list[Di
         return [*differences, Difference("session.digest", report.session.digest, digests)]
     if report.engine_version != __version__:
         return [*differences, Difference("engine_version", report.engine_version, __version__)]
-    asked = report.asked
-    options = Options(
+    expected = _figures(build(session, _options(report.asked, report.level)))
+    return [*differences, *_compared("", _figures(report), expected, is_redacted=bool(report.hidden))]
+
+
+def verify_tables(report: TableReport, sessions: Sequence[Session] | None = None) -> list[Difference]:
+    """The same for a report of tables. Only that of a part of one session can be held against a recording.
+
+    Raises GuardError for sessions where the report is no such part.
+    """
+    digest = sealed_tables(report).digest
+    differences = [] if digest == report.digest else [Difference("digest", report.digest, digest)]
+    if sessions is None:
+        return differences
+    made = report.made
+    if made is msgspec.UNSET:
+        raise GuardError("a report of tables is about several sessions; it is checked without a recording")
+    session = next((item for item in sessions if native.digest(item) == made.digest), None)
+    if session is None:
+        return [*differences, Difference("made.digest", made.digest, [native.digest(item) for item in sessions])]
+    if report.engine_version != __version__:
+        return [*differences, Difference("engine_version", report.engine_version, __version__)]
+    expected = _figures(extract(session, _options(made.asked, report.level), made.part))
+    return [*differences, *_compared("", _figures(report), expected, is_redacted=bool(report.hidden))]
+
+
+def _options(asked: Asked, level: str) -> Options:
+    """What a report was made with."""
+    return Options(
         policy=asked.policy,
         settings=asked.settings,
         summary=asked.summary,
         window=asked.window,
         rule=asked.rule,
         chosen=asked.chosen,
-        level=report.level,
+        level=level,
     )
-    expected = _figures(build(session, options))
-    return [*differences, *_compared("", _figures(report), expected, is_redacted=bool(report.hidden))]
 
 
 def _of_itself(report: Report) -> Iterator[Difference]:
@@ -78,7 +105,7 @@ def _sums(place: str, bridge: Bridge) -> Iterator[Difference]:
             yield Difference(f"{place}.{part.name}.after", part.after, after)
 
 
-def _figures(report: Report) -> dict[str, Any]:
+def _figures(report: Report | TableReport) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(report)
     return {name: value for name, value in values.items() if name not in _OF_THE_AUTHOR}
 

@@ -14,10 +14,12 @@ from guard_core.findings import Facts
 from guard_core.redaction import Entry, Redactor, learn_session, own_patterns, redacted_report, redacted_tables
 from guard_core.report import (
     Options,
+    Part,
     Report,
     TableReport,
     badge,
     build,
+    extract,
     markdown,
     page,
     sealed,
@@ -42,10 +44,12 @@ NAMES = ("report.html", "report.json", "report.csv", "report.md", "badge.svg")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a share is to hold; `options` of the report of a session, None for tables. `hide` are texts that are hidden
-    besides the known kinds; `kept` keys of values, and kinds, that are not hidden."""
+    """What a share is to hold; `options` of the report of a session, None for tables that a page has computed;
+    `part` is the one compaction or decision of the session that is shared, None for all of it. `hide` are texts that
+    are hidden besides the known kinds; `kept` keys of values, and kinds, that are not hidden."""
 
     options: Options | None = None
+    part: Part | None = None
     title: str = ""
     remarks: tuple[Remark, ...] = ()
     hide: tuple[str, ...] = ()
@@ -89,7 +93,8 @@ def ask_for(project: Project, session: Session, request: Request, lifetime: time
             lifetime=int(lifetime.total_seconds()),
             password=password,
         )
-        note(share, "requested", f"level {request.options.level if request.options else ''}")
+        about = f"{request.part.kind} {request.part.number + 1}, " if request.part else ""
+        note(share, "requested", f"{about}level {request.options.level if request.options else ''}")
         REPORTS.enqueue(share)
     return share
 
@@ -140,11 +145,16 @@ def _draft(row: Session, request: Request) -> Draft:
         explanations.settings_of(session, row.project_id),
     )
     measured = load_result(row)
-    report = build(session, options, measured.forecast if measured else None, facts)
+    errors = measured.forecast if measured else None
     redactor = Redactor(own_patterns(request.hide))
     learn_session(redactor, session)
     for remark in request.remarks:
         redactor.learn(remark.text)
+    if request.part is not None:
+        tables = extract(session, options, request.part, errors, facts)
+        tables = msgspec.structs.replace(tables, title=request.title, remarks=request.remarks)
+        return Draft(None, redactor.known, sealed_tables(tables))
+    report = build(session, options, errors, facts)
     report = msgspec.structs.replace(report, title=request.title, remarks=request.remarks)
     return Draft(sealed(report), redactor.known)
 

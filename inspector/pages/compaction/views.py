@@ -128,11 +128,12 @@ def _comments(page: Frame, item: Compaction) -> dict[str, Any]:
 
 
 def _share_url(page: Frame, item: Compaction) -> str:
-    """The form that shares the report with this compaction in full; a replayed one with its replay."""
+    """The form that shares this compaction alone, or the report with it in full; a replayed one with its replay."""
     number = compaction_number(item.index)
     if item.recorded:
-        return f"{page.paths['share']}?compaction={number}"
-    return page.paths["share"] + page.choice.query(policy=page.choice.kind.name, compaction=number)
+        return f"{page.paths['share']}?scope=compaction&compaction={number}"
+    query = page.choice.query(policy=page.choice.kind.name, scope="compaction", compaction=number)
+    return page.paths["share"] + query
 
 
 def _own(page: Frame, item: Compaction) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from guard_core.report import LEVELS, Options
+from guard_core.report import LEVELS, Options, Part
 from guard_core.report.document import Remark
 from inspector.pages.shared.numbers import compaction_index, step_index
 from inspector.pages.shared.share_fields import common, plain, remark_lines
@@ -18,6 +18,11 @@ LEVEL_WORDS = {
     "numbers": "Numbers only: no words of the session but the names of agent and models",
     "names": "Numbers and names: its title and tools, too",
     "text": "With text: also instructions, quoted requests and summaries",
+}
+SCOPES = {
+    "": "The whole session",
+    "compaction": "One compaction alone: its check, the bridge from before to after, its price and what it wrote",
+    "decision": "One decision alone: the check before one step as arithmetic",
 }
 _ANCHORED = re.compile(r"(?i)\s*step\s+([0-9]{1,9})\s*:\s*(.+)")
 
@@ -43,15 +48,34 @@ def parse(
     fields = common(typed, errors)
     remarks = tuple(_remarks(typed.get("remarks", ""), steps, errors))
     chosen = _chosen(typed.get("compaction", "").strip(), count, errors)
+    part = _part(typed, chosen, steps, errors)
     if errors:
         return None, errors
     request = Request(
         options=Options(**options, chosen=chosen, level=level),
+        part=part,
         title=fields.title,
         remarks=remarks,
         hide=fields.hide,
     )
     return Wanted(request, fields.lifetime, fields.password), errors
+
+
+def _part(typed: Mapping[str, str], chosen: tuple[int, ...] | None, steps: int, errors: dict[str, str]) -> Part | None:
+    """What of the session is shared; None for all of it."""
+    scope = typed.get("scope", "")
+    if scope not in SCOPES:
+        errors["scope"] = "Choose the whole session, one compaction or one decision."
+    elif scope == "compaction" and chosen:
+        return Part("compaction", chosen[0])
+    elif scope == "compaction":
+        errors.setdefault("compaction", "Say which compaction: its number.")
+    elif scope == "decision":
+        text = typed.get("step", "").strip()
+        if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= steps:
+            return Part("decision", step_index(int(text)))
+        errors["step"] = f"Choose a step from 1 to {steps:,}." if steps else "The session has no step."
+    return None
 
 
 def _remarks(text: str, steps: int, errors: dict[str, str]) -> Iterator[Remark]:

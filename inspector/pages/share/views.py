@@ -35,7 +35,9 @@ def share_new(request: HttpRequest, session_id: UUID) -> HttpResponse:
     page = frame(request, session_id)
     options, count = _options(page)
     errors: dict[str, str] = {}
-    typed = {"level": "numbers", "lifetime": "7d", "compaction": request.GET.get("compaction", "")}
+    typed = {"level": "numbers", "lifetime": "7d"}
+    typed |= {"scope": request.GET.get("scope", ""), "compaction": request.GET.get("compaction", "")}
+    typed["step"] = request.GET.get("step", "")
     open_ones = comments.as_remarks(page.row)
     if request.GET.get("remarks") == "comments":
         typed["remarks"] = "\n".join(open_ones)
@@ -53,6 +55,8 @@ def share_new(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "typed": typed,
         "errors": errors,
         "levels": form.LEVEL_WORDS.items(),
+        "scopes": form.SCOPES.items(),
+        "steps": page.count,
         "lifetimes": LIFETIME_WORDS.items(),
         "replay": page.choice.words() if options["policy"] else "",
         "compactions": count,

@@ -215,6 +215,7 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
         "sides": _sides(page, at),
         "cards": _cards(page, at),
         "settings_used": _settings_used(page),
+        "share_url": _share_url(page, at),
         "comments": comments.panel(page.request, page.row, Place(comments.STEP, at), page.choice, page.shown_side),
         "fixed": _fixed(page),
         **_messages(page, at),
@@ -330,6 +331,14 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, own=own)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
     return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}
+
+
+def _share_url(page: Frame, at: int) -> str:
+    """The form that shares the decision of this step: of the recording, or of the replay where that is looked at."""
+    number = step_number(at)
+    if page.side != "replayed":
+        return f"{page.paths['share']}?scope=decision&step={number}"
+    return page.paths["share"] + page.choice.query(policy=page.choice.kind.name, scope="decision", step=number)
 
 
 def _explained(page: Frame, at: int) -> str:
