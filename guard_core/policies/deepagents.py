@@ -450,6 +450,7 @@ SETTINGS = (
         NOTE,
         "what follows the first 20 characters of an argument that is cut",
         _SOURCE,
+        verbatim=True,
     ),
 )
 KIND = PolicyKind(

@@ -33,7 +33,8 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
     `kind`: count (a whole number), number, share (0 to 1), switch, size ("auto", tokens, or a share of the window such
     as 15%), choice or text. `default` is that of the policy's first profile, `profiles` holds those of others.
     `not_in` are profiles in which it has no effect. `short` is its name in an address and in a form where the full one
-    is long; `main` settings are shown first. `sweep` are the values that a sweep tries where no axis is named.
+    is long; `main` settings are shown first. `sweep` are the values that a sweep tries where no axis is named. A
+    `verbatim` text is what a message says, blanks at its ends included; of any other text they are left out.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
     short: str = ""
     main: bool = False
     sweep: tuple[Value, ...] = ()
+    verbatim: bool = False
 
     @property
     def key(self) -> str:
@@ -78,6 +80,8 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
     def parse(self, value: Any, what: str = "") -> Value:
         """The value from text or from a value of its own type. Raises SettingError with what is allowed; `what` is how
         it calls the setting."""
+        if self.verbatim:
+            return str(value)
         text, what = str(value).strip(), what or self.title
         if self.kind == SWITCH:
             if text.lower() not in _SWITCHES:

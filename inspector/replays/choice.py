@@ -109,6 +109,8 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
     for setting in kind.settings:
         default = setting.default_in(profile or kind.default_profile)
         value = "" if setting.key in unused else read(setting.key, lambda text, item=setting: _plain(item, text))
+        if value and setting.verbatim:
+            value = query[setting.key][:LONGEST]  # with the blanks at its ends
         if value and value != plain(default):
             settings.append((setting.key, value))
     choice = Choice(
@@ -144,7 +146,7 @@ def _profile(kind: PolicyKind, text: str) -> str:
 
 def _plain(setting: Setting, text: str) -> str:
     """A setting as typed in its plain form. Raises SettingError."""
-    return plain(setting.parse(text.replace(",", ".") if setting.kind not in (COUNT, SIZE) else text, setting.label))
+    return plain(setting.parse(text.replace(",", ".") if setting.kind in (NUMBER, SHARE) else text, setting.label))
 
 
 def plain(value: Value) -> str:

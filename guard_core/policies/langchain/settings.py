@@ -108,7 +108,7 @@ CLEAR_SETTINGS = (
     ),
     Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "arguments of cleared calls go, too", _EDIT),
     Setting("exclude_tools", "Tools left alone", TEXT, "", "names of tools, separated by commas", _EDIT),
-    Setting("placeholder", "Placeholder", TEXT, PLACEHOLDER, "what a cleared result says", _EDIT),
+    Setting("placeholder", "Placeholder", TEXT, PLACEHOLDER, "what a cleared result says", _EDIT, verbatim=True),
 )
 TRIM_SETTINGS = (
     Setting(

@@ -202,7 +202,7 @@ CLEARING = PolicyKind(
             main=True,
         ),
         Setting("keep_pairs", "Results kept", COUNT, 3, "newest results that stay", SOURCE, unit="results", main=True),
-        Setting("placeholder", "Placeholder", WORDS, PLACEHOLDER, "what a cleared result says", SOURCE),
+        Setting("placeholder", "Placeholder", WORDS, PLACEHOLDER, "what a cleared result says", SOURCE, verbatim=True),
         Setting("exclude_tools", "Tools left out", WORDS, "", "tools whose results stay, by commas", SOURCE),
         Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "of the calls of cleared results, too", SOURCE),
         Setting(

@@ -232,3 +232,8 @@ def test_its_decision_is_explained_in_both_units():
         ("verdict", 1),
     ]
     assert terms[-1].expression == "tokens 500 and messages 9: it compacts"
+
+
+def test_a_placeholder_is_sent_as_it_is_typed():
+    policy = get_policy("langchain-clear-tool-uses", placeholder=" [gone]\n", exclude_tools=" read ,find ")
+    assert (policy.settings.placeholder, policy.settings.exclude_tools) == (" [gone]\n", "read ,find")

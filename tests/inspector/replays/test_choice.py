@@ -198,3 +198,10 @@ def test_the_form_of_a_policy_has_exactly_its_settings():
 )
 def test_what_is_wrong_with_a_field_names_it_by_its_label(name, typed, words):
     assert parse_choice({name: typed})[1][name].startswith(words)
+
+
+def test_texts_stay_as_they_are_typed():
+    query = {"policy": "langchain-clear-tool-uses", "placeholder": " [gone] ", "exclude_tools": " read,find "}
+    choice, errors = parse_choice(query)
+    assert not errors
+    assert dict(choice.settings) == {"placeholder": " [gone] ", "exclude_tools": "read,find"}
