@@ -16,6 +16,7 @@ from inspector.accounts import ending
 from inspector.data_folder.durable import CHECKS
 from inspector.data_folder.restoring import STAGING
 from inspector.data_folder.uncertain import NOTE, settle
+from inspector.ingest import spans
 from inspector.ingest.importing import UNDER_WAY
 from inspector.ingest.uploads import drop_unused
 from inspector.models import Import, Recording, Session
@@ -42,6 +43,7 @@ def sweep_daily() -> None:
     drop_ended()
     ending.drop_ended()
     retention.apply_all()
+    spans.forget_silent()
     _drop_unneeded()
     stored.sweep()
 

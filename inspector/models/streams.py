@@ -56,6 +56,7 @@ class SpanBatch(Owned):
     body = models.BinaryField()  # one line of OTLP/JSON, zstd
     has_calls = models.BooleanField()  # some span is about a language model
     taken = models.BooleanField(default=False)  # a recording has it
+    recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="+")  # the last one that has it
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs import queue
-from inspector.models import Event, Import, Payload, Project, Session, Tag, TextCount
+from inspector.models import Event, Import, Payload, Project, Session, SpanBatch, Tag, TextCount
 from inspector.replays import stored
 from inspector.storage.search import forget
 
@@ -65,6 +65,8 @@ def purge(before: datetime, *, until: float = math.inf) -> int:
             break
         with transaction.atomic():
             removed, _ = due.filter(pk=key).delete()
+            if removed and session.ordinal >= 0:  # of a program that runs: its spans go with the last of its sessions
+                SpanBatch.unscoped.filter(recording=session.recording_id, recording__sessions=None).delete()
         if removed:
             stored.drop(key)
         count += bool(removed)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from inspector.ingest import spans
 from inspector.ingest.importing import run_import
-from inspector.models import Import, Session, SpanBatch
+from inspector.models import Import, Recording, Session, SpanBatch
+from inspector.models.projects import default_project
+from inspector.storage import deleting
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 
@@ -119,3 +123,74 @@ def test_a_refusal_of_protobuf_is_protobuf(client):
     answer = post(client, b"\xff\xff\xff", kind="application/x-protobuf")
     assert (answer.status_code, answer["Content-Type"]) == (400, "application/x-protobuf")
     assert b"no OTLP request" in answer.content
+
+
+def texts_stored() -> int:
+    """Rows that still have the text of spans."""
+    return SpanBatch.unscoped.exclude(body=b"").count()
+
+
+def age_all(days: int = 2) -> None:
+    SpanBatch.unscoped.update(created=timezone.now() - timedelta(days=days))
+
+
+def test_the_spans_of_a_deleted_session_go_with_it(client):
+    post(client, exported(1, "Hello", "Hi."))
+    work()
+    deleting.delete(default_project(), Session.unscoped.all())
+    assert deleting.purge(timezone.now()) == 1
+    assert not SpanBatch.unscoped.exists()
+
+
+def test_a_program_that_goes_on_after_its_session_was_deleted_does_not_bring_the_old_spans_again(client):
+    post(client, exported(1, "Hello", "Hi."))
+    work()
+    deleting.delete(default_project(), Session.unscoped.all())
+    post(client, exported(1, "Hello", "Hi."))  # sent again by the exporter
+    post(client, exported(2, "Something else", "Done."))
+    work()
+    assert [row.calls for row in Session.unscoped.filter(deleted=None)] == [1]
+    assert SpanBatch.unscoped.count() == 2
+
+
+def test_the_spans_of_a_silent_program_lie_in_its_recording_alone(client):
+    post(client, exported(1, "Hello", "Hi."))
+    work()
+    spans.forget_silent()
+    assert texts_stored() == 1
+    age_all()
+    spans.forget_silent()
+    assert not SpanBatch.unscoped.exists()
+    assert Session.unscoped.get(deleted=None).calls == 1
+
+
+def test_spans_that_no_recording_has_are_not_forgotten(client):
+    post(client, exported(1, "Hello", "Hi."))
+    age_all()
+    spans.forget_silent()
+    assert texts_stored() == 1
+    work()
+    assert Session.unscoped.get().calls == 1
+
+
+def test_spans_of_other_work_are_forgotten_after_a_day(client):
+    other = exported(1, "a", "b")
+    other["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] = []
+    post(client, other)
+    age_all()
+    spans.forget_silent()
+    assert not SpanBatch.unscoped.exists()
+
+
+def test_a_program_whose_recording_is_full_goes_on_in_another_one(client, settings):
+    post(client, exported(1, "Hello", "Hi." * 500))
+    work()
+    settings.MAX_UPLOAD_BYTES = Recording.unscoped.get().size + 100
+    post(client, exported(2, "And now?", "Done."))
+    work()  # finds that the recording is full
+    work()
+    assert Recording.unscoped.count() == 2
+    assert sorted(row.prompt_tokens_max for row in Session.unscoped.filter(deleted=None)) == [100, 200]
+    assert texts_stored() == 1
+    post(client, exported(1, "Hello", "Hi." * 500))  # sent again by the exporter
+    assert SpanBatch.unscoped.count() == 2
