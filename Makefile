@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: run test suite soak lint types lock wheel chromium picture screenshots
+.PHONY: run test suite soak lint types lock wheel chromium pictures screenshots
 
 run: $(VENV)/.runtime
 	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.project.cli serve
@@ -46,9 +46,9 @@ lock: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	@$(BIN)/python -m build --wheel --no-isolation
 
-# The picture of the README, taken by the browser test that shows the same page.
-picture: $(VENV)/.dev chromium
-	@README_PICTURE=1 $(BIN)/python -m pytest -q tests/browser/test_uploading.py -k picture
+# The pictures of the README and of the page Help, in static/pictures.
+pictures: $(VENV)/.dev chromium
+	@$(BIN)/python -m tests.browser.pictures
 
 # Pictures of every page that a browser test opens, in tests/browser/screenshots.
 screenshots: $(VENV)/.dev chromium

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import time
@@ -131,16 +130,6 @@ def test_a_real_recording_is_shown_without_a_further_click(name, home):
     seconds = time.monotonic() - started
     print(f"{name}: overview complete after {seconds:.2f} s")
     assert home.locator("h1").inner_text()
-
-
-def test_the_picture_of_the_readme(open_page, sessions):
-    page = open_page(width=1280, height=860)
-    page.goto(sessions("long-coding"))
-    drawn(page)
-    shot(page, "overview")
-    if os.environ.get("README_PICTURE"):
-        (ROOT / "docs").mkdir(exist_ok=True)
-        page.screenshot(path=ROOT / "docs/overview.png")
 
 
 @pytest.fixture

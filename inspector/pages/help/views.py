@@ -44,6 +44,14 @@ SESSION_PAGES = (
     ("Search this session", "session_search"),
     ("Share", "session_share"),
 )
+PICTURES = (  # of the bundled long coding session
+    ("overview", "Overview: the verdict, the recording as a chart with a replay beside it, and the form of the replay"),
+    ("step", "Steps: the messages of one request in the middle, and the decision on the right"),
+    ("compaction", "Compactions: from the request before to the request after, part by part"),
+    ("context", "Context: what fills the requests of all steps, by class"),
+    ("facts", "Facts: which requests still hold an instruction, and where it was lost"),
+    ("policies", "Policies: the recording and the replays of every policy"),
+)
 EACH = 8  # places shown of a kind
 LONGEST_STEP = 9  # digits
 
@@ -51,7 +59,7 @@ LONGEST_STEP = 9  # digits
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
     """The glossary, the keys and short explanations."""
-    return render(request, "inspector/help/index.html", {"terms": GLOSSARY})
+    return render(request, "inspector/help/index.html", {"terms": GLOSSARY, "pictures": PICTURES})
 
 
 @require_safe

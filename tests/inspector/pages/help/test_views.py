@@ -1,6 +1,7 @@
 """Help, the tour and the list that goes anywhere."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -8,10 +9,20 @@ from inspector.pages.shared.glossary import BY_LABEL, GLOSSARY
 from inspector.pages.shared.tour import STOPS
 from tests.inspector.pages.conftest import stored_sample
 
+ROOT = Path(__file__).parents[4]
+
 
 def test_every_term_has_a_place_on_the_help_page(client, db):
     page = client.get("/help/").content.decode()
     assert [term.name for term in GLOSSARY if f'id="{term.anchor}"' not in page] == []
+
+
+def test_every_picture_is_there(client, db):
+    page, readme = client.get("/help/").text, (ROOT / "README.md").read_text()
+    names = re.findall(r'src="[^"]*/(pictures/[a-z]+)[^"]*\.png"', page)
+    assert len(names) == page.count("<img")
+    for name in {*(f"static/{name}.png" for name in names), *re.findall(r"\((static/pictures/[^)]+)\)", readme)}:
+        assert (ROOT / name).read_bytes().startswith(b"\x89PNG"), name
 
 
 def test_a_label_belongs_to_one_term():
