@@ -158,8 +158,7 @@ def _subject(first: int, last: int, count: int) -> str:
 
 def near_misses(case: Case) -> list[Finding]:
     """Requests that nearly filled the window."""
-    near = (case.tokens > NEAR_MISS_SHARE * case.windows) & (case.tokens <= case.windows)
-    approaches = runs(near)
+    approaches = runs(is_near(case))
     if not approaches:
         return []
     tops = [start + int(np.argmax(case.filled[start:stop])) for start, stop in approaches]
@@ -175,6 +174,11 @@ def near_misses(case: Case) -> list[Finding]:
     numbers = {"window": window, "tokens": tokens, "share": tokens / window, "approaches": len(tops)}
     assumptions = (*assumptions_at(case, worst), *_modelled(case, worst))
     return [Finding("near_miss", WARNING, worst, sentence, numbers, assumptions, tuple(tops[:LISTED]), len(tops))]
+
+
+def is_near(case: Case) -> NDArray[np.bool_]:
+    """At which steps the request nearly filled the window."""
+    return np.asarray((case.tokens > NEAR_MISS_SHARE * case.windows) & (case.tokens <= case.windows))
 
 
 def late(case: Case) -> list[Finding]:

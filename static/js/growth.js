@@ -5,10 +5,15 @@ const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
 const PAUSE = 250; // milliseconds between two questions that the socket asks for
 const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
+const SHOWN = 3; // near misses, overflows and loops, the latest
 const FOLLOW = "follow-session"; // in this tab: the address of the session that is followed
 
 const box = document.querySelector("[data-growth]");
 if (box) begin(box);
+
+function alertWords({ name, sentence }) {
+  return `${name[0].toUpperCase()}${name.slice(1)}: ${sentence}`;
+}
 
 function begin(box) {
   const words = box.querySelector("[data-growth-words]");
@@ -51,14 +56,15 @@ function begin(box) {
     if (document.hidden) return;
     looked = Date.now();
     try {
-      const answer = await fetch(box.dataset.growth, { headers: { Accept: "application/json" } });
-      const { steps } = answer.ok ? await answer.json() : { steps: said };
+      const answer = await fetch(`${box.dataset.growth}?known=${known}`, { headers: { Accept: "application/json" } });
+      const { steps, alerts } = answer.ok ? await answer.json() : { steps: said };
       if (steps > said) {
         quiet = 0;
         said = steps;
         listen();
         const more = steps - known;
-        words.textContent = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
+        const count = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
+        words.textContent = [count, ...alerts.slice(0, SHOWN).map(alertWords)].join(" ");
         show.href = newest(steps).href;
         box.hidden = false;
         if (following() && isAtEnd()) return go(steps);

@@ -23,4 +23,5 @@ def test_agents_appear_while_the_page_is_open(page, served):
         assert client.wait(60)
     page.get_by_role("link", name="Review of the parser").wait_for()
     assert page.get_by_role("row").nth(1).inner_text().startswith("Nightly invoices")
+    page.get_by_role("status").filter(has_text="Nightly invoices: near miss, step 1").wait_for()
     check_looks(page, "running")

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from inspector.models import Session
+from inspector.pages.shared.kinds import kind_name
+from inspector.pages.shared.numbers import step_number
 from inspector.pages.shared.project import project_of
+from inspector.storage.alerts import alerts_of
+
+MOST_DIGITS = 9  # of a number of steps
 
 
 @require_safe
 def growth(request: HttpRequest, session_id: UUID) -> JsonResponse:
-    """`steps`: model calls of the session now; `revision`: a number that rises with each change of what is stored."""
-    sessions = Session.objects.of(project_of(request)).filter(pk=session_id, deleted=None)
-    row = sessions.values("calls", "revision").first()
+    """`steps`: model calls of the session now; `revision`: a number that rises with each change of what is stored. With
+    `known`, the number of steps that the page shows: `alerts`, the near misses, overflows and loops at later ones."""
+    row = Session.objects.of(project_of(request)).filter(pk=session_id, deleted=None).first()
     if row is None:
         raise Http404("There is no such session.")
-    response = JsonResponse({"steps": row["calls"], "revision": row["revision"]})
+    known = request.GET.get("known", "")
+    found = _alerts(row, int(known)) if known.isascii() and known.isdigit() and len(known) <= MOST_DIGITS else []
+    response = JsonResponse({"steps": row.calls, "revision": row.revision, "alerts": found})
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _alerts(row: Session, known: int) -> list[dict[str, Any]]:
+    """Those after the first `known` steps, the latest first."""
+    if row.calls <= known:
+        return []
+    return [
+        {
+            "kind": alert.finding.kind,
+            "name": kind_name(alert.finding.kind),
+            "step": step_number(alert.last),
+            "sentence": alert.finding.sentence,
+        }
+        for alert in alerts_of(row)
+        if alert.is_new(known)
+    ]

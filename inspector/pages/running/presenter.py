@@ -5,9 +5,28 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from django.urls import reverse
+
 from guard_core.findings import NEAR_MISS_SHARE
+from guard_core.findings.arising import Alert
+from guard_core.findings.claims import ERROR
 from inspector.models import Session, Stream
-from inspector.pages.shared.numbers import DASH, percent, tokens
+from inspector.pages.shared.kinds import kind_name
+from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
+from inspector.storage.alerts import alerts_of
+
+SHOWN_ALERTS = 3  # of one agent, the latest
+
+
+class Mark(NamedTuple):
+    """A near miss, overflow or loop of a running agent, with the last step at which it occurred."""
+
+    key: str
+    name: str
+    step: int
+    sentence: str
+    url: str
+    level: str
 
 
 class Row(NamedTuple):
@@ -28,6 +47,7 @@ class Row(NamedTuple):
     compactions: int
     heard: datetime
     trouble: str
+    alerts: list[Mark]
 
 
 def row(session: Session, stream: Stream) -> Row:
@@ -50,6 +70,19 @@ def row(session: Session, stream: Stream) -> Row:
         compactions=session.compactions,
         heard=stream.heard,
         trouble=stream.trouble,
+        alerts=[_mark(session, alert) for alert in alerts_of(session)[:SHOWN_ALERTS]],
+    )
+
+
+def _mark(session: Session, alert: Alert) -> Mark:
+    kind, step = alert.finding.kind, step_number(alert.last)
+    return Mark(
+        key=f"{session.pk} {kind} {alert.first}",
+        name=kind_name(kind),
+        step=step,
+        sentence=alert.finding.sentence,
+        url=f"{reverse('session_steps', args=[session.pk])}?at={step}",
+        level="error" if alert.finding.severity == ERROR else "warn",
     )
 
 

@@ -39,6 +39,19 @@ def test_the_fullest_window_is_first_and_unknown_ones_are_last(client):
     assert "fill-over" in page
 
 
+def test_a_near_miss_is_marked_before_the_session_is_assessed_again(client):
+    stream(client, "nearly", 95_000)
+    longer = lines_of(session(user("Go"), model("Done."), user("And?"), model("Yes."), title="nearly", window=100_000))
+    more = [line for line in longer if line.get("index", 0) >= 2 or line.get("calls", {}).get("at", 0) > 2]
+    for line in more:
+        if "calls" in line:
+            line["calls"]["prompt_tokens"] = 96_000
+    assert send(client, "nearly", Stream.unscoped.get().received, more).status_code == 200
+    page = client.get("/running/").text
+    assert "near miss, step 2" in page
+    assert "96,000 of 100,000 tokens" in page
+
+
 def test_what_has_ended_is_quiet_or_was_deleted_is_not_listed(client):
     for name in ("ended", "quiet", "deleted", "running"):
         stream(client, name, 10, ended=name == "ended")

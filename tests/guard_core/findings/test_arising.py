@@ -1,0 +1,43 @@
+"""What is said of a session that grows is what the findings of its recording say."""
+
+from __future__ import annotations
+
+import pytest
+
+from guard_core.findings import Facts, recorded_findings
+from guard_core.findings.arising import LOOP, NEAR_MISS, OVERFLOW, alerts
+from guard_core.sessions import Session
+from tests.builders import bundled
+from tests.guard_core.checker.cases import recordings
+from tests.guard_core.findings.cases import chat
+
+
+def said(session: Session) -> list[tuple[str, int, int]]:
+    return [(alert.finding.kind, alert.first, alert.last) for alert in alerts(Facts.of(session))]
+
+
+@pytest.mark.parametrize("session", [pytest.param(session, id=name) for name, session in recordings()])
+def test_they_are_the_findings_of_the_recording_and_occurred_where_they_say(session: Session) -> None:
+    facts = Facts.of(session)
+    found = alerts(facts)
+    whole = [finding for finding in recorded_findings(facts) if finding.kind in (NEAR_MISS, OVERFLOW, LOOP)]
+    if facts.ledger.usage_ratio is None:
+        assert sorted(map(repr, whole)) == sorted(repr(alert.finding) for alert in found)
+    assert all(0 <= alert.first <= alert.last < facts.ledger.step_count for alert in found)
+
+
+def test_a_second_approach_is_another_occurrence_and_a_longer_one_is_the_same() -> None:
+    assert said(chat(5_000, 9_500)) == [(NEAR_MISS, 1, 1)]
+    assert said(chat(5_000, 9_500, 9_600)) == [(NEAR_MISS, 1, 2)]
+    assert said(chat(5_000, 9_500, 9_600, 4_000, 9_700)) == [(NEAR_MISS, 4, 4)]
+
+
+def test_what_was_shown_already_is_not_new() -> None:
+    (alert,) = alerts(Facts.of(chat(5_000, 9_500)))
+    assert alert.is_new(1)
+    assert not alert.is_new(2)
+
+
+def test_a_session_without_trouble_has_none() -> None:
+    assert said(bundled("healthy")) == []
+    assert said(chat(5_000, 9_000)) == []
