@@ -15,10 +15,15 @@ Wait = Callable[[list[Import]], list[Import]]
 
 
 def settled(jobs: list[Import]) -> list[Import]:
-    """The imports after a short wait for the small ones."""
-    end = time.monotonic() + settings.ANSWER_WAIT_SECONDS
+    """The imports after a short wait for the small ones: as long as one ends every few seconds.
+
+    They are read in their order. The first that does not end in time is the sign of a worker that is busy or gone.
+    """
     for job in jobs:
-        while not job.ended and job.total <= SMALL and time.monotonic() < end:
+        end = time.monotonic() + settings.ANSWER_WAIT_SECONDS
+        while not job.ended and job.total <= SMALL:
+            if time.monotonic() >= end:
+                return jobs
             time.sleep(LOOK_EVERY)
             job.refresh_from_db()
     return jobs

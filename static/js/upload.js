@@ -11,6 +11,8 @@ const MAX_FOUND = 200000; // in a folder: many small files may be one session
 const BATCH_FILES = 50; // in one request
 const BATCH_BYTES = 32e6; // a larger file has a request of its own
 const NAMED = 4; // files of one reason that are named
+const WAIT_FOR_ALL = 60000; // milliseconds until a folder's files that are not read yet are said to be
+const ASK_EVERY = 300; // milliseconds
 const LOOK_EVERY = 500; // files found in a folder, until their number is shown again
 const DAMAGED = "a damaged piece of OpenCode's storage folder: it holds no JSON value";
 const LOOSE = "a piece of OpenCode's storage folder that belongs to no session in it";
@@ -99,7 +101,12 @@ async function send(files, mode, loose = []) {
     told.aside.push(...answer.aside ?? []);
     if (answer.error) told.refused.push(answer.error);
   }
-  if (control.signal.aborted) { say(...told.imports.length ? [link(told.imports.length)] : []); return; }
+  if (told.aside.length || told.refused.length || files.some((item) => item.path)) {
+    line.textContent = `Reading ${title} …`;
+    bar.removeAttribute("value");
+    await ended(told.imports, control.signal);
+  }
+  if (control.signal.aborted) { say(...told.imports.length ? [link(told.imports)] : []); return; }
   show(told, files);
 }
 
@@ -130,6 +137,23 @@ function post(data, signal, progress, arrived) {
   });
 }
 
+function underWay(item) {
+  return item.state === "received" || item.state === "running";
+}
+
+// Until each import has ended, or a minute is over: only then is it known what in a folder is no session.
+async function ended(imports, signal) {
+  const end = Date.now() + WAIT_FOR_ALL;
+  for (const item of imports) {
+    while (underWay(item) && !signal.aborted && Date.now() < end) {
+      const address = new URL("status", new URL(item.report, location.href));
+      const answer = await fetch(address, { headers: { Accept: "application/json" }, signal }).catch(() => null);
+      if (answer?.ok) Object.assign(item, await answer.json());
+      if (underWay(item)) await new Promise((resolve) => { setTimeout(resolve, ASK_EVERY); });
+    }
+  }
+}
+
 function show(told, files) {
   const failed = told.imports.filter((item) => item.state === "failed" && !item.aside);
   const good = told.imports.filter((item) => item.state !== "failed");
@@ -138,7 +162,7 @@ function show(told, files) {
   if (!wrong.length && !aside.length && good.length) {
     location.assign(good.length === 1 ? good[0].url : "/");
   } else {
-    say(...wrong, ...(good.length ? [link(good.length)] : []), ...(aside.length ? [left(aside)] : []));
+    say(...wrong, ...(good.length ? [link(good)] : []), ...(aside.length ? [left(aside)] : []));
     document.body.dispatchEvent(new CustomEvent("sessions-changed", { bubbles: true }));
   }
 }
@@ -182,9 +206,16 @@ function failure(item, files) {
   return notice;
 }
 
-function link(count) {
+// What was imported, and what a busy worker has not read yet, which may still turn out to be no session.
+function link(imports) {
+  const count = imports.filter((item) => item.state === "done").length;
+  const later = imports.filter(underWay).length;
+  const words = [
+    ...(count || !later ? [`${count} ${count === 1 ? "file was" : "files were"} imported`] : []),
+    ...(later ? [`${later} ${later === 1 ? "file is" : "files are"} still to be read`] : []),
+  ];
   const line = element("p", "");
-  const anchor = element("a", "", `${count} ${count === 1 ? "file was" : "files were"} imported: show the list`);
+  const anchor = element("a", "", `${words.join(", ")}: show the list`);
   anchor.href = "/";
   line.append(anchor);
   return line;

@@ -171,9 +171,12 @@ def claude(text: str, sidechain: bool = False) -> str:
 
 def test_a_chosen_folder_is_read_and_what_lies_beside_is_no_error(open_page, project, tmp_path_factory):
     with running(tmp_path_factory.mktemp("folder")) as server:
+        worker = held_worker(server)  # as if it were busy: not all is read when the last request is answered
         page = open_page(server=server)
         page.goto("/")
         page.locator("input[webkitdirectory]").set_input_files(project)
+        page.get_by_text("Reading 64 files").wait_for()
+        go_on(worker)
         page.get_by_text("2 files were imported").wait_for()
         summary = page.get_by_text("62 other files in the folder were skipped")
         summary.click()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -15,6 +15,7 @@ from inspector.ingest.uploads import lacks_log
 from inspector.models import Import
 from inspector.pages.errors.views import plain
 from inspector.pages.imports import choosing
+from inspector.pages.shared.import_answer import answer_of, wants_json
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.undo import undo
 from inspector.storage import deleting
@@ -34,8 +35,13 @@ def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_safe
 def status(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The part of the page that changes. Tells the browser to go on to the session when there is one."""
+    """The part of the page that changes. Tells the browser to go on to the session when there is one.
+
+    A script hears the same as in the answer to the upload.
+    """
     job = _job(request, pk)
+    if wants_json(request):
+        return JsonResponse(answer_of(job))
     response = render(request, "inspector/imports/_status.html", _context(job))
     if session := only_session_of(job):
         response.headers["HX-Redirect"] = session.get_absolute_url()

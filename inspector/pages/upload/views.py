@@ -16,11 +16,12 @@ from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from guard_core.window import parse_window
 from inspector.ingest.companions import add, arranged
-from inspector.ingest.importing import only_session_of, submit
+from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive, safe_name, take
 from inspector.ingest.waiting import Wait, settled
 from inspector.models import Import, Project
 from inspector.pages.errors.views import plain
+from inspector.pages.shared.import_answer import address_of, answer_of, wants_json
 from inspector.pages.shared.project import project_of
 
 
@@ -51,15 +52,15 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     if not jobs and not any(item["folder"] for item in aside):
         return _refused(request, refused)
     jobs = wait(jobs)
-    if _wants_json(request):
+    if wants_json(request):
         failed = any(job.state == Import.State.FAILED and not job.left_aside for job in jobs)
-        answer = {"imports": [_answer(job) for job in jobs], "aside": aside}
+        answer = {"imports": [answer_of(job) for job in jobs], "aside": aside}
         return JsonResponse(answer, status=422 if failed else 201)
     if len(jobs) != 1:
         return HttpResponseRedirect(reverse("home"))
     if jobs[0].state == Import.State.FAILED:
         return render(request, "inspector/imports/detail.html", {"job": jobs[0]}, status=422)
-    return HttpResponseRedirect(_address(jobs[0]))
+    return HttpResponseRedirect(address_of(jobs[0]))
 
 
 @require_POST
@@ -69,7 +70,7 @@ def open_sample(request: HttpRequest, name: str, wait: Wait = settled) -> HttpRe
     if sample is None:
         return plain(request, 404, "No such sample", f"The samples are: {', '.join(SAMPLES)}.")
     received = receive([native.write(sample.build())], f"{name}.jsonl")
-    return redirect(_address(wait([submit(project_of(request), received)])[0]))
+    return redirect(address_of(wait([submit(project_of(request), received)])[0]))
 
 
 class Item(NamedTuple):
@@ -116,27 +117,6 @@ def _add(project: Project, item: Item, *, strict: bool, window: int | None) -> I
     return job
 
 
-def _address(job: Import) -> str:
-    session = only_session_of(job)
-    return session.get_absolute_url() if session else job.get_absolute_url()
-
-
-def _answer(job: Import) -> dict[str, Any]:
-    failed = job.state == Import.State.FAILED
-    return {
-        "name": job.name,
-        "state": job.state,
-        "url": _address(job),
-        "report": f"{job.get_absolute_url()}?report",
-        "raw": reverse("recording_raw", args=[job.recording_id]) if job.recording_id else "",
-        "error": job.message if failed else "",
-        "line": job.line if failed else None,
-        "column": job.column if failed else None,
-        "mendable": job.mendable,
-        "aside": job.left_aside,
-    }
-
-
 def _window(text: str) -> int | None:
     return parse_window(text) if text.strip() else None
 
@@ -145,10 +125,6 @@ def _refused(request: HttpRequest, error: GuardError) -> HttpResponse:
     status = 413 if isinstance(error, LimitExceeded) else 400
     text = str(error)
     sentence = f"{text[:1].upper()}{text[1:]}. Nothing was stored."
-    if _wants_json(request):
+    if wants_json(request):
         return JsonResponse({"error": sentence}, status=status)
     return plain(request, status, "This cannot be imported", sentence)
-
-
-def _wants_json(request: HttpRequest) -> bool:
-    return "application/json" in request.headers.get("Accept", "")

@@ -33,6 +33,16 @@ def test_the_status_is_a_part_of_the_same_page(client, waiting):
     assert "<html" not in part.text
 
 
+def test_a_script_hears_of_an_import_what_the_answer_to_the_upload_said(client, bring, waiting, recording):
+    def heard(job: Import) -> dict:
+        return client.get(f"/imports/{job.pk}/status", headers={"Accept": "application/json"}).json()
+
+    assert (heard(waiting)["state"], heard(waiting)["url"]) == ("received", waiting.get_absolute_url())
+    refused = heard(bring(b"plain words", "notes.txt"))
+    assert (refused["name"], refused["state"]) == ("notes.txt", "failed")
+    assert refused["error"]
+
+
 def test_cancelled_is_said(client, waiting):
     answer = client.post(f"/imports/{waiting.pk}/cancel", follow=True)
     assert "Nothing was stored" in answer.text

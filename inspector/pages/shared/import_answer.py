@@ -1,0 +1,39 @@
+"""What scripts hear of an import, and where it is looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from inspector.ingest.importing import only_session_of
+from inspector.models import Import
+
+
+def address_of(job: Import) -> str:
+    """The one session of an import that has ended well; else the page of the import."""
+    session = only_session_of(job)
+    return session.get_absolute_url() if session else job.get_absolute_url()
+
+
+def answer_of(job: Import) -> dict[str, Any]:
+    """How far it is, and what is wrong with its file."""
+    failed = job.state == Import.State.FAILED
+    return {
+        "name": job.name,
+        "state": job.state,
+        "url": address_of(job),
+        "report": f"{job.get_absolute_url()}?report",
+        "raw": reverse("recording_raw", args=[job.recording_id]) if job.recording_id else "",
+        "error": job.message if failed else "",
+        "line": job.line if failed else None,
+        "column": job.column if failed else None,
+        "mendable": job.mendable,
+        "aside": job.left_aside,
+    }
+
+
+def wants_json(request: HttpRequest) -> bool:
+    """Does a script ask, not a browser for a page."""
+    return "application/json" in request.headers.get("Accept", "")
