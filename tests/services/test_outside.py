@@ -297,6 +297,7 @@ def test_what_is_alices_is_not_there_for_bob(there: SimpleNamespace, share: Simp
         f"{there.session}context",
         f"{there.session}policies?format=json",
         f"{there.session}share",
+        f"{there.session}comments?step=1",
         there.job["raw"],
         there.job["report"],
         share.path,
