@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlparse
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -29,6 +29,7 @@ from tests.services.test_orphans import processes_of
 
 TICKS = os.sysconf("SC_CLK_TCK")
 WORDS = tuple(f"word{number}" for number in range(5_000))
+BYTES_OF_A_WORD = 8.8  # with its blank, on average
 CALLS_OF_A_CONVERSATION = 20
 HEADERS = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
 BETWEEN = 0.2  # seconds between two looks at the list of sessions
@@ -42,8 +43,8 @@ class Spent(NamedTuple):
 
 
 def request_of(first: int, count: int, size: int, program: int) -> bytes:
-    """An export of `count` spans, each with about `size` bytes of text that no other span has."""
-    dice = random.Random(first)
+    """An export of `count` spans, with about `size` bytes each: model calls of agents that send the whole conversation
+    again with each call, so that a request is longer than the one before."""
     export = ExportTraceServiceRequest()
     resource = export.resource_spans.add()
     resource.resource.attributes.add(key="service.name").value.string_value = f"program {program}"
@@ -51,23 +52,30 @@ def request_of(first: int, count: int, size: int, program: int) -> bytes:
     for number in range(first, first + count):
         span = scope.spans.add(name="chat gpt-4o", trace_id=number.to_bytes(16), span_id=number.to_bytes(8))
         span.start_time_unix_nano = span.end_time_unix_nano = 10**18 + number * 10**9
-        conversation = f"c-{program}-{number // CALLS_OF_A_CONVERSATION}"
+        conversation, call = divmod(number, CALLS_OF_A_CONVERSATION)
+        said = messages_of(conversation, call, 2 * size // CALLS_OF_A_CONVERSATION)
         texts = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": "gpt-4o",
-            "gen_ai.conversation.id": conversation,
-            "gen_ai.input.messages": _message("user", dice, size),
-            "gen_ai.output.messages": _message("assistant", dice, 100),
+            "gen_ai.conversation.id": f"c-{program}-{conversation}",
+            "gen_ai.input.messages": json.dumps(said[:-1]),
+            "gen_ai.output.messages": json.dumps(said[-1:]),
         }
         for key, text in texts.items():
             span.attributes.add(key=key).value.string_value = text
-        span.attributes.add(key="gen_ai.usage.input_tokens").value.int_value = 1_000 + number
+        span.attributes.add(key="gen_ai.usage.input_tokens").value.int_value = 1_000 * (call + 1)
     return export.SerializeToString()
 
 
-def _message(role: str, dice: random.Random, size: int) -> str:
-    text = " ".join(dice.choices(WORDS, k=size // 9))
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+def messages_of(conversation: int, call: int, size: int) -> list[dict[str, Any]]:
+    """What was said up to the answer of a call: of `size` bytes a question with its answer, the same at every call."""
+    dice = random.Random(conversation)
+    said = []
+    for _ in range(call + 1):
+        for role, share in (("user", 0.8), ("assistant", 0.2)):
+            text = " ".join(dice.choices(WORDS, k=int(size * share / BYTES_OF_A_WORD)))
+            said.append({"role": role, "parts": [{"type": "text", "content": text}]})
+    return said
 
 
 def send(server: Running, bodies: list[bytes], seconds: list[float]) -> None:
@@ -130,7 +138,7 @@ def measure(server: Running, spans: int, size: int, per_request: int, senders: i
     last = spent(server)
     seen = time.monotonic() - started
     print(f"in sessions                        {visible(server) - calls:8,} spans after {seen:.1f} s")
-    print(f"CPU of the workers                 {last.workers - before.workers:8.1f} s")
+    print(f"CPU of the workers                 {last.workers - before.workers:8.1f} s, until the spans are in sessions")
 
 
 def main() -> None:
