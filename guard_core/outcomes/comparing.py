@@ -15,7 +15,8 @@ from guard_core.findings.facts import Facts
 from guard_core.memory import limited_growth
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.losses import StatedRule
-from guard_core.outcomes.outcome import PolicyOutcome, recorded_outcome, replayed_outcome
+from guard_core.outcomes.outcome import PolicyOutcome, outcome_of
+from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import POLICIES, PolicyKind
 from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
@@ -40,13 +41,18 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Compared:
-    """One row, with the replay that it is made from (None: the recording). `problem` is why a policy cannot be replayed
-    here; it has no outcome then."""
+    """One row, with the requests that it is made from, where it was made here. `problem` is why a policy cannot be
+    replayed here; it has no outcome then."""
 
     candidate: Candidate | None
     outcome: PolicyOutcome | None
-    trace: Trace | None = None
+    sent: SentRequests | None = None
     problem: str = ""
+
+    @property
+    def trace(self) -> Trace | None:
+        """The replay; None for the recording."""
+        return None if self.sent is None else self.sent.trace
 
 
 def candidates(*, all_profiles: bool = False) -> tuple[Candidate, ...]:
@@ -126,7 +132,8 @@ def _later(each: Callable[[int], object], done: int, step: int) -> None:
 def _recording(facts: Facts, prices: Prices, rules: Sequence[StatedRule] | None) -> Iterator[Compared]:
     """The row of the recording, where there is one."""
     if facts.ledger.usage_ratio is None:
-        yield Compared(None, recorded_outcome(facts, prices, rules))
+        sent = SentRequests.recorded(facts)
+        yield Compared(None, outcome_of(sent, prices, rules), sent)
 
 
 def _row(
@@ -151,7 +158,8 @@ def _row(
             request=None if facts.ledger.usage_ratio is None else "",
             each=each,
         )
-        return Compared(item, replayed_outcome(facts, trace, prices, rules), trace)
+        sent = SentRequests.replayed(facts, trace)
+        return Compared(item, outcome_of(sent, prices, rules), sent)
     except GuardError as error:
         return Compared(item, None, problem=str(error))
     except MemoryError:

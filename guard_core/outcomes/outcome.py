@@ -86,17 +86,18 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
 
 def recorded_outcome(facts: Facts, prices: Prices, rules: Sequence[StatedRule] | None = None) -> PolicyOutcome:
     """The row of the recording itself."""
-    return _outcome(SentRequests.recorded(facts), prices, rules)
+    return outcome_of(SentRequests.recorded(facts), prices, rules)
 
 
 def replayed_outcome(
     facts: Facts, trace: Trace, prices: Prices, rules: Sequence[StatedRule] | None = None
 ) -> PolicyOutcome:
     """The row of a replay."""
-    return _outcome(SentRequests.replayed(facts, trace), prices, rules)
+    return outcome_of(SentRequests.replayed(facts, trace), prices, rules)
 
 
-def _outcome(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] | None) -> PolicyOutcome:
+def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] | None = None) -> PolicyOutcome:
+    """The row of either."""
     case, trace, facts = sent.case, sent.trace, sent.facts
     bill, cycles = bill_of(sent, prices), cycles_of(sent)
     reported = reported_bill(facts, prices) if trace is None else None

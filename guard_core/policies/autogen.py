@@ -7,6 +7,7 @@ a model client, for which the window is taken.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any, ClassVar
 
 import msgspec
@@ -160,12 +161,17 @@ class TokenLimited(_Context):
         last half."""
         starts, prefix = self.starts(request), COSTS.prefix(request.ledger)
         count = len(starts) - 1
-        count_kept = np.arange(count)
-        left, right = starts[(count_kept + 1) // 2], starts[count - count_kept // 2]
-        tokens = (prefix[left] + prefix[request.check.at] - prefix[right]) // CHARS_PER_TOKEN
-        fitting = np.flatnonzero(tokens <= request.limit)
-        most = int(fitting[-1]) if len(fitting) else 0
-        view = normal((*_span(0, int(left[most])), *_span(int(right[most]), request.check.at)))
+
+        def ends(kept: int) -> tuple[int, int]:
+            return starts.item((kept + 1) // 2), starts.item(count - kept // 2)
+
+        def tokens(kept: int) -> int:
+            left, right = ends(kept)
+            return (prefix.item(left) + prefix.item(request.check.at) - prefix.item(right)) // CHARS_PER_TOKEN
+
+        fitting = bisect_right(range(count), request.limit, key=tokens)  # the more that stay, the more tokens
+        left, right = ends(max(fitting - 1, 0))
+        view = normal((*_span(0, left), *_span(right, request.check.at)))
         first = view[0] if view else None
         if isinstance(first, Span) and roles_of(request.ledger)[first.start] == TOOL:
             rest = int(starts[np.searchsorted(starts, first.start, side="right")])

@@ -16,7 +16,6 @@ from guard_core.outcomes.comparing import Compared, candidates, compared
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import StatedRule, may_state_rules, stated_rules
 from guard_core.outcomes.outcome import PolicyOutcome
-from guard_core.outcomes.sent import SentRequests
 from guard_core.outcomes.words import assumptions
 from inspector.figures.sparkline import Trend, trend
 from inspector.models import Session
@@ -112,7 +111,7 @@ def _stored_or_made(row: Session, choice: Choice, work: str, each: Callable[[int
         each=each,
     )
     comparison = Comparison(
-        tuple(_row(facts, item) for item in rows),
+        tuple(map(_row, rows)),
         window,
         text_floor(facts, int(NEAR_MISS_SHARE * window)),
         assumptions(Prices.of(facts.session, facts.ledger)),
@@ -134,14 +133,13 @@ def _texts(row: Session, places: Sequence[int], each: Callable[[int], object]) -
         yield from events.items()
 
 
-def _row(facts: Facts, item: Compared) -> PolicyRow:
+def _row(item: Compared) -> PolicyRow:
     """A row with the picture of its requests."""
-    if item.outcome is None or (item.candidate is not None and item.trace is None):
+    if item.outcome is None or item.sent is None:
         assert item.candidate is not None
         kind = item.candidate.kind
         return PolicyRow(kind.name, item.candidate.profile, item.candidate.title, problem=item.problem)
-    trace = item.trace
-    sent = SentRequests.recorded(facts) if trace is None else SentRequests.replayed(facts, trace)
+    trace, sent = item.trace, item.sent
     over = np.zeros(len(sent.tokens), dtype=np.int64)
     over[sent.case.over] = 1
     picture = trend(

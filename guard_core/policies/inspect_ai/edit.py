@@ -15,11 +15,13 @@ from guard_core.policies.pieces.lists import ListMemory, Request
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
+    USER,
     Message,
     answered_by,
     calls_of,
     messages_of,
     parted_at,
+    role_numbers,
     role_of,
     view_of,
 )
@@ -126,16 +128,18 @@ class InspectEdit(InspectPolicy):
         """The calls that have a result and may be cleared, in the order of the calls."""
         names = (name.strip() for name in self.settings.exclude_tools.split(","))
         excluded = {tool_key(name) for name in (*names, TOOL_SEARCH) if name}
+        known, tools = role_numbers(ledger), ledger.parts["tool"]
+        roles = [known[message.event] if message.event >= 0 else USER for message in messages]  # inserted: no tools
         results = {}
-        for place, message in enumerate(messages):
-            if role_of(ledger, message) == TOOL:
-                results.update({row: (place, nth) for nth, row in enumerate(answered_by(ledger, message))})
+        for place, role in enumerate(roles):
+            if role == TOOL:
+                results.update({row: (place, nth) for nth, row in enumerate(answered_by(ledger, messages[place]))})
         uses = []
-        for place, message in enumerate(messages):
-            if role_of(ledger, message) != ASSISTANT:
+        for place, role in enumerate(roles):
+            if role != ASSISTANT:
                 continue
-            for nth, row in enumerate(calls_of(ledger, message)):
-                if row in results and int(ledger.parts["tool"][row]) not in excluded:
+            for nth, row in enumerate(calls_of(ledger, messages[place])):
+                if row in results and tools.item(row) not in excluded:
                     uses.append(ToolUse(place, nth, *results[row]))
         return uses
 

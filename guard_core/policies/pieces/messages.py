@@ -154,7 +154,15 @@ def role_of(ledger: Ledger, message: Message) -> int:
     """The role of one message."""
     if message.inserted is not None:
         return ROLE_OF[message.inserted.role]
-    return roles_of(ledger).item(message.event)
+    return role_numbers(ledger)[message.event]
+
+
+def role_numbers(ledger: Ledger) -> list[int]:
+    """`roles_of` as plain numbers: policies that look at messages one by one ask for thousands."""
+    if "list role numbers" not in ledger.derived:
+        ledger.derived["list role numbers"] = roles_of(ledger).tolist()
+    roles: list[int] = ledger.derived["list role numbers"]
+    return roles
 
 
 @dataclass(frozen=True)
