@@ -246,6 +246,18 @@ class Ledger:
             self._prefixes[key] = np.minimum.accumulate(np.append(places, self.event_count)[::-1])[::-1]
         return int(self._prefixes[key][start])
 
+    def changed_between(self, start: int, stop: int, form: str) -> tuple[int, int]:
+        """The first of some events that a form changes, and the end of the last one; twice `stop` where it changes
+        none."""
+        if self.alone(start, stop, form) is not None:
+            return (start, stop) if self.changed_in(start, stop, form).any() else (stop, stop)
+        key = f"changed places/{form}"
+        if key not in self.derived:
+            self.derived[key] = np.flatnonzero(self.changed_by(form))
+        places: Ints = self.derived[key]
+        low, high = places.searchsorted((start, stop)).tolist()
+        return (places.item(low), places.item(high - 1) + 1) if low < high else (stop, stop)
+
     def changed_by(self, form: str) -> NDArray[np.bool_]:
         """Which events a form changes."""
         key = f"changed/{form}"

@@ -124,6 +124,15 @@ INSERTED = Costs(
 )
 
 
+def tokens_in(ledger: Ledger, inserted: tuple[int, ...]) -> int:
+    """The tokens of inserted messages together; of the ones that were asked for last they are known."""
+    known: tuple[tuple[int, ...], int] = ledger.derived.get("agent-framework inserted tokens", ((), 0))
+    if known[0] is not inserted:
+        known = inserted, sum(inserted)
+        ledger.derived["agent-framework inserted tokens"] = known
+    return known[1]
+
+
 class Included(NamedTuple):
     """The messages that the library sends: a view, the tokens of each message inserted in it, in order, and `added`,
     how many messages were ever inserted into the library's list, which keeps those that it does not send."""

@@ -17,6 +17,7 @@ from guard_core.policies.agent_framework.groups import (
     SYSTEM_MESSAGES,
     TOOL_GROUPS,
     Included,
+    tokens_in,
 )
 from guard_core.policies.agent_framework.strategies import (
     Summarising,
@@ -57,7 +58,7 @@ class AgentFrameworkPolicy(ListPolicy):
         """Tokens of the list at some steps, by the library's own estimate."""
         costs = message_costs(self.settings.id_prefix)
         prefix, head = costs.prefix(sizes.ledger), sizes.head
-        before = costs.view(sizes.ledger, head.view) + sum(sizes.state.inserted)
+        before = costs.view(sizes.ledger, head.view) + tokens_in(sizes.ledger, sizes.state.inserted)
         return np.asarray(before + prefix[sizes.at] - prefix[head.kept_from])
 
     def costs(self) -> Costs:

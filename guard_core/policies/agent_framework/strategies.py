@@ -33,6 +33,7 @@ from guard_core.policies.agent_framework.groups import (
     Groups,
     Included,
     groups_of,
+    tokens_in,
 )
 from guard_core.policies.pieces.lists import Request
 from guard_core.sessions import Session
@@ -71,7 +72,9 @@ class Work:
     def tokens(self) -> int:
         """Tokens of the list."""
         included = self.included
-        return message_costs(self.id_prefix).view(self.ledger, included.view) + sum(included.inserted)
+        return message_costs(self.id_prefix).view(self.ledger, included.view) + tokens_in(
+            self.ledger, included.inserted
+        )
 
     def tool_groups(self) -> tuple[Included, Groups]:
         """What comes before all tool groups, and the groups from there on."""

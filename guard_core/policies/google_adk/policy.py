@@ -22,6 +22,8 @@ from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Pass
 from guard_core.usage import normal
 from guard_core.views import Segment, Span, Synthetic, View, common_length, followed
 
+RANGES = "adk view of ranges"  # in what is derived of a ledger: ranges that follow one another, and their view
+_NO_RANGES: tuple[tuple[Any, ...], View] = ((), ())
 OUTPUT_TOKENS = 4_096  # ours: shares of a summary are taken of it; the library sets no limit
 
 
@@ -98,7 +100,7 @@ class AdkCompaction(ListPolicy):
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
         start, stop = covers[0], covers[-1] + 1
         new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0), not groups[-1].messages)
-        left = _not_in(new, state.covered)
+        left = _not_in(ledger, new, state.covered)
         if not _is_worth_it(ledger, state.covered, left, new, request.check.at):
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
         given: View = (*((seed.summary,) if seed else ()), Span(start, stop))
@@ -209,8 +211,7 @@ def has_answer(sizes: Sizes) -> NDArray[np.bool_]:
 
 def view_of_ranges(ledger: Ledger, covered: tuple[Covered, ...], at: int) -> View:
     """The log without covered events, and each summary where its range ends."""
-    name = "adk view of ranges"
-    known, view = ledger.derived.get(name, ((), ()))
+    known, view = ledger.derived.get(RANGES, _NO_RANGES)
     same = common_length(known, covered)
     if (covered and at < covered[-1].stop) or any(
         not _follows(*pair) for pair in pairwise(covered[max(same - 1, 0) :])
@@ -219,7 +220,7 @@ def view_of_ranges(ledger: Ledger, covered: tuple[Covered, ...], at: int) -> Vie
     size = len(view) - sum(len(_with_summary(known, place)) for place in range(same, len(known)))
     new = [segment for place in range(same, len(covered)) for segment in _with_summary(covered, place)]
     view = followed(view, size, new)
-    ledger.derived[name] = covered, view
+    ledger.derived[RANGES] = covered, view
     reach = covered[-1].stop if covered else 0
     return followed(view, len(view), (Span(reach, at),)) if reach < at else view
 
@@ -251,9 +252,16 @@ def _sorted_view(covered: tuple[Covered, ...], at: int) -> View:
     return normal(tuple(segment for *_, segment in segments))
 
 
-def _not_in(new: Covered, covered: tuple[Covered, ...]) -> tuple[Covered, ...]:
-    """The ranges that a new one does not contain."""
-    start, stop = new.start, new.stop
+def _not_in(ledger: Ledger, new: Covered, covered: tuple[Covered, ...]) -> tuple[Covered, ...]:
+    """The ranges that a new one does not contain. Of ranges that are known to follow one another it contains the last
+    ones, and none that begins before it."""
+    start, stop, size = new.start, new.stop, len(covered)
+    if ledger.derived.get(RANGES, _NO_RANGES)[0] is covered:
+        while size and start <= covered[size - 1].start and covered[size - 1].stop <= stop:
+            size -= 1
+        if not size or covered[size - 1].start < start:
+            left: tuple[Covered, ...] = covered[:size]
+            return left
     return tuple([item for item in covered if item.start < start or stop < item.stop])
 
 

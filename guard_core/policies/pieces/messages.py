@@ -92,8 +92,7 @@ def _trimmed(ledger: Ledger, span: Span) -> Iterator[Span]:
     """A span in parts: what its form leaves as it is at its beginning and its end is in no form."""
     start, stop, form = span.start, span.stop, span.form
     if form:
-        changed = np.flatnonzero(ledger.changed_in(start, stop, form))
-        first, last = (start + changed.item(0), start + changed.item(-1) + 1) if len(changed) else (stop, stop)
+        first, last = ledger.changed_between(start, stop, form)
         parts: tuple[Span, ...] = (Span(start, first), Span(first, last, form), Span(last, stop))
     else:
         parts = (span,)
