@@ -11,20 +11,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from guard_core.calls_left import calls_left
 from guard_core.claude_code_limits import DEFAULT_WINDOW, MAX_OUTPUT, limit_of, takes_window
 from inspector.beside.transcript import recent_counts, tokens_of, whole
 
 MOST_BYTES = 1_000_000  # of the status that is read
-FEWEST = 3  # calls whose growth is known before calls left are named; ours
-# Standard deviations to either side. Growth is not normal, where 1.28 would hold 80 % of the cases: over 17 recordings
-# with counts, and limits at 50 to 100 % of their peaks, this held the number of calls left in 85 % of the cases on
-# average, in 78 and 89 % of two halves of the recordings.
-SPREADS = 1.7
-MOST_CALLS = 999  # more are "more than"
 NOT_A_STATUS = "Compaction Inspector: no status of Claude Code on standard input"
 
 
@@ -66,23 +60,11 @@ def _threshold(version: str, window: int, environ: Mapping[str, str]) -> tuple[i
 
 
 def _left(room: int, counts: list[int]) -> str:
-    """How many calls are left, with the range of the number if the calls to come grow as the last ones: the
-    spread of the time at which a sum of independent steps passes a limit, and the error of the mean of few steps."""
+    """How many calls are left, with the range of the number if the calls to come grow as the last ones."""
     if room <= 0:
         return "compacts before the next call"
-    growth = [later - earlier for earlier, later in pairwise(counts)]
-    mean = sum(growth) / len(growth) if growth else 0.0
-    if len(growth) < FEWEST or mean <= 0:
-        return ""
-    calls = room / mean
-    if calls > MOST_CALLS:
-        return f"more than {MOST_CALLS} calls left"
-    variance = sum((step - mean) ** 2 for step in growth) / (len(growth) - 1)
-    spread = SPREADS * calls * (variance**0.5 / mean) * (1 / calls + 1 / len(growth)) ** 0.5
-    least, most = max(1, round(calls - spread)), max(1, round(calls + spread))
-    number = max(1, round(calls))
-    least_to_most = f", {least} to {most}" if least != most else ""
-    return f"about {number} {'call' if number == 1 else 'calls'} left{least_to_most}"
+    left = calls_left(room, counts)
+    return left.words if left else ""
 
 
 def _number(text: str | None) -> int | None:

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from guard_core.calls_left import ENOUGH
+
 FIRST_BYTES, MOST_BYTES = 128_000, 2_000_000  # read from the end: first, and where that holds too few calls
-ENOUGH = 20  # calls whose growth says how many are left; ours
 
 
 def recent_counts(path: Path, most: int = ENOUGH + 1) -> list[int]:

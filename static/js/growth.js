@@ -11,6 +11,10 @@ const FOLLOW = "follow-session"; // in this tab: the address of the session that
 const box = document.querySelector("[data-growth]");
 if (box) begin(box);
 
+function leftWords(left) {
+  return left && `To the threshold of the agent's own rule: ${left}, if calls grow as the last ones did.`;
+}
+
 function alertWords({ name, sentence }) {
   return `${name[0].toUpperCase()}${name.slice(1)}: ${sentence}`;
 }
@@ -57,14 +61,14 @@ function begin(box) {
     looked = Date.now();
     try {
       const answer = await fetch(`${box.dataset.growth}?known=${known}`, { headers: { Accept: "application/json" } });
-      const { steps, alerts } = answer.ok ? await answer.json() : { steps: said };
+      const { steps, alerts, left } = answer.ok ? await answer.json() : { steps: said };
       if (steps > said) {
         quiet = 0;
         said = steps;
         listen();
         const more = steps - known;
         const count = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
-        words.textContent = [count, ...alerts.slice(0, SHOWN).map(alertWords)].join(" ");
+        words.textContent = [count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords)].filter(Boolean).join(" ");
         show.href = newest(steps).href;
         box.hidden = false;
         if (following() && isAtEnd()) return go(steps);

@@ -13,6 +13,7 @@ from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import step_number
 from inspector.pages.shared.project import project_of
 from inspector.storage.alerts import alerts_of
+from inspector.storage.forecasts import calls_left_of
 
 MOST_DIGITS = 9  # of a number of steps
 
@@ -20,21 +21,28 @@ MOST_DIGITS = 9  # of a number of steps
 @require_safe
 def growth(request: HttpRequest, session_id: UUID) -> JsonResponse:
     """`steps`: model calls of the session now; `revision`: a number that rises with each change of what is stored. With
-    `known`, the number of steps that the page shows: `alerts`, the near misses, overflows and loops at later ones."""
+    `known`, the number of steps that the page shows: `alerts`, the near misses, overflows and loops at later ones, and
+    `left`, how many calls are left until the threshold of the own rule, in words, where that is known."""
     row = Session.objects.of(project_of(request)).filter(pk=session_id, deleted=None).first()
     if row is None:
         raise Http404("There is no such session.")
     known = request.GET.get("known", "")
-    found = _alerts(row, int(known)) if known.isascii() and known.isdigit() and len(known) <= MOST_DIGITS else []
-    response = JsonResponse({"steps": row.calls, "revision": row.revision, "alerts": found})
+    is_number = known.isascii() and known.isdigit() and len(known) <= MOST_DIGITS
+    has_grown = is_number and row.calls > int(known)
+    left = calls_left_of(row) if has_grown else None
+    answer = {
+        "steps": row.calls,
+        "revision": row.revision,
+        "alerts": _alerts(row, int(known)) if has_grown else [],
+        "left": left.words if left else "",
+    }
+    response = JsonResponse(answer)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def _alerts(row: Session, known: int) -> list[dict[str, Any]]:
     """Those after the first `known` steps, the latest first."""
-    if row.calls <= known:
-        return []
     return [
         {
             "kind": alert.finding.kind,

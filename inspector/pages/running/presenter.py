@@ -14,6 +14,7 @@ from inspector.models import Session, Stream
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
 from inspector.storage.alerts import alerts_of
+from inspector.storage.forecasts import calls_left_of
 
 SHOWN_ALERTS = 3  # of one agent, the latest
 
@@ -43,6 +44,7 @@ class Row(NamedTuple):
     level: str
     prompt: str  # tokens, as words
     left: str  # tokens to the threshold of the own rule
+    calls_left: str  # how many calls that is, with the range
     steps: int
     compactions: int
     heard: datetime
@@ -66,6 +68,7 @@ def row(session: Session, stream: Stream) -> Row:
         level="over" if fill > 1 else "near" if fill >= NEAR_MISS_SHARE else "fine",
         prompt=DASH if count is None else f"{tokens(count)} of {tokens(window)}",
         left=_left(count, threshold),
+        calls_left=forecast.words if (forecast := calls_left_of(session)) else "",
         steps=session.calls,
         compactions=session.compactions,
         heard=stream.heard,

@@ -1,11 +1,13 @@
 """How far a session has grown, as its open pages ask."""
 
+import re
 import uuid
 
 import pytest
 from django.urls import reverse
 
 from guard_core.sessions import ModelCall
+from inspector.models import Session
 from inspector.storage import appending
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
@@ -16,14 +18,14 @@ pytestmark = pytest.mark.django_db
 def test_it_counts_the_steps_and_every_change(client):
     row = stored(session(user("a"), model("b")))
     before = client.get(reverse("session_growth", args=[row.pk]))
-    assert before.json() == {"steps": 1, "revision": row.revision, "alerts": []}
+    assert before.json() == {"steps": 1, "revision": row.revision, "alerts": [], "left": ""}
     assert before.headers["Cache-Control"] == "no-store"
     page = client.get(row.get_absolute_url()).content.decode()
     assert f'data-growth="/s/{row.pk}/growth"' in page
     assert 'data-steps="1"' in page
     appending.append(row, [user("c"), model("d")], [ModelCall(at=3, response=3)])
     after = client.get(reverse("session_growth", args=[row.pk])).json()
-    assert after == {"steps": 2, "revision": row.revision + 1, "alerts": []}
+    assert after == {"steps": 2, "revision": row.revision + 1, "alerts": [], "left": ""}
 
 
 def test_near_misses_and_overflows_are_said_once_their_steps_are_new(client):
@@ -38,6 +40,20 @@ def test_near_misses_and_overflows_are_said_once_their_steps_are_new(client):
         assert alerts(client, row, known=text) == []
     appending.append(row, [user("x" * 90_000), model("g")], [ModelCall(at=7, response=None)])
     assert {alert["kind"] for alert in alerts(client, row, known=3)} == {"overflow"}
+
+
+def test_the_calls_left_to_the_rules_threshold_are_said_with_their_range(client):
+    row = stored(session(user("a"), model("b"), window=100_000))
+    Session.unscoped.filter(pk=row.pk).update(threshold=80_000, threshold_source="rule")
+    events, calls = [], []
+    for number, tokens in enumerate((40_000, 41_000, 46_000, 50_000, 52_000)):
+        events += [user(f"c{number}"), model("d")]
+        calls.append(ModelCall(at=3 + 2 * number, response=3 + 2 * number, prompt_tokens=tokens))
+    appending.append(row, events, calls)
+    left = client.get(reverse("session_growth", args=[row.pk]), {"known": 1}).json()["left"]
+    assert re.fullmatch(r"about \d+ calls left, \d+ to \d+", left)
+    Session.unscoped.filter(pk=row.pk).update(threshold_source="inferred")
+    assert client.get(reverse("session_growth", args=[row.pk]), {"known": 1}).json()["left"] == ""
 
 
 def alerts(client, row, known):
