@@ -11,6 +11,7 @@ from guard_core.sessions import Provenance
 from guard_core.triggers import MANUAL
 
 LISTED = 4  # counts of compactions that are named one by one
+SIMULATED = frozenset({"sample", "simulation"})  # formats of sessions that the simulator made: no agent wrote them
 
 
 def headline(explanation: Explanation) -> str:
@@ -21,7 +22,7 @@ def headline(explanation: Explanation) -> str:
 def _rule_words(explanation: Explanation) -> str:
     rule = explanation.rule
     if rule is None:
-        return f"The rule by which {explanation.unknown} compacts is not known here."
+        return _without_rule(explanation.unknown)
     name = " ".join(filter(None, (rule.agent, rule.version)))
     if rule.checks is Moment.NEVER:
         return f"{name} does not compact by itself: {rule.reason}."
@@ -33,6 +34,12 @@ def _rule_words(explanation: Explanation) -> str:
     verb = "compacts above" if rule.relation == ">" else "compacts at"
     condition = _condition(explanation, rule)
     return f"{name} {verb} {rule.threshold:,}: {rule.formula}{condition}."
+
+
+def _without_rule(unknown: str) -> str:
+    if unknown in SIMULATED:
+        return "This session is simulated: no agent wrote it, so no agent's rule applies."
+    return f"The rule by which {unknown} compacts is not known here."
 
 
 def _condition(explanation: Explanation, rule: OwnRule) -> str:

@@ -24,6 +24,7 @@ from guard_core.sessions import (
     Session,
     Sourced,
 )
+from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted
 from tests.builders import model, transcript, user
 
@@ -336,6 +337,13 @@ def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
         ("total", 150_010, 154_010),
     ]
     assert headline(found).startswith("The rule by which homemade compacts is not known here.")
+
+
+def test_of_a_simulated_session_no_agent_is_said_to_have_a_rule():
+    session = SAMPLES["healthy"].build()
+    assert headline(explain(session)) == (
+        "This session is simulated: no agent wrote it, so no agent's rule applies. The recording has no compaction."
+    )
 
 
 def test_an_open_bound_is_that_of_the_relation():

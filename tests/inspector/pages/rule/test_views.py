@@ -70,7 +70,8 @@ def test_a_setting_that_is_no_number_is_one_line_beside_its_field(client, long):
 
 def test_a_session_whose_agent_has_no_known_rule_says_so(client, store):
     text = page(client, store(session(user("Hello"), model("Hi"), format="openai-chat", agent="Homemade")))
-    assert "No rule is known for" in text
+    assert "The rule by which Homemade (openai-chat) compacts is not known here." in text
+    assert "Below is what its recording shows about the threshold." in text
     assert "This recording has no compaction." in text
 
 
