@@ -219,8 +219,8 @@ def test_another_process_and_hash_seed_give_the_same_bytes():
 
 
 def test_a_very_long_session_is_attributed_faster_than_it_is_counted():
-    begun = time.perf_counter()
+    begun = time.process_time()
     ledger = Ledger.of(big_session(20_000, 40))
-    counted = time.perf_counter()
+    counted = time.process_time()
     assert np.abs(attribute(ledger).residual).max() < 300  # a summary is estimated
-    assert time.perf_counter() - counted < counted - begun
+    assert time.process_time() - counted < counted - begun

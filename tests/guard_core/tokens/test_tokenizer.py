@@ -35,12 +35,12 @@ def test_lone_surrogates_and_nul_are_counted():
 
 @pytest.mark.parametrize("text", ["a" * 1_000_000, " " * 1_000_000, "漢字かな" * 250_000, "-" * 1_000_000], ids=len)
 def test_endless_runs_cost_no_more_than_some_prose(text):
-    begun = time.perf_counter()
+    begun = time.process_time()
     tokenizer.count(["".join(f"word {number} and then " for number in range(100_000))])
-    prose = time.perf_counter() - begun
-    begun = time.perf_counter()
+    prose = time.process_time() - begun
+    begun = time.process_time()
     assert tokenizer.count([text])[0] > 0
-    assert time.perf_counter() - begun < 20 * prose
+    assert time.process_time() - begun < 20 * prose
 
 
 def test_pieces_are_the_text_again_and_change_little():
