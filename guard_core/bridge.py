@@ -64,6 +64,12 @@ class Bridge(msgspec.Struct, frozen=True):
         """The request that the compaction replaced: the one before it, and what grew since."""
         return self.total("before") + self.total("grown")
 
+    @property
+    def uncompacted_source(self) -> str:
+        """The provenance of `uncompacted`: that of the request before where nothing grew, else it is modelled; "" where
+        there is no request before and nothing grew."""
+        return Provenance.MODELLED.value if self.total("grown") else str(self.before_source)
+
 
 class _Request(msgspec.Struct, frozen=True):
     """A request at one end of a bridge. `tokens` None: as the attribution prices it."""

@@ -112,9 +112,9 @@ class Inserted(msgspec.Struct, frozen=True):
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """One compaction. `before` and `after` are the requests on either side (0: none), with their sources;
-    `instructions_lost` counts sentences that no later request is known to have up to where it comes back. The fields
-    from `decision` on are those of a chosen compaction."""
+    """One compaction. `before` is the request that it replaced, the last one and what was added since (0: none), and
+    `after` the first one after it, with their sources; `instructions_lost` counts sentences that no later request is
+    known to have up to where it comes back. The fields from `decision` on are those of a chosen compaction."""
 
     index: int
     step: int

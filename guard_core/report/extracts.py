@@ -117,7 +117,7 @@ def _bridge(item: doc.Compaction) -> Iterator[Table]:
         numeric=tuple(range(1, len(COLUMNS) + 1)),
         rows=(*((part.name, *(getattr(part, name) for name in COLUMNS)) for part in parts), ("total", *total)),
         note="Prompt tokens; every row and column adds up. "
-        f"Before: {item.before_source or 'no request'}; after: {item.after_source}.",
+        f"Before: {item.bridge.before_source or 'no request'}; after: {item.bridge.after_source}.",
     )
 
 

@@ -125,7 +125,8 @@ def _compactions(report: Report, side: Side) -> Iterator[Content]:
     rest = f" {more:,} more are not listed." if more > 0 else ""
     yield tag(
         "p",
-        "Prompt tokens before and after; count and threshold in the tokens of the rule; lost: instructions that the "
+        "Prompt tokens of the request that was replaced (the last one, and what was added since, which is modelled) "
+        "and of the first one after it; count and threshold in the tokens of the rule; lost: instructions that the "
         f"requests after it no longer hold.{rest}",
         class_="muted",
     )
@@ -161,7 +162,7 @@ def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Conten
         ]
         total = ("total", *(f"{sum(getattr(part, name) for part in item.bridge.parts):,}" for name in columns))
         yield table(("part of the request", *columns), parts, columns, foot=total)
-        sources = f"Before: {item.before_source or 'no request'}; after: {item.after_source}."
+        sources = f"Before: {item.bridge.before_source or 'no request'}; after: {item.bridge.after_source}."
         yield tag("p", f"Prompt tokens; every row and column adds up. {sources}", class_="muted")
     if item.price is not None:
         yield tag("p", " ".join(item.price.sentences))

@@ -155,6 +155,15 @@ def test_the_chart_says_the_count_of_each_request_and_leads_to_each_compaction(p
     assert f"{max(side.series.tokens):,}" in {count for _, count, _, _ in said}  # however many are drawn
 
 
+def test_a_request_that_was_never_counted_is_not_called_recorded(plain):
+    for item in plain.sides[0].compactions:
+        grown = sum(part.grown for part in item.bridge.parts)
+        counted = sum(part.before for part in item.bridge.parts)
+        assert grown > 0
+        assert (item.before, item.before_source) == (counted + grown, "modelled")
+        assert item.bridge.before_source == "provider"
+
+
 def test_hostile_text_stays_text_in_every_form(recording):
     one = build(with_hostile_words(recording), Options())
     one = sealed(msgspec.structs.replace(one, title=HOSTILE, remarks=(Remark(-1, HOSTILE), Remark(37, HOSTILE))))
