@@ -1,6 +1,9 @@
 // A session whose agent still works: says how many steps are new, and follows them if that is wanted.
-// It asks often while something happens and seldom when nothing does; a page in the background does not ask at all.
+// It asks often while something happens and seldom when nothing does; a page in the background asks only
+// where notifications are wanted.
 // Once the session has grown a socket says when to ask, so that a step is shown within half a second.
+import { notify, offer, wanted } from "./notifying.js";
+
 const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
 const PAUSE = 250; // milliseconds between two questions that the socket asks for
@@ -28,6 +31,7 @@ function begin(box) {
   let timer = 0;
   let said = known;
   let socket = null;
+  const notified = new Set();
   let looked = 0; // when it last asked
 
   const newest = (steps) => {
@@ -57,7 +61,7 @@ function begin(box) {
 
   const look = async () => {
     clearTimeout(timer);
-    if (document.hidden) return;
+    if (document.hidden && !wanted()) return;
     looked = Date.now();
     try {
       const answer = await fetch(`${box.dataset.growth}?known=${known}`, { headers: { Accept: "application/json" } });
@@ -71,6 +75,10 @@ function begin(box) {
         words.textContent = [count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords)].filter(Boolean).join(" ");
         show.href = newest(steps).href;
         box.hidden = false;
+        for (const { key, name, step } of alerts.filter((alert) => !notified.has(alert.key))) {
+          notified.add(key);
+          notify(key, box.dataset.title, `${name}, step ${step.toLocaleString("en")}`);
+        }
         if (following() && isAtEnd()) return go(steps);
       } else quiet += 1;
     } catch {
@@ -79,6 +87,7 @@ function begin(box) {
     timer = setTimeout(look, quiet < PATIENCE ? SOON : LATE);
   };
 
+  offer(box.querySelector("[data-notify]"), (sentence) => (words.textContent = sentence));
   show.addEventListener("click", (event) => {
     event.preventDefault();
     go(said);

@@ -11,7 +11,17 @@ from tests.inspector.streamed import lines_of
 
 
 def test_agents_appear_while_the_page_is_open(page, served):
+    page.add_init_script(
+        """window.shown = [];
+        window.Notification = class {
+          static permission = "granted";
+          static requestPermission() { return Promise.resolve("granted"); }
+          constructor(title, options) { window.shown.push([title, options.body]); }
+        };"""
+    )
     page.goto("/running/")
+    page.get_by_role("button", name="Notify me").click()
+    page.get_by_role("button", name="Do not notify").wait_for()
     page.get_by_text("No agent is streaming").wait_for()
     for name, count in (("Nightly invoices", 171_000), ("Review of the parser", 40_000)):
         lines = lines_of(session(user("Go"), model("Done."), title=name, window=180_000, model="claude-opus-4-5"))
@@ -24,4 +34,5 @@ def test_agents_appear_while_the_page_is_open(page, served):
     page.get_by_role("link", name="Review of the parser").wait_for()
     assert page.get_by_role("row").nth(1).inner_text().startswith("Nightly invoices")
     page.get_by_role("status").filter(has_text="Nightly invoices: near miss, step 1").wait_for()
+    assert page.evaluate("window.shown") == [["Nightly invoices", "near miss, step 1"]]
     check_looks(page, "running")

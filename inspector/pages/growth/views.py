@@ -45,6 +45,7 @@ def _alerts(row: Session, known: int) -> list[dict[str, Any]]:
     """Those after the first `known` steps, the latest first."""
     return [
         {
+            "key": f"{row.pk} {alert.finding.kind} {alert.first}",  # the same while it lasts, on every page
             "kind": alert.finding.kind,
             "name": kind_name(alert.finding.kind),
             "step": step_number(alert.last),
