@@ -57,7 +57,7 @@ class Seen:
         place = message.location.get("url", "")
         idle = place.endswith("/favicon.ico")  # asked for by the address where pages wait: it has no icon of its own
         # A page that is still open when its server has ended asks once more whether the session has grown.
-        idle |= place.endswith("/growth") and "ERR_CONNECTION_REFUSED" in message.text
+        idle |= urlparse(place).path.endswith("/growth") and "ERR_CONNECTION_REFUSED" in message.text
         if message.type in ("error", "warning") and not idle:
             self.console.append(f"{message.text} ({place})")
 
