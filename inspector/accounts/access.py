@@ -79,6 +79,8 @@ RULES: dict[str, Rule] = {
     "session_facts": LOOK,
     "session_avoid": LOOK,
     "session_growth": LOOK,
+    "session_preset_save": WORK,
+    "session_preset_delete": WORK,
     "session_window": WORK,
     "session_rename": WORK,
     "session_delete": WORK,

@@ -7,7 +7,7 @@ from inspector.models.gallery import GalleryRun
 from inspector.models.projects import Project, default_project
 from inspector.models.recordings import Import, Recording
 from inspector.models.rules import RuleExplanation, RuleSetting
-from inspector.models.saved_views import SavedView
+from inspector.models.saved_views import Preset, SavedView
 from inspector.models.sessions import Event, Payload, Session, SessionChunk, SessionData, SummaryText
 from inspector.models.shares import Share, ShareRecord
 from inspector.models.streams import SpanBatch, Stream, StreamBatch
@@ -29,6 +29,7 @@ __all__ = [
     "Membership",
     "ModelWindow",
     "Payload",
+    "Preset",
     "Project",
     "Recording",
     "Role",

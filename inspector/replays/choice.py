@@ -131,6 +131,17 @@ def ignored(kind: PolicyKind, profile: str) -> dict[str, str]:
     return unused if kind.summarises else {**unused, "summary": f"not used by {kind.title.lower()}"}
 
 
+def no_longer_taken(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Of the settings of an address or a preset, by name, those without which it is replayed: its policy does not have
+    them, does not use them, or does not allow the value."""
+    choice, errors = parse_choice(pairs)
+    kind = choice.kind
+    taken = {*LABELS, *(setting.key for setting in kind.settings)} - {*errors, *ignored(kind, choice.profile)}
+    if pairs.get("profile", "") not in kind.profile_names:
+        taken.discard("profile")
+    return {name: value for name, value in pairs.items() if name not in taken}
+
+
 def _one_of(name: str, text: str, known: Any) -> str:
     if text not in known:
         allowed = ", ".join(item for item in known if item)

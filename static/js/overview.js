@@ -1,6 +1,6 @@
 // The overview: an answer to changed settings never replaces a field, so that what is being typed stays; it only
 // brings up to date what is said beside the fields, and which of them the chosen policy uses.
-const ATTRIBUTES = ["aria-invalid", "class", "disabled", "hidden", "placeholder"];
+const ATTRIBUTES = ["aria-current", "aria-invalid", "class", "disabled", "hidden", "placeholder"];
 const CONTROLS = "input, select";
 const settings = () => document.getElementById("settings");
 const query = (form = settings()) => new URLSearchParams(new FormData(form)).toString();
@@ -16,6 +16,8 @@ function refresh(fragment) {
   let unsent = false;
   for (const fresh of fragment.querySelectorAll("[data-fresh]")) {
     const shown = document.querySelector(`[data-fresh="${CSS.escape(fresh.dataset.fresh)}"]`);
+    if (!shown) continue; // a preset that was saved since the page was loaded
+    if (fresh.type === "hidden") shown.value = fresh.value;
     unsent ||= shown.disabled && !fresh.disabled && shown.value !== fresh.value;
     copyAttributes(fresh, shown);
     if (!fresh.matches(CONTROLS) && shown.textContent !== fresh.textContent) shown.textContent = fresh.textContent;
@@ -46,10 +48,10 @@ document.addEventListener("htmx:oobBeforeSwap", (event) => {
     event.detail.shouldSwap = false; // the policy was changed again since, and its own answer is to come
     return;
   }
-  if (shape(event.detail.fragment) !== shape(settings())) {
+  if (shape(event.detail.fragment.querySelector("#settings")) !== shape(settings())) {
     const focused = document.activeElement?.id;
     for (const field of settings().querySelectorAll("input")) typed.set(field.name, field.value);
-    const answered = query(event.detail.fragment.querySelector("form"));
+    const answered = query(event.detail.fragment.querySelector("#settings"));
     document.addEventListener("htmx:afterSettle", () => restore(focused, answered), { once: true }); // it is wired by then
     return;
   }

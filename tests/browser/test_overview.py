@@ -240,6 +240,32 @@ def test_another_policy_brings_its_own_settings_and_leaves_the_focus_where_it_wa
     assert overview.input_value("#set-limit") == "80k"
 
 
+def test_a_preset_is_saved_with_the_settings_as_they_are_by_now(overview):
+    overview.locator("details.saved-queries > summary").click()
+    overview.fill("#set-cap", "3")
+    overview.wait_for_url(re.compile("cap=3"))
+    overview.wait_for_selector("#saved-help:has-text('cap 3')")  # in the answer that changed the address
+    overview.fill("#saved-name", "Corrected at most three times, " + "unbroken" * 3)
+    overview.get_by_role("button", name="Save", exact=True).click()
+    current = overview.locator("[data-fresh=saved-current]")
+    current.filter(has_text="Corrected").wait_for()
+    drawn(overview)
+    menu = overview.locator("details.saved-queries").first
+    menu.locator("> summary").click()
+    menu.get_by_role("link", name="Corrected").wait_for()
+    overview.fill("#set-cap", "2")
+    overview.wait_for_selector("#saved-help:has-text('cap 2')")
+    assert current.text_content() == ""
+    menu.locator("li > details > summary").click()
+    shot(overview, "overview-presets")
+    overview.set_viewport_size({"width": 360, "height": 800})
+    menu.scroll_into_view_if_needed()
+    shot(overview, "overview-presets-360")
+    overview.get_by_role("button", name="Delete the preset").click()
+    overview.wait_for_url(re.compile("cap=2#what-if"))
+    assert overview.get_by_role("link", name="Corrected").count() == 0
+
+
 def presses_to(page, policy: str) -> int:
     """How many presses of a key lead down to a policy."""
     places = "policy => [...document.querySelector('#set-policy').options].findIndex(item => item.value === policy)"

@@ -2,9 +2,11 @@
 
 from django.urls import path
 
-from inspector.pages.overview import views
+from inspector.pages.overview import presets, views
 
 urlpatterns = [
     path("", views.session_overview, name="session_overview"),
     path("figure.json", views.session_figure, name="session_figure"),
+    path("presets", presets.save_preset, name=presets.SAVE),
+    path("presets/<uuid:pk>/delete", presets.delete_preset, name=presets.DELETE),
 ]

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from guard_core.rules.words import headline
 from inspector.figures.plain import plain_figure
-from inspector.pages.overview import presenter, without_calls
+from inspector.pages.overview import presenter, presets, without_calls
 from inspector.pages.overview.answers import answers
 from inspector.pages.overview.figure import context_timeline, rows_of
 from inspector.pages.overview.picture import context_picture
@@ -102,6 +102,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         },
         "comparison": {**compared, "name": name, "notes": analysis.replayed.notes},
         "form": form(page.choice, typed, page.errors, in_use(page)),
+        "saved": presets.menu(page),
         **_facts(page),
     }
 

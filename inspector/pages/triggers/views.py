@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
 from inspector.models import Session
-from inspector.pages.shared import saved_views
+from inspector.pages.shared import saved_queries, saved_views
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.project import project_of
 from inspector.pages.triggers import presenter
@@ -32,11 +32,11 @@ def triggers(request: HttpRequest) -> HttpResponse:
 @require_POST
 def save_view(request: HttpRequest) -> HttpResponse:
     """Save the filters under a name."""
-    return saved_views.save(request, saved_views.TRIGGERS, Wanted.parse(saved_views.given_query(request)).query())
+    return saved_views.save(request, saved_views.TRIGGERS, Wanted.parse(saved_queries.given_query(request)).query())
 
 
 @require_POST
 def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Delete a saved view."""
-    query = Wanted.parse(saved_views.given_query(request)).query()
+    query = Wanted.parse(saved_queries.given_query(request)).query()
     return saved_views.delete(request, saved_views.TRIGGERS, pk, query)

@@ -105,6 +105,7 @@ def there(bring, team, team_handler, settings):
     row = Session.objects.of(project).get(recording=jobs[0].recording_id)
     editor.post(f"/s/{row.pk}/comments", {"step": 2, "text": "Look"})
     editor.post("/sessions/views", {"name": "all", "query": "?"})
+    editor.post(f"/s/{row.pk}/presets", {"name": "late", "query": "?cap=3"})
     form = {"policy": "contextguard", "axis1": "buffer", "values1": "500, 3000"}
     assert editor.post("/sweeps/new", form).status_code == 302
     for level in ("numbers", "text", "text"):
@@ -161,6 +162,7 @@ def test_an_editor_is_offered_more_but_nothing_that_would_be_refused(there):
     more = {name for offers in pages.values() for _, name in refused(offers, Role.VIEWER)}
     expected = {"upload", "open_sample", "session_window", "session_rule_settings", "session_share", "sweep_new"}
     expected |= {"sessions_bulk", "session_rename", "sessions_restore", "sessions_view_save", "sessions_view_delete"}
+    expected |= {"session_preset_save", "session_preset_delete"}
     expected |= {"share_review", "share_publish", "share_revoke", "import_cancel", "import_choose", "sweep_cancel"}
     expected |= {"gallery_run", "gallery_cancel", "gallery_open", "gallery_new", "session_comments", "comment_edit"}
     expected |= {"comment_delete", "comment_resolve", "sweep_delete", "compare_share", "triggers_share"}

@@ -1,0 +1,84 @@
+"""Presets: settings of a replay under a name, saved from the what-if of a session and chosen on any of the project."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from inspector.accounts import access
+from inspector.models import Preset, Session
+from inspector.pages.errors.views import plain
+from inspector.pages.session.frame import Frame
+from inspector.pages.shared import saved_queries
+from inspector.pages.shared.project import project_of
+from inspector.replays.choice import NAMES, Choice, no_longer_taken, parse_choice
+
+WORDS = saved_queries.Words("preset", "Presets", "A project has", "Save these settings as")
+SAVE, DELETE = "session_preset_save", "session_preset_delete"
+
+
+def menu(page: Frame) -> dict[str, Any]:
+    """What `_saved_queries.html` shows on a session."""
+    session, query = page.row.pk, _written(page.choice)
+    return saved_queries.menu(
+        WORDS,
+        [_item(page, row, query) for row in Preset.objects.of(project_of(page.request))[: saved_queries.MOST]],
+        query=query,
+        save=reverse(SAVE, args=[session]),
+        may_save=access.allows(page.request, SAVE),
+        help=f"Saves {page.choice.words()}. Everything else is as each session or the policy has it.",
+    )
+
+
+def _item(page: Frame, row: Preset, query: str) -> dict[str, Any]:
+    stored = QueryDict(row.query.removeprefix("?")).dict()
+    choice, errors = parse_choice(stored)
+    item = {"id": row.pk, "name": row.name, "delete": reverse(DELETE, args=[page.row.pk, row.pk])}
+    if "policy" in errors:  # what it would be replayed under is another policy
+        return {**item, "current": False, "note": f"There is no policy {stored['policy']} any more."}
+    gone = ", ".join(f"{name} {value}" for name, value in no_longer_taken(stored).items())
+    return {
+        **item,
+        "url": page.paths["overview"] + _written(choice),
+        "current": _written(choice) == query,
+        "words": choice.words(),
+        "note": f"Left out, because {choice.kind.title} no longer takes it: {gone}." if gone else "",
+    }
+
+
+@require_POST
+def save_preset(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Save the settings of the what-if under a name; back to the session under them."""
+    session, choice, errors = _asked(request, session_id)
+    if errors:
+        return plain(request, 422, "The preset was not saved", " ".join(errors.values()))
+    rows = Preset.objects.of(project_of(request))
+    return saved_queries.store(request, WORDS, rows, _written(choice)) or _to(session, choice)
+
+
+@require_POST
+def delete_preset(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
+    """Delete a preset; back to the session under the settings that it is shown with."""
+    session, choice, _ = _asked(request, session_id)
+    get_object_or_404(Preset.objects.of(project_of(request)), pk=pk).delete()
+    return _to(session, choice)
+
+
+def _asked(request: HttpRequest, session_id: UUID) -> tuple[Session, Choice, dict[str, str]]:
+    session = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
+    given = saved_queries.given_query(request)
+    return session, *parse_choice({name: given.get(name, "") for name in NAMES})
+
+
+def _written(choice: Choice) -> str:
+    """The query string of a choice; of the default one, its policy by name."""
+    return choice.query() or Choice(policy=choice.kind.name).query()
+
+
+def _to(session: Session, choice: Choice) -> HttpResponse:
+    return HttpResponseRedirect(f"{session.get_absolute_url()}{choice.query()}#what-if")

@@ -1,0 +1,75 @@
+"""A query string under a name, as saved views and presets have it: read from its form, checked, stored, shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
+
+from inspector.pages.errors.views import plain
+from inspector.pages.shared import parameters
+
+LONGEST_NAME = 60  # characters
+LONGEST_QUERY = 4_000
+MOST = 100  # of a list
+
+
+class Words(NamedTuple):
+    """What pages call one kind of them."""
+
+    one: str
+    all: str  # label of the menu
+    limit: str  # begins the sentence that there are too many
+    save: str  # label of the field for the name
+
+
+def given_query(request: HttpRequest) -> QueryDict:
+    """The query string that a form of the menu has."""
+    text = request.POST.get("query", "").removeprefix("?")
+    return QueryDict(text.encode("utf-8", "replace").decode()[:LONGEST_QUERY])
+
+
+def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """What `_saved_queries.html` shows. `items`: id, name, address of each, address that deletes it, is it the current
+    one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save, help."""
+    rows = list(items)
+    current = next((row["name"] for row in rows if row["current"]), "")
+    return {
+        "words": words,
+        "rows": rows,
+        "label": f"{words.one.capitalize()}:" if current else words.all,
+        "current": current,
+        "open": any(row["current"] and row.get("note") for row in rows),
+        "longest_name": LONGEST_NAME,
+        **more,
+    }
+
+
+def store(request: HttpRequest, words: Words, rows: QuerySet[Any], query: str, **columns: Any) -> HttpResponse | None:
+    """Add a query string, as its page writes it, to `rows` under the name of the form; the page that says what is
+    wrong where it was not saved."""
+    name = parameters.text(request.POST.get("name", ""))
+    wrong = _wrong(words, name, query, rows.count())
+    if not wrong:
+        try:
+            with transaction.atomic():
+                rows.create(name=name, query=query, **columns)
+        except IntegrityError:
+            wrong = (
+                f"There is a {words.one} with the name “{name}” already: choose another name, or delete that "
+                f"{words.one} first."
+            )
+    return plain(request, 422, f"The {words.one} was not saved", wrong) if wrong else None
+
+
+def _wrong(words: Words, name: str, query: str, count: int) -> str:
+    if not name or not name.isprintable():
+        return f"A {words.one} needs a name, of characters that are displayed."
+    if len(name) > LONGEST_NAME:
+        return f"A name has at most {LONGEST_NAME} characters; this one has {len(name)}."
+    if len(query) > LONGEST_QUERY:
+        return f"What is to be saved has more than {LONGEST_QUERY:,} characters."
+    return "" if count < MOST else f"{words.limit} at most {MOST} {words.all.lower()}: delete some first."

@@ -1,0 +1,141 @@
+"""Presets: settings of a replay under a name, saved on one session and chosen on any other of the project.
+
+Here because they are rows, to be tried on both databases; what else the overview shows is computed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from inspector.models import Preset, Project, Role, default_project
+from inspector.pages.shared.saved_queries import MOST
+from tests.builders import bundled
+from tests.inspector.people import browser, person
+
+HOSTILE = "<script>alert(1)</script> & “q”"
+
+
+def preset(query: str, name: str = "mine") -> Preset:
+    return Preset.objects.of(default_project()).create(name=name, query=query)
+
+
+def menu(page: str) -> str:
+    """The menu of presets of an overview."""
+    return re.search(r'<details class="saved-queries".*?(?=<p class="panel-foot">)', page, re.DOTALL)[0]
+
+
+@pytest.fixture
+def save(gap):
+    return f"{gap.get_absolute_url()}presets"
+
+
+def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, save, store):
+    answer = client.post(save, {"name": " Late  and small ", "query": "?profile=early&window=100k&cap=3&evil=1"})
+    assert (answer.status_code, answer["Location"]) == (
+        302,
+        f"{gap.get_absolute_url()}?profile=early&window=100000&cap=3#what-if",
+    )
+    row = Preset.unscoped.get()
+    assert (row.name, row.query) == ("Late and small", "?profile=early&window=100000&cap=3")
+    other = store(bundled("small-window"))
+    shown = menu(client.get(other.get_absolute_url()).text)
+    assert f'href="{other.get_absolute_url()}?profile=early&amp;window=100000&amp;cap=3"' in shown
+    assert "ContextGuard, profile early, window 100000, cap 3" in shown
+    assert "aria-current" not in shown
+    chosen = menu(client.get(other.get_absolute_url() + row.query).text)
+    assert re.search("Preset:</span> <b[^>]*>Late and small</b>", chosen)
+    assert 'aria-current="true"' in chosen
+    answer = client.post(f"{other.get_absolute_url()}presets/{row.pk}/delete", {"query": "?cap=2"})
+    assert answer["Location"] == f"{other.get_absolute_url()}?cap=2#what-if"
+    assert not Preset.unscoped.exists()
+
+
+def test_the_default_settings_are_saved_by_the_name_of_their_policy(client, gap, save):
+    client.post(save, {"name": "as it is", "query": "?"})
+    assert Preset.unscoped.get().query == "?policy=contextguard"
+    assert "aria-current" in menu(client.get(gap.get_absolute_url()).text)
+
+
+def test_without_presets_only_the_form_that_saves_one_is_shown(client, gap):
+    shown = menu(client.get(gap.get_absolute_url()).text)
+    assert "<ul>" not in shown
+    assert "Saves ContextGuard" in shown
+
+
+def test_a_changed_setting_is_what_would_be_saved(part_of, gap):
+    shown = menu(part_of(gap.get_absolute_url() + "?cap=3", "chart").content.decode())
+    assert 'name="query" value="?cap=3"' in shown
+
+
+def test_a_setting_that_its_policy_no_longer_has_is_named_and_the_others_are_used(client, gap):
+    preset("?profile=newest&cap=3&ratio_of_old=0.5&buffer=many")
+    shown = menu(client.get(gap.get_absolute_url() + "?cap=3").text)
+    left_out = re.search("no longer takes it: ([^<]*)", shown)[1]
+    assert left_out == "profile newest, ratio_of_old 0.5, buffer many."
+    assert f'href="{gap.get_absolute_url()}?cap=3"' in shown
+    assert shown.startswith('<details class="saved-queries" open')  # what is in use now is a part of the preset
+
+
+def test_a_preset_that_is_in_use_whole_has_nothing_to_name(client, gap):
+    preset("?profile=early&cap=3&window=100000")
+    assert "no longer" not in menu(client.get(gap.get_absolute_url()).text)
+
+
+def test_a_preset_of_a_policy_that_is_gone_is_named_and_leads_nowhere(client, gap):
+    preset("?policy=nevermore&cap=3")
+    shown = menu(client.get(gap.get_absolute_url()).text)
+    assert "There is no policy nevermore any more." in shown
+    assert "<a " not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "words"),
+    [
+        ("", "?cap=3", "A preset needs a name"),
+        ("\u202e", "?cap=3", "A preset needs a name"),
+        ("x" * 61, "?cap=3", "at most 60 characters; this one has 61"),
+        ("taken", "?cap=3", "There is a preset with the name “taken” already"),
+        ("new", "?cap=many", "a number from 0 to 100"),
+        ("new", "?policy=nevermore", "is not known"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_in_words(client, save, name, query, words):
+    preset("?cap=2", "taken")
+    answer = client.post(save, {"name": name, "query": query})
+    assert (answer.status_code, words in answer.text) == (422, True)
+    assert Preset.unscoped.get().query == "?cap=2"
+
+
+def test_a_project_has_a_hundred_presets_at_most(client, save):
+    rows = [Preset(name=str(number), query="?cap=3") for number in range(MOST)]
+    Preset.objects.of(default_project()).bulk_create(rows)
+    answer = client.post(save, {"name": "more", "query": "?cap=3"})
+    assert (answer.status_code, "A project has at most 100 presets" in answer.text) == (422, True)
+
+
+def test_a_hostile_name_and_hostile_settings_are_text(client, gap, save):
+    client.post(save, {"name": HOSTILE, "query": "?cap=3"})
+    preset("?policy=%3Cscript%3Ealert(2)&cap=%3Cb%3E", "gone")
+    page = client.get(gap.get_absolute_url()).text
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; “q”" in menu(page)
+
+
+def test_presets_belong_to_a_project(client, gap, save):
+    client.post(save, {"name": "zanzibar", "query": "?cap=3"})
+    Preset.unscoped.update(project=Project.objects.create(slug="other", name="Other"))
+    assert "zanzibar" not in client.get(gap.get_absolute_url()).text
+    assert client.post(f"{save}/{Preset.unscoped.get().pk}/delete").status_code == 404
+    assert client.post(save, {"name": "zanzibar", "query": "?cap=3"}).status_code == 302
+
+
+def test_a_viewer_chooses_presets_and_changes_none(gap, save, team, team_handler):
+    viewer = browser(team_handler, person("viewer", default_project(), Role.VIEWER))
+    assert "saved-queries" not in viewer.get(gap.get_absolute_url()).text
+    row = preset("?cap=3", "shown")
+    shown = menu(viewer.get(gap.get_absolute_url()).text)
+    assert "shown" in shown
+    assert "<form" not in shown
+    assert viewer.post(save, {"name": "mine", "query": "?cap=3"}).status_code == 403
+    assert viewer.post(f"{save}/{row.pk}/delete").status_code == 403
