@@ -92,6 +92,11 @@ def hits(query: Query, session: Session, start: int, limit: int) -> list[Place]:
     return text_index().in_session(query, session, start, limit) if query else []
 
 
+def events(query: Query, session: Session) -> list[int]:
+    """The numbers of all events of a session that have the words, counting from 0, in its order."""
+    return text_index().events(query, session) if query else []
+
+
 def count(query: Query, session: Session) -> int:
     """How many events of a session have the words; text_index.COUNT_UP_TO + 1 means more."""
     return text_index().count(query, session) if query else 0
@@ -113,8 +118,8 @@ def everywhere(project: Project, query: Query, before: int | None, sessions: int
     return hits
 
 
-def summary_hits(query: Query, session: Session, limit: int) -> list[SummaryPlace]:
-    """Hits in what the recorded compactions of a session inserted, in its order."""
+def summary_hits(query: Query, session: Session, limit: int | None = None) -> list[SummaryPlace]:
+    """Hits in what the recorded compactions of a session inserted, in its order; all of them without a limit."""
     rows = _with(query, SummaryText.objects.in_session(session)).order_by("compaction", "message")
     return [SummaryPlace(*place) for place in rows.values_list("compaction", "message")[:limit]] if query else []
 

@@ -51,6 +51,8 @@ class TextIndex(Protocol):
 
     def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]: ...
 
+    def events(self, query: Query, session: Session) -> list[int]: ...
+
     def count(self, query: Query, session: Session) -> int: ...
 
     def sessions(self, project: Project, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]: ...
@@ -89,6 +91,14 @@ class SqliteIndex:
             "WHERE t.words MATCH %s AND t.rowid BETWEEN %s AND %s AND e.session_id = %s ORDER BY t.rowid LIMIT %s",
             [self._match(query), first, last, session.pk.hex, limit],
         )
+
+    def events(self, query: Query, session: Session) -> list[int]:
+        rows = _rows(
+            f"SELECT e.seq FROM inspector_text t CROSS JOIN {EVENT} e ON e.id = t.rowid "
+            "WHERE t.words MATCH %s AND t.rowid BETWEEN %s AND %s AND e.session_id = %s ORDER BY t.rowid",
+            [self._match(query), *self._range(session, 0), session.pk.hex],
+        )
+        return [int(seq) for (seq,) in rows]
 
     def count(self, query: Query, session: Session) -> int:
         return _number(
@@ -164,6 +174,14 @@ class PostgresIndex:
             "ORDER BY e.seq LIMIT %s",
             [session.pk, self._match(query), start, limit],
         )
+
+    def events(self, query: Query, session: Session) -> list[int]:
+        rows = _rows(
+            f"SELECT e.seq FROM {EVENT} e WHERE e.session_id = %s AND e.id IN (SELECT event_id FROM inspector_text "
+            "WHERE session_id = %s AND words @@ to_tsquery('simple', %s)) ORDER BY e.seq",
+            [session.pk, session.pk, self._match(query)],
+        )
+        return [int(seq) for (seq,) in rows]
 
     def count(self, query: Query, session: Session) -> int:
         return _number(

@@ -26,7 +26,7 @@ function toHit(back) {
 }
 
 function press(key) {
-  if (key === "n" || key === "N") return toHit(key === "N");
+  if ((key === "n" || key === "N") && toHit(key === "N")) return true;
   const element = owners(key)[0];
   if (!element) return false;
   if (element.matches("input, select, textarea")) {

@@ -12,6 +12,7 @@ from django.urls import reverse
 from guard_core.facts.searchable import text_of
 from guard_core.recordings import LABELS
 from inspector.models import Session
+from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import compaction_number, message_number, step_number
 from inspector.pages.shared.parts import role_of, visible
 from inspector.storage import convert
@@ -51,7 +52,7 @@ def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, 
             {
                 "step": None if step is None else f"{step_number(step):,}",
                 "message": f"{message:,}",
-                "url": session.get_absolute_url() if step is None else f"{steps}?at={step_number(step)}#m{message}",
+                "url": session.get_absolute_url() if step is None else steps + _marked(query, step) + f"#m{message}",
                 "who": role_of(content),
                 "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(content.parts), query)],
             }
@@ -87,6 +88,21 @@ def summaries(session: Session, places: Sequence[SummaryPlace], query: Query) ->
 def address(query: Query, **more: Any) -> str:
     """The query string of a search."""
     return "?" + urlencode({"q": query.text, **more})
+
+
+def strip(page: Frame, query: Query) -> dict[str, Any]:
+    """The strip of a session with the steps that have matches, and their number; both lead to the steps page."""
+    matched = page.steps_matching(query)
+    return {
+        "strip": page.strip(None, matched),
+        "urls": {"steps": page.paths["steps"] + "?" + urlencode({"search": query.text})},
+        "matched": len(matched),
+    }
+
+
+def _marked(query: Query, step: int) -> str:
+    """The query string of a step, on whose page the matches stay marked."""
+    return "?" + urlencode({"at": step_number(step), "search": query.text})
 
 
 def _step(at: np.ndarray, seq: int) -> int | None:

@@ -12,9 +12,12 @@ from django.views.decorators.http import require_safe
 from inspector.jobs.indexing import TEXT_INDEX, pending
 from inspector.models import Session
 from inspector.pages.search import presenter as present
+from inspector.pages.session.frame import frame
 from inspector.pages.shared.htmx import wants_part
 from inspector.pages.shared.numbers import message_index, message_number
 from inspector.pages.shared.project import project_of
+from inspector.replays.analysis import ReplayUnderWay
+from inspector.storage import convert
 from inspector.storage import search as searching
 from inspector.storage.query_words import Query, parse
 from inspector.storage.text_index import COUNT_UP_TO
@@ -63,10 +66,19 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
         "is_one": count == 1,
         "more": present.address(query, **{"from": message_number(places[HITS].seq)}) if len(places) > HITS else "",
         **_state(int(session.indexed < session.events), query),
+        **(_strip(request, pk, query) if places or inserted else {}),
     }
     if session.events:
         context["share"] = 100 * session.indexed // session.events
     return render(request, _template(request, "session"), context)
+
+
+def _strip(request: HttpRequest, pk: UUID, query: Query) -> dict[str, Any]:
+    """Where the matches are in the session; nothing while its columns or its curve are computed."""
+    try:
+        return present.strip(frame(request, pk), query)
+    except (ReplayUnderWay, convert.Outdated):
+        return {}
 
 
 def _state(waiting: int, query: Query) -> dict[str, Any]:

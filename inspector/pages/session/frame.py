@@ -12,12 +12,14 @@ import numpy as np
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
+from guard_core.decimation import Ints
 from guard_core.errors import GuardError
 from guard_core.findings import CompactionCounts
 from guard_core.recordings import LABELS
 from inspector.models import Import, Session
 from inspector.pages.session import family_links as families
 from inspector.pages.session.family import Family, family_of
+from inspector.pages.session.matches import matched_steps
 from inspector.pages.session.strip import strip
 from inspector.pages.shared import comments
 from inspector.pages.shared.comments import Place
@@ -26,6 +28,7 @@ from inspector.pages.shared.parts import visible
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, Choice, parse_choice, sentence
+from inspector.storage.query_words import Query, parse
 
 SIDES = ("recorded", "replayed")
 # Those that other pages of the session link to.
@@ -80,6 +83,21 @@ class Frame:
         return place.number
 
     @cached_property
+    def search(self) -> Query:
+        """The text search whose matches the address asks to mark."""
+        return parse(self.request.GET.get("search", ""))
+
+    @cached_property
+    def matched_steps(self) -> Ints:
+        """The steps with matches of that search, ascending."""
+        return self.steps_matching(self.search)
+
+    def steps_matching(self, query: Query) -> Ints:
+        """The steps with matches of a search, ascending."""
+        compactions = [compaction.step for compaction in self.compactions.compactions]
+        return matched_steps(self.row, query, self.analysis.ledger.steps["at"], compactions)
+
+    @cached_property
     def family(self) -> Family:
         """The sessions that started this one and that it started."""
         return family_of(self.row)
@@ -104,7 +122,8 @@ class Frame:
 
     def step_url(self, step: int, **more: Any) -> str:
         """The address of a step on the same side."""
-        return self.paths["steps"] + self.choice.query(at=step_number(step), side=self.shown_side, **more)
+        kept = {"side": self.shown_side, "search": self.search.text, **more}
+        return self.paths["steps"] + self.choice.query(at=step_number(step), **kept)
 
     @property
     def shown_side(self) -> str:
@@ -122,12 +141,16 @@ class Frame:
             "session": self.session(),
             "urls": self.links,
             "tab": tab,
-            "strip": strip(self.analysis.data, at, self.side, sorted(self.commented_steps)),
+            "strip": self.strip(at, self.matched_steps),
             "comment_count": sum(self.comment_counts.values()),
             "compaction_tabs": self._compaction_tabs(),
             "family": families.line(self.family, self.analysis.head, self.row.source_id),
             "settings_note": self.choice.words() if self.choice.changed else "",
         }
+
+    def strip(self, at: int | None, matched: Ints) -> dict[str, Any]:
+        """The strip with its marks; `at` is the step that is shown, `matched` are those with matches of a search."""
+        return strip(self.analysis.data, at, self.side, sorted(self.commented_steps), matched)
 
     def session(self) -> dict[str, Any]:
         """Name and badges."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from guard_core.decimation import edge_steps, kept_steps
+from guard_core.decimation import MAX_MARKS, Ints, edge_steps, kept_steps
 from inspector.figures.paths import Box
 from inspector.figures.timeline import NO_STEPS, Floats, Timeline
 from inspector.pages.shared.numbers import counted
@@ -17,14 +17,19 @@ POINTS = 700
 STRETCHES = 120  # of a line that is dense with compactions: its peaks
 TICK = 5
 MARK = 5  # of a step with comments: from the lower edge to its middle
+MATCH = 14  # of a step with matches of a search: the same, above the comments
 FULL_LINES = 80  # more compactions than this are ticks, or they would hide the curve
 
 
 def strip(
-    data: Timeline, at: int | None = None, side: str = "recorded", commented: Sequence[int] = ()
+    data: Timeline,
+    at: int | None = None,
+    side: str = "recorded",
+    commented: Sequence[int] = (),
+    matched: Ints = NO_STEPS,
 ) -> dict[str, Any]:
     """Paths for the prompt tokens of one side, its compactions and the threshold; `cursor` is a place in per cent,
-    `commented` are steps with comments."""
+    `commented` are steps with comments, `matched` those with matches of a search, ascending."""
     count = len(data)
     if count == 0:
         return {"empty": True}
@@ -44,12 +49,20 @@ def strip(
         "compactions": box.ticks(shown.compactions, HEIGHT if few else TICK),
         "overflows": box.ticks(shown.overflows, TICK),
         "comments": box.marks(np.array(commented, dtype=np.int64), HEIGHT - MARK),
+        "matches": box.marks(_one_a_column(matched, count), HEIGHT - MATCH),
         "cursor": None if at is None else f"{100 * (at + 0.5) / count:.3f}",
         "modelled": shown.modelled,
         "label": f"{shown.name.capitalize()}{'' if few else ', peaks,'} over {counted(count, 'step')}, "
         f"{counted(len(shown.compactions), 'compaction')} marked"
-        + (f", {counted(len(commented), 'step')} with comments" if commented else ""),
+        + (f", {counted(len(commented), 'step')} with comments" if commented else "")
+        + (f", {counted(len(matched), 'step')} with matches of the search" if len(matched) else ""),
     }
+
+
+def _one_a_column(steps: Ints, count: int) -> Ints:
+    """The first of the steps in each column: a single match far from many others keeps its mark."""
+    _, first = np.unique(steps * MAX_MARKS // count, return_index=True)
+    return steps[first]
 
 
 def _top(data: Timeline, values: Floats) -> float:

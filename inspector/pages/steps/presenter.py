@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from guard_core.ledger import Ledger
-from inspector.figures.timeline import Timeline
+from inspector.figures.timeline import NO_STEPS, Ints, Timeline
 from inspector.pages.shared.numbers import short, step_number
 from inspector.replays.choice import Choice
 
@@ -44,10 +44,10 @@ def step_list(
     path: str,
     choice: Choice,
     side: str,
-    mark: str = "",
+    kept: Mapping[str, str],
 ) -> dict[str, Any]:
     """The rows `shown` and the heights of what is not sent. `names`: a word for each step's answer;
-    `mark`: the step that is marked as A, which the addresses keep."""
+    `kept`: what else the addresses keep, as the step that is marked as A."""
     count, start, stop = len(data), shown.start, shown.stop
     starts_turn = np.diff(ledger.steps["turn"], prepend=-2) > 0
     sets = {"overflow": set(data.overflows), "compaction": set(data.compactions), "near": set(data.near_misses)}
@@ -57,7 +57,7 @@ def step_list(
     for step in shown:
         kind = next((name for name in ("overflow", "compaction", "near") if step in sets[name]), "")
         kind = kind or ("turn" if starts_turn[step] else "")
-        url = path + choice.query(at=step_number(step), side=side, a=mark)
+        url = path + choice.query(at=step_number(step), side=side, **kept)
         rows.append(_row(data, step, side, kind, names.get(step, ""), url, is_turn=bool(starts_turn[step])))
     return {
         "rows": rows,
@@ -66,9 +66,9 @@ def step_list(
         "last": step_number(stop - 1),
         "above": start * ROW_HEIGHT,
         "below": (count - stop) * ROW_HEIGHT,
-        "earlier": path + choice.query(at=step_number(max(0, start - WINDOW // 2)), side=side, a=mark),
-        "later": path + choice.query(at=step_number(min(count - 1, stop + WINDOW // 2)), side=side, a=mark),
-        "url": path + "/list" + choice.query(side=side, a=mark),
+        "earlier": path + choice.query(at=step_number(max(0, start - WINDOW // 2)), side=side, **kept),
+        "later": path + choice.query(at=step_number(min(count - 1, stop + WINDOW // 2)), side=side, **kept),
+        "url": path + "/list" + choice.query(side=side, **kept),
     }
 
 
@@ -99,8 +99,11 @@ def prompt_tokens(data: Timeline, step: int, side: str) -> tuple[float, bool]:
     return (float(data.heuristic[step]), False) if np.isnan(value) else (value, True)
 
 
-def neighbours(data: Timeline, ledger: Ledger, findings: list[int], at: int, side: str) -> dict[str, int | None]:
-    """Where each key of the stepper leads from step `at`; None where there is no such step."""
+def neighbours(
+    data: Timeline, ledger: Ledger, findings: list[int], at: int, side: str, matched: Ints = NO_STEPS
+) -> dict[str, int | None]:
+    """Where each key of the stepper leads from step `at`; None where there is no such step. `matched`: the steps with
+    matches of a search."""
     last = len(data) - 1
     marks = data.compactions
     if side == "replayed" and data.replayed is not None:
@@ -118,6 +121,8 @@ def neighbours(data: Timeline, ledger: Ledger, findings: list[int], at: int, sid
         "]": _after(marks, at),
         "{": _before(steps, at),
         "}": _after(steps, at),
+        "N": _before(matched, at),
+        "n": _after(matched, at),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import numpy as np
@@ -52,6 +53,7 @@ NAV = (
     (("[", "‹ ▼", "previous compaction"), ("]", "▼ ›", "next compaction")),
     (("{", "‹ !", "previous finding"), ("}", "! ›", "next finding")),
 )
+SEARCH_NAV = (("N", "‹ ⌕", "previous step with a match"), ("n", "⌕ ›", "next step with a match"))
 KEYS = {"j": "j ArrowDown", "k": "k ArrowUp"}
 SHOWN_TOOLS = 40
 SELECTION_ENCODING = "o200k_base"  # as the tokenizer counts beside the messages
@@ -63,7 +65,7 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The stepper at a step; a key or a click swaps the two panes of the step alone."""
     page = frame(request, session_id)
     at = step_of(request, "at", page.count, _step_that_started(page))
-    links = {**page.links, "steps": page.paths["steps"] + page.choice.query(a=_mark(page))}
+    links = {**page.links, "steps": page.paths["steps"] + page.choice.query(**_marked(page))}
     context: dict[str, Any] = {"at": step_number(at), "session": page.session(), "urls": links}
     if page.count:
         context |= _step(page, at)
@@ -177,8 +179,8 @@ def _piece(page: Frame, part: Part, path: str, title: str, event: Event | None =
 def _list(page: Frame, start: int, stop: int) -> dict[str, Any]:
     analysis = page.analysis
     names = _names(page, start, stop)
-    kept = (page.paths["steps"], page.choice, page.shown_side, _mark(page))
-    listed = presenter.step_list(analysis.data, analysis.ledger, names, range(start, stop), *kept)
+    place = (page.paths["steps"], page.choice, page.shown_side)
+    listed = presenter.step_list(analysis.data, analysis.ledger, names, range(start, stop), *place, _marked(page))
     for row in listed["rows"]:
         row["comments"] = page.commented_steps[step_index(row["step"])]
     return listed
@@ -200,13 +202,15 @@ def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
 def _step(page: Frame, at: int) -> dict[str, Any]:
     analysis = page.analysis
     marks = [finding.step for finding in (*analysis.recorded_findings, *analysis.shown_replayed_findings)]
-    near = presenter.neighbours(analysis.data, analysis.ledger, marks, at, page.shown_side)
+    near = presenter.neighbours(analysis.data, analysis.ledger, marks, at, page.shown_side, page.matched_steps)
+    nav = (*NAV, SEARCH_NAV) if page.search else NAV
     turn = int(analysis.ledger.steps["turn"][at])
     return {
         "count": page.count,
         "note": other_step_note(page.request, at, page.count),
         "turn_label": f"user turn {turn_number(turn):,} of {page.row.turns:,}" if turn >= 0 else "",
-        "nav": [[_nav(page, near, item) for item in group] for group in NAV],
+        "nav": [[_nav(page, near, item) for item in group] for group in nav],
+        "search": _search(page, at),
         "bar": [_nav(page, near, item) for item in (NAV[2][0], NAV[0][1], NAV[0][2], NAV[2][1])],
         "ab": _marks(page, at),
         "hidden": [(name, value) for name, value in _kept(page).items() if value],
@@ -231,7 +235,12 @@ def _nav(page: Frame, near: dict[str, int | None], item: tuple[str, str, str]) -
 
 def _kept(page: Frame) -> dict[str, str]:
     """The settings of the address, for forms that must keep them."""
-    return {**page.choice.pairs(), "side": page.shown_side, "a": _mark(page)}
+    return {**page.choice.pairs(), "side": page.shown_side, **_marked(page)}
+
+
+def _marked(page: Frame) -> dict[str, str]:
+    """What the address asks to mark: a step as A, and the matches of a search."""
+    return {"a": _mark(page), "search": page.search.text}
 
 
 def _mark(page: Frame) -> str:
@@ -249,6 +258,20 @@ def _marks(page: Frame, at: int) -> dict[str, str]:
         links["unmark"] = page.step_url(at)
         links["difference"] = path + page.choice.query(side=page.shown_side, a=mark, b=here) if mark != here else ""
     return links
+
+
+def _search(page: Frame, at: int) -> dict[str, str]:
+    """The search whose matches are marked: how many steps have some, its page, and the address without the marks."""
+    if not page.search:
+        return {}
+    count = len(page.matched_steps)
+    indexed = "" if page.row.indexed >= page.row.events else "; the session is still being indexed"
+    return {
+        "text": parts.visible(page.search.text),
+        "count": (f"{counted(count, 'step')} with matches, marked on the strip" if count else "no matches") + indexed,
+        "url": reverse("session_search", args=[page.row.pk]) + "?" + urlencode({"q": page.search.text}),
+        "end": page.step_url(at, a=_mark(page), search=""),
+    }
 
 
 def _badges(page: Frame, at: int) -> list[dict[str, str]]:
@@ -292,9 +315,9 @@ def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
         return []
     words = ("without a policy", "under the policy") if page.analysis.simulated else ("as recorded", "as replayed")
     labels = tuple(zip(("recorded", "replayed"), words, strict=True))
-    path = page.paths["steps"]
+    path, kept = page.paths["steps"], {"at": step_number(at), **_marked(page)}
     return [
-        {"label": label, "url": path + page.choice.query(at=step_number(at), side=side), "current": side == page.side}
+        {"label": label, "url": path + page.choice.query(side=side, **kept), "current": side == page.side}
         for side, label in labels
     ]
 
@@ -496,7 +519,8 @@ def _edges(page: Frame, at: int, show: str, start: int, stop: int, total: int) -
 
 def _edge(page: Frame, at: int, show: str, name: str, start: int, stop: int, left: int) -> dict[str, Any]:
     part = reverse("step_messages", args=[page.row.pk])
-    where = {"at": step_number(at), "side": page.shown_side, "show": show, "from": message_number(start)}
+    kept = {"side": page.shown_side, "show": show, **_marked(page)}
+    where = {"at": step_number(at), "from": message_number(start), **kept}
     return {
         name: page.paths["steps"] + page.choice.query(**where),
         f"{name}_part": part + page.choice.query(**where, to=stop, only=name),
@@ -513,7 +537,7 @@ def _message_tabs(page: Frame, at: int, show: str, sent: int, missing: int) -> l
     return [
         {
             "label": label,
-            "url": path + page.choice.query(at=step_number(at), side=page.shown_side, show=value),
+            "url": path + page.choice.query(at=step_number(at), side=page.shown_side, show=value, **_marked(page)),
             "current": name == show,
         }
         for name, label, value in tabs

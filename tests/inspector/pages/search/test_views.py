@@ -25,7 +25,7 @@ def row(bring) -> Session:
 
 def test_a_hit_links_to_its_step(client, row):
     page = client.get("/search?q=needle").content.decode()
-    assert f"/s/{row.pk}/steps?at=1#m1" in page
+    assert f"/s/{row.pk}/steps?at=1&amp;search=needle#m1" in page
     assert "<mark>needle</mark>" in page
 
 

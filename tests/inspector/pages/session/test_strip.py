@@ -58,3 +58,16 @@ def test_the_replayed_side_has_its_own_line_and_marks():
     assert shown["line"] != strip(made(40))["line"]
     assert shown["compactions"] == "M212.5 0V56"
     assert shown["label"] == "Replayed prompt tokens (modelled) over 40 steps, 1 compaction marked"
+
+
+def test_many_matches_are_one_mark_a_column_and_a_single_one_keeps_its_own():
+    dense = np.arange(10_000)
+    shown = strip(made(50_000), matched=np.append(dense, 40_000))
+    assert shown["matches"].count("M") == 400 * 10_000 // 50_000 + 1
+    assert shown["matches"].split()[-2] == "M800"
+    assert "10,001 steps with matches of the search" in shown["label"]
+
+
+def test_without_a_search_there_are_no_matches():
+    assert strip(made(40))["matches"] == ""
+    assert "matches" not in strip(made(40))["label"]
