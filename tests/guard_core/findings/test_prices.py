@@ -1,5 +1,6 @@
 """Compactions that never paid for themselves are named with what they cost and saved."""
 
+from guard_core.checker import check
 from guard_core.findings import Facts, recorded_findings
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, Span
@@ -49,3 +50,23 @@ def test_a_session_whose_counts_are_estimates_says_nothing_of_prices():
 
     built = session(*counted(CALLS).events, reported=False, compactions=TWICE)
     assert "never_paid" not in {item.kind for item in recorded_findings(Facts.of(built))}
+
+
+def begins_with_its_summary(tokens_before):
+    """A recording whose first compaction replaced what is not in the file."""
+    base = (Inserted(0), Span(0, 0))
+    first = RecordedCompaction(
+        0, Evidence.DECLARED, "summary", base, (user("summary " * 60),), "auto", tokens_before=tokens_before
+    )
+    return counted((80_000, 82_000, 30_000, *(31_000 + 100 * k for k in range(20))), compactions=(first,))
+
+
+def test_one_that_replaced_what_is_neither_counted_nor_in_the_file_is_not_named():
+    assert "never_paid" not in found(begins_with_its_summary(None))
+    assert "never_paid" in found(begins_with_its_summary(80_500))
+
+
+def test_the_checker_refuses_the_same_claim():
+    claim = found(begins_with_its_summary(80_500))["never_paid"]
+    facts = facts_of(begins_with_its_summary(None))
+    assert any("paid for itself" in str(item) for item in check(facts.session, (claim,), facts.window))
