@@ -92,7 +92,7 @@ def read_noting(path: str) -> Recording:
         raise GuardError(error.strerror or "cannot be read") from error
     for problem in recording.notes.problems[:SHOWN_PROBLEMS]:
         line = "" if problem.line is None else f"line {problem.line}: "
-        print(f"{path}: {line}{plain(problem.message)} (left out)", file=sys.stderr)
+        print(f"{path}: {line}{plain(problem.message)}", file=sys.stderr)
     if (more := recording.notes.problem_count - SHOWN_PROBLEMS) > 0:
         print(f"{path}: {more:,} more problems; `inspect` lists them", file=sys.stderr)
     return recording

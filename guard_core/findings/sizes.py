@@ -36,6 +36,7 @@ LATE_STEPS = 3  # an overflow at most so many steps before a compaction makes it
 _STATED = {
     Provenance.MODEL_TABLE: "the model table's window",
     Provenance.ASSUMED: "the assumed window",
+    Provenance.PROMPTS: "the prompt-inferred window",
     Provenance.USER: "the window set by hand",
 }
 

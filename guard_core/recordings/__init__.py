@@ -123,7 +123,7 @@ def _note_unread(source: ByteSource, recording: Recording) -> None:
         whole = not (counted if unknown.counts_tokens else recording.facts.tool_calls)
         (source.problem if whole else source.notes.problem)(str(unknown), unknown.line)
     if watch.usages and not counted and watch.counts_calls:
-        source.problem(f"{watch.usages} objects with counts of tokens, none of which belongs to a call that was read")
+        source.problem(f"{watch.usages} objects with counts of tokens, but no call that was read has one above 0")
 
 
 def _words(error: BaseException) -> str:

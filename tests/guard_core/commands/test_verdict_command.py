@@ -88,3 +88,35 @@ def test_a_damaged_file_is_named_on_standard_error_and_counted_in_the_json(tmp_p
     printed = capsys.readouterr()
     assert json.loads(printed.out)["problem_count"] == 1
     assert "line 1" in printed.err
+
+
+def test_direction_marks_of_a_request_are_escaped_and_what_was_replaced_is_not_called_left_out(tmp_path, capsys):
+    source = FILES / "claude-code" / "long-2-compactions.jsonl"
+    if not source.exists():
+        pytest.skip("../shared/samples is absent")
+    lines = [json.loads(line) for line in source.read_text().splitlines()]
+    for line in lines:
+        asked = line["type"] == "user" and isinstance(line["message"]["content"], str)
+        if asked and not line.get("isCompactSummary"):
+            line["message"]["content"] = "\u202e\u0000 what is asked for here, in many words " * 3
+    path = tmp_path / "turned.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert main(["verdict", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert "\u202e" not in printed.out + printed.err
+    assert r"\u202e" in printed.out
+    assert "a NUL character (replaced)\n" in printed.err
+
+
+def test_counts_that_are_all_zero_are_not_said_to_belong_to_other_calls(tmp_path, capsys):
+    source = FILES / "claude-code" / "long-2-compactions.jsonl"
+    if not source.exists():
+        pytest.skip("../shared/samples is absent")
+    lines = [json.loads(line) for line in source.read_text().splitlines()]
+    for line in lines:
+        usage = line["message"].get("usage", {}) if line["type"] == "assistant" else {}
+        usage.update({name: 0 for name in usage if name.endswith("_tokens")})
+    path = tmp_path / "zero.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert main(["verdict", str(path)]) == 0
+    assert "but no call that was read has one above 0" in capsys.readouterr().err

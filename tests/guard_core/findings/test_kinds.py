@@ -55,6 +55,15 @@ def test_compactions_below_half_of_the_tables_window_doubt_it():
     assert "needless" not in found
 
 
+def test_a_doubted_window_that_was_inferred_from_prompts_is_not_called_stated():
+    built = chat(
+        90_000, 5_000, window=1_000_000, source=Provenance.PROMPTS, format="claude-code", compactions=(compaction(2),)
+    )
+    facts = Facts.of(built)
+    (doubted,) = (item for item in recorded_findings(facts) if item.kind == "window_doubted")
+    assert "below half of the prompt-inferred window of 1,000,000" in doubted.sentence
+
+
 def test_a_trigger_that_is_not_recorded_is_said_where_a_window_is_doubted():
     cuts = (compaction(2, (0, 1), trigger=""),)
     built = chat(90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=cuts)
