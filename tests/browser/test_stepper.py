@@ -121,7 +121,7 @@ def test_a_scrolled_list_loads_its_rows(page, big):
 
 def test_more_of_a_long_part_comes_in_place(page, sessions):
     page.goto(sessions("small-window") + "steps?at=6")
-    more = page.locator("a.more").last
+    more = page.get_by_role("link", name="more characters").last
     before = page.locator("#messages").inner_text()
     more.click()
     longer = "length => document.getElementById('messages').innerText.length > length + 5000"
