@@ -25,13 +25,23 @@ from inspector.jobs.recounting import ensure_recounted
 from inspector.models import Project, Session
 from inspector.project.trouble import trouble_of
 from inspector.storage import convert, corpus, explanations
-from inspector.streams.messages import HIGHEST, BadMessage, Message, check_name, from_json, from_lines
+from inspector.streams.messages import (
+    HIGHEST,
+    MOST_LINES,
+    NAME,
+    BadMessage,
+    Message,
+    check_name,
+    from_json,
+    from_lines,
+)
 
 JSON, LINES = "application/json", "application/x-ndjson"
 MOST_ROWS = 1_000
 ERRORS = {400: schemas.Problem, 403: schemas.Problem, 404: schemas.Problem, 503: schemas.Problem, 507: schemas.Problem}
 Offset = Annotated[int, Field(ge=0, le=HIGHEST)]
 Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+Name = Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]  # check_name says it in words
 BODY = {
     "requestBody": {
         "required": True,
@@ -42,15 +52,26 @@ BODY = {
                     "required": ["first"],
                     "additionalProperties": False,
                     "properties": {
-                        "first": {"type": "integer", "minimum": 0, "description": "number of the first line"},
-                        "lines": {"type": "array", "items": {"type": "object"}, "maxItems": 1_000},
+                        "first": {
+                            "type": "integer",
+                            "minimum": 0,
+                            "maximum": HIGHEST,
+                            "description": "number of the first line",
+                        },
+                        "lines": {"type": "array", "items": {"type": "object"}, "maxItems": MOST_LINES},
                         "ended": {"type": "boolean", "description": "the agent has ended"},
                     },
                 }
             },
             LINES: {"schema": {"type": "string", "description": "one line of the export format each"}},
         },
-    }
+    },
+    "responses": {
+        413: {  # answered before the body is read: project.body_limit
+            "description": "Content Too Large",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        }
+    },
 }
 
 api = NinjaAPI(
@@ -119,7 +140,7 @@ def _answer(request: HttpRequest, reply: Reply) -> HttpResponse:
     openapi_extra=BODY,
     summary="Send lines of a running agent's session",
 )
-def send_events(request: HttpRequest, name: str, first: Offset = 0, ended: bool = False) -> HttpResponse:
+def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool = False) -> HttpResponse:
     """Lines are numbered by the client from 0 and stored once, whole batches only; answered after the commit. `name` is
     the client's own id of the session. `first` and `ended` are read from the address where lines are sent."""
     kind = request.content_type
@@ -144,13 +165,13 @@ def sessions(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> di
     return {"count": rows.count(), "sessions": some}
 
 
-@api.get("/sessions/{uuid:session_id}", response={200: schemas.SessionRow, **ERRORS}, summary="One session")
+@api.get("/sessions/{session_id}", response={200: schemas.SessionRow, **ERRORS}, summary="One session")
 def session(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """What the list shows of it."""
     return _row(_session(request, session_id))
 
 
-@api.get("/sessions/{uuid:session_id}/steps", response={200: schemas.StepList, **ERRORS}, summary="Its model calls")
+@api.get("/sessions/{session_id}/steps", response={200: schemas.StepList, **ERRORS}, summary="Its model calls")
 def steps(
     request: HttpRequest,
     session_id: UUID,
@@ -167,7 +188,7 @@ def steps(
 
 
 @api.get(
-    "/sessions/{uuid:session_id}/compactions",
+    "/sessions/{session_id}/compactions",
     response={200: schemas.CompactionList, **ERRORS},
     summary="Its recorded compactions",
 )
@@ -190,7 +211,7 @@ def compactions(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 _COMPACTION = ("at", "kind", "evidence", "tokens_before", "tokens_after", "note")
 
 
-@api.get("/sessions/{uuid:session_id}/findings", response={200: schemas.Findings, **ERRORS}, summary="Its findings")
+@api.get("/sessions/{session_id}/findings", response={200: schemas.Findings, **ERRORS}, summary="Its findings")
 def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """What is claimed of the recording, the gravest first, and the verdict."""
     row = _session(request, session_id)
@@ -211,7 +232,7 @@ def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 _FINDING: dict[str, Any] = {"numbers": {}, "assumptions": [], "steps": [], "count": 1}
 
 
-@api.get("/sessions/{uuid:session_id}/rule", response={200: dict[str, Any], **ERRORS}, summary="Its agent's own rule")
+@api.get("/sessions/{session_id}/rule", response={200: dict[str, Any], **ERRORS}, summary="Its agent's own rule")
 def rule(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """Stretches, thresholds as sums with the source of each number, compactions beside the rule, what the recording
     proves of the threshold."""

@@ -10,6 +10,7 @@ import pytest
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
 from inspector.models import Session
+from inspector.streams.messages import HIGHEST, NAME
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 PARTS = ("", "/steps", "/compactions", "/findings", "/rule")
@@ -42,6 +43,13 @@ def test_a_session_that_is_not_there_is_said_to_be_missing(client):
         assert (answer.status_code, answer.json()) == (404, {"error": "There is no such session."})
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_an_id_that_is_none_is_refused_as_json(client, part):
+    answer = client.get(f"/api/v1/sessions/null,null{part}")
+    assert (answer.status_code, answer.headers["Content-Type"].split(";")[0]) == (400, "application/json")
+    assert "session_id" in answer.json()["error"]
+
+
 @pytest.mark.parametrize("query", ["offset=-1", "limit=0", "limit=x", "offset=9999999999999"])
 def test_a_bad_number_is_refused_by_name(client, row, query):
     answer = client.get(f"/api/v1/sessions/{row.pk}/steps?{query}")
@@ -52,8 +60,13 @@ def test_a_bad_number_is_refused_by_name(client, row, query):
 def test_the_document_declares_every_status_and_names_no_other_server(client):
     document = client.get("/api/v1/openapi.json").json()
     post = document["paths"]["/api/v1/sessions/{name}/events"]["post"]
-    assert set(post["responses"]) == {"200", "400", "403", "404", "409", "410", "415", "503", "507"}
+    assert set(post["responses"]) == {"200", "400", "403", "404", "409", "410", "413", "415", "503", "507"}
     assert set(post["requestBody"]["content"]) == {"application/json", "application/x-ndjson"}
+    assert set(post["responses"]["413"]["content"]) == {"text/plain"}
+    name = next(item for item in post["parameters"] if item["name"] == "name")
+    assert name["schema"]["pattern"] == f"^{NAME.pattern}$"
+    first = post["requestBody"]["content"]["application/json"]["schema"]["properties"]["first"]
+    assert (first["minimum"], first["maximum"]) == (0, HIGHEST)
     assert "http" not in json.dumps(document["paths"])
     assert len(document["paths"]) == 8
     assert client.get("/api/v1/docs").status_code == 404
