@@ -16,9 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import httpx2
-import openai
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -51,12 +49,16 @@ class Captured:
         return read(self.path).sessions
 
     @property
-    def anthropic(self) -> anthropic.AsyncAnthropic:
+    def anthropic(self) -> Any:
+        import anthropic  # inside of functions: loading takes long, and every process collects this file
+
         self.clients.append(anthropic.AsyncAnthropic(base_url=self.address, api_key=KEY, max_retries=0))
         return self.clients[-1]
 
     @property
-    def openai(self) -> openai.AsyncOpenAI:
+    def openai(self) -> Any:
+        import openai
+
         self.clients.append(openai.AsyncOpenAI(base_url=f"{self.address}/v1", api_key=KEY, max_retries=0))
         return self.clients[-1]
 
@@ -168,6 +170,8 @@ def captured_host(headers: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
 async def test_an_error_reaches_the_client_once_and_is_a_call_without_an_answer(tmp_path: Path, status: int) -> None:
+    import anthropic
+
     async with capturing(tmp_path / "log.jsonl") as captured:
         with pytest.raises(anthropic.APIStatusError) as raised:
             await captured.anthropic.messages.create(
@@ -182,6 +186,8 @@ async def test_an_error_reaches_the_client_once_and_is_a_call_without_an_answer(
 
 @pytest.mark.parametrize("how", ["reset", "reset in the middle"])
 async def test_a_broken_answer_is_broken_for_the_client_too(tmp_path: Path, how: str) -> None:
+    import anthropic
+
     async with capturing(tmp_path / "log.jsonl") as captured:
         with pytest.raises((anthropic.APIConnectionError, httpx2.HTTPError)):
             async with captured.anthropic.messages.stream(
