@@ -8,9 +8,12 @@ both, and `pages/test_hostile_requests.py` asks each of their addresses on both.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-WALK = "tests/browser/test_first_light.py"
+BROWSER = "tests/browser/"
+WALK = f"{BROWSER}test_first_light.py"
 SERVERS = "tests/services/"
 ONE_SESSION = tuple(
     f"tests/inspector/pages/{page}/"
@@ -34,6 +37,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--second-database", action="store_true", help="only tests that a second database may change")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A folder of which nothing is repeated is not even read."""
+    if not config.getoption("second_database") or not collection_path.is_relative_to(config.rootpath):
+        return None
+    place = collection_path.relative_to(config.rootpath).as_posix()
+    is_looked_at = place.startswith(BROWSER) and place != WALK and collection_path.name.startswith("test_")
+    return True if is_looked_at or f"{place}/".startswith(ONE_SESSION) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("second_database"):
         return
@@ -47,7 +59,7 @@ def is_repeated(item: pytest.Item) -> bool:
     """Can a second database make a difference to this test."""
     if item.get_closest_marker("once") or item.nodeid.startswith(ONE_SESSION):
         return False
-    if item.nodeid.startswith((WALK, SERVERS)):
-        return True
+    if item.nodeid.startswith((BROWSER, SERVERS)):
+        return item.nodeid.startswith((WALK, SERVERS))
     fixtures = getattr(item, "fixturenames", ())
     return bool(item.get_closest_marker("django_db")) or not {"db", "transactional_db"}.isdisjoint(fixtures)

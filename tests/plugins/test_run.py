@@ -14,7 +14,7 @@ import pytest
 from tests.plugins import neighbours
 from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, plan
 from tests.plugins.scheduling import FIRST, ByFile, rank
-from tests.plugins.second_database import ONE_SESSION, is_repeated
+from tests.plugins.second_database import ONE_SESSION, is_repeated, pytest_ignore_collect
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = {"TEST_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "TEST_REDIS_URL": "redis://127.0.0.1:1/0"}
@@ -80,6 +80,16 @@ def item(nodeid: str, *fixtures: str, marks: tuple[str, ...] = ()) -> SimpleName
 )
 def test_what_can_reach_the_database_is_repeated_and_of_the_browser_one_walk(test, repeated):
     assert is_repeated(test) is repeated
+
+
+def test_a_file_that_is_not_even_read_has_no_test_that_is_repeated():
+    config = SimpleNamespace(getoption=lambda name: True, rootpath=ROOT)
+    unread = [path for path in modules("tests") if pytest_ignore_collect(path, config)]
+    tests = [path.relative_to(ROOT).as_posix() for path in unread if path.name.startswith("test_")]
+    assert len(tests) > len(ONE_SESSION)
+    assert not [name for name in tests if is_repeated(item(f"{name}::test_x", "db"))]
+    everything = SimpleNamespace(getoption=lambda name: False, rootpath=ROOT)
+    assert not [path for path in unread if pytest_ignore_collect(path, everything)]
 
 
 def test_the_pages_that_are_not_repeated_are_there():
