@@ -6,8 +6,10 @@ Definition: `internal/db` and `internal/message/content.go` of https://github.co
 A message's `parts` are a JSON array of `{type, data}`, in some versions behind zstd; the input of a `tool_call` is JSON
 text. Attached text and the user's own shell commands are sent as text of the user's message. The token counts of a
 session row are overwritten at every step, so only those after the last call are known, and differently by version (the
-prompt may leave cached tokens to the completion, it is 0 after a summary): a note states them. Calls carry none,
-but where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones included).
+prompt may leave cached tokens to the completion, it is 0 after a summary). In every version their sum is the context
+after the last answer: it is the count of the last call, which so includes its answer; a note says so. The other calls
+carry none, but where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones
+included).
 `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
 `is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Sessions with
 a `parent_session_id` are sub-agents and titles, sessions of their own. Facts count message rows, ids of calls and
@@ -20,9 +22,10 @@ import base64
 import binascii
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableSequence
 from typing import Any, NamedTuple
 
+import msgspec
 import zstandard
 
 from guard_core.errors import DamagedRecording, LimitExceeded
@@ -173,8 +176,8 @@ class CrushReader:
         if summary and not any(row.get("id") == summary for row in rows):
             self._facts.compaction()
             builder.notes.append("The session was summarised; the summary message is no longer in the database.")
-        per_call = any(call.prompt_tokens for call in builder.calls)
-        builder.notes += [] if per_call else [f"{self._agent} keeps no tokens per call.{_last_tokens(header)}"]
+        if not any(call.prompt_tokens for call in builder.calls):
+            builder.notes.append(f"{self._agent} keeps no tokens per call.{_count_last(header, builder.calls)}")
         builder.notes += _notes(header, len(rows))
         return builder.session(
             agent=self._agent,
@@ -317,12 +320,17 @@ def _sealed(data: JSON) -> int:
     return sum(fields.opaque_size(text) for text in (signature, blob) if text)
 
 
-def _last_tokens(header: JSON) -> str:
-    """What the session row says of the last call, as a sentence."""
-    prompt, completion = fields.tokens(header, "prompt_tokens"), fields.tokens(header, "completion_tokens")
+def _count_last(header: JSON, calls: MutableSequence[ModelCall]) -> str:
+    """Give the last answered call the tokens of the session row; what that row says, as a sentence."""
+    prompt, completion = (fields.tokens(header, name) or 0 for name in ("prompt_tokens", "completion_tokens"))
     if not prompt and not completion:
         return ""
-    return f" After the last one the session row says {prompt or 0} prompt and {completion or 0} completion tokens."
+    says = f" After the last one the session row says {prompt:,} prompt and {completion:,} completion tokens"
+    last = next((index for index in reversed(range(len(calls))) if calls[index].response is not None), None)
+    if not prompt or last is None:  # a prompt of 0: the summary was the last call
+        return f"{says}."
+    calls[last] = msgspec.structs.replace(calls[last], prompt_tokens=prompt + completion)
+    return f"{says}; together they are taken as the prompt of step {last + 1}, so that its count includes its answer."
 
 
 def _notes(header: JSON, rows: int) -> list[str]:

@@ -76,12 +76,12 @@ def database(tmp_path: Path):
     return write
 
 
-def test_parts_are_read_and_calls_have_no_tokens(database):
+def test_parts_are_read_and_only_the_last_call_has_a_count(database):
     recording = read_as(FORMAT, database(USER, LOOK, FOUND, DONE))
     session = recording.sessions[0]
     assert session.events[1].parts == (TextPart("Look"), ToolCallPart("bash", {"command": "ls"}, "c1"))
     assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
-    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, None), (3, 3, None)]
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, None), (3, 3, 920)]
     assert (session.title, session.model) == ("Explore", "m-1")
     facts = recording.facts
     assert (facts.messages, facts.tool_calls, facts.largest_tool_result_chars, facts.model_calls) == (4, 1, 5, 0)
@@ -97,7 +97,21 @@ def test_a_call_that_ended_in_an_error_was_not_answered(database):
 def test_the_tokens_of_the_last_call_and_missing_messages_are_told(database):
     notes = read_as(FORMAT, database(USER, LOOK)).sessions[0].notes
     assert "900 prompt and 20 completion tokens" in notes[0]
+    assert "taken as the prompt of step 1" in notes[0]
     assert "7 of 9 messages" in notes[1]
+
+
+def test_an_answered_call_before_a_refused_one_has_the_count_of_the_row(database):
+    refused = ("assistant", [part("finish", reason="error", message="API Error", details="413 Prompt is too long")])
+    session = read_as(FORMAT, database(USER, LOOK, FOUND, refused)).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [920, None]
+
+
+def test_after_a_summary_the_row_counts_no_prompt(database):
+    row = {**SESSION, "prompt_tokens": 0, "summary_message_id": "m3"}
+    session = read_as(FORMAT, database(USER, LOOK, FOUND, DONE, sessions=(row,))).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [None]
+    assert session.notes[0].endswith("0 prompt and 20 completion tokens.")
 
 
 def test_a_database_without_providers_is_the_old_opencodes(database):
