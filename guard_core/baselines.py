@@ -168,8 +168,14 @@ def continued(ledger: Ledger) -> tuple[Ints, Ints]:
 
 
 def _reasoning(ledger: Ledger, first: Ints, last: Ints) -> Ints:
-    """The most that reasoning of the turn before can have been, where a new turn begins: all that the model wrote."""
-    turn, output = ledger.steps["turn"], np.maximum(ledger.steps["output_tokens"], 0)
-    written = prefix_sums(output)
+    """The most that reasoning of the turn before can have been, where a new turn begins: all that the model wrote.
+
+    It has no bound where the file counts what the model writes, but not at every call of that turn.
+    """
+    turn, output = ledger.steps["turn"], ledger.steps["output_tokens"]
+    written, uncounted = prefix_sums(np.maximum(output, 0)), prefix_sums((output < 0).astype(np.int64))
     begin = np.searchsorted(turn, turn[first], side="left")  # turns do not go back
-    return np.where(turn[first] == turn[last], 0, written[last] - written[begin])
+    stop = np.searchsorted(turn, turn[first], side="right")
+    has_gaps = (uncounted[stop] > uncounted[begin]) & bool((output >= 0).any())
+    most = np.where(has_gaps, np.iinfo(np.int64).max, written[last] - written[begin])
+    return np.where(turn[first] == turn[last], 0, most)

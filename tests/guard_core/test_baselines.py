@@ -50,6 +50,13 @@ def test_reasoning_of_the_turn_before_that_is_not_sent_again_is_none():
     assert len(silent_truncations(chat(40_000, 50_000, 42_000, output=2_000))) == 1
 
 
+def test_a_fall_is_none_where_what_the_model_wrote_in_the_turn_before_is_not_counted():
+    """It may have been reasoning, which is not sent again."""
+    ledger = chat(40_000, 50_000, 42_000, output=2_000)
+    ledger.steps["output_tokens"][1] = -1
+    assert silent_truncations(ledger) == ()
+
+
 def test_a_session_without_counts_has_none(no_usage_reported):
     assert silent_truncations(Ledger.of(no_usage_reported)) == ()
 

@@ -209,7 +209,7 @@ class CodexRolloutReader:
     def _answer(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where) -> None:
         """Parts of a response: of the one that is being collected, or of a new one."""
         response = self.open
-        if response is None or self._is_over(response):
+        if response is None or self._is_over(response, fields.text(item, "type")):
             self._close()
             response = self._begin(item, where)
         if len(response.parts) + len(parts) > self.log.limits.parts:
@@ -217,10 +217,14 @@ class CodexRolloutReader:
         response.parts += parts
         response.for_compaction |= self.for_compaction
 
-    def _is_over(self, response: _Open) -> bool:
+    def _is_over(self, response: _Open, kind: str) -> bool:
+        """Does an item of this kind begin the next response: also where the usage of the one before is not in the file.
+        Only a text may be written behind the results of its own response."""
         if self.pending is not None or response.claimed == "after":
             return True
-        return not response.claimed and response.results_since and not self.usage_seen and not self.marked
+        if response.claimed or not response.results_since or self.marked:
+            return False
+        return not self.usage_seen or kind == "reasoning" or kind in responses_items.CALLS
 
     def _begin(self, item: dict[str, Any], where: Where) -> _Open:
         self.awaits_estimate = False

@@ -8,9 +8,11 @@ import pytest
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.codex.rollout import FORMAT
 from guard_core.sessions import Evidence
 from tests.guard_core.recordings.checks import (
+    SAMPLES,
     check_hostile,
     check_sample_facts,
     kept,
@@ -21,6 +23,7 @@ from tests.guard_core.recordings.checks import (
     texts,
 )
 
+LONG = SAMPLES / "codex" / "long-2-compactions.jsonl"
 TIME = "2026-03-01T10:00:00.000Z"
 
 
@@ -104,6 +107,35 @@ def test_usage_ahead_of_its_response_belongs_to_what_follows():
 def test_an_interrupted_response_is_a_call_without_tokens():
     session = session_of(user("Go"), assistant("I beg"), user("Stop"), assistant("Stopped."), usage(400, 400))
     assert [step.prompt_tokens for step in session.calls] == [None, 400]
+
+
+def reasoning() -> dict[str, Any]:
+    return item(type="reasoning", summary=[], encrypted_content="gAAAA")
+
+
+def test_responses_whose_counts_are_missing_are_calls_of_their_own():
+    turn = (user("List the files"), reasoning(), call("c1"), result("c1"), usage(900, 900))
+    uncounted = (reasoning(), call("c2"), call("c3"), result("c2"), result("c3"), call("c4"), result("c4"))
+    session = session_of(*turn, *uncounted, reasoning(), assistant("Done."), usage(1_300, 3_300))
+    assert [step.prompt_tokens for step in session.calls] == [900, None, None, 1_300]
+    assert [len(session.events[step.response].parts) for step in session.calls] == [2, 3, 1, 2]
+
+
+def test_a_text_behind_the_results_belongs_to_the_response_that_is_counted_next():
+    session = session_of(*TURN, call("c2"), result("c2"), assistant("I looked."), usage(1_300, 2_200))
+    assert [step.prompt_tokens for step in session.calls] == [900, 1_300]
+
+
+def test_a_recording_without_half_of_its_counts_has_the_same_calls_and_no_fall_that_none_explains():
+    if not LONG.exists():
+        pytest.skip("../shared/samples is absent")
+    (whole,) = read_as(FORMAT, LONG.read_bytes()).sessions
+    counts = iter(range(10_000))
+    kept = (line for line in LONG.read_bytes().splitlines() if b'"token_count"' not in line or next(counts) % 2)
+    (half,) = read_as(FORMAT, b"\n".join(kept)).sessions
+    assert [call.at for call in half.calls] == [call.at for call in whole.calls]
+    assert sum(call.prompt_tokens is None for call in half.calls) == 90
+    assert "silent_truncation" not in {finding.kind for finding in recorded_findings(Facts.of(half))}
 
 
 def test_messages_that_codex_wrote_do_not_start_a_turn():
