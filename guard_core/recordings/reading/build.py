@@ -8,6 +8,7 @@ from typing import Any, cast
 from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.base import RecordingFacts
+from guard_core.recordings.reading import recorder_counts
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.pairing import Pairing, pair
@@ -159,7 +160,7 @@ class SessionBuilder:
         return Session(
             events=self._paired(),
             calls=tuple(self.calls),
-            compactions=tuple(self.compactions),
+            compactions=recorder_counts.checked(self.compactions, self.calls, self.events),
             guard_states=tuple(self.guard_states),
             side_calls=tuple(self.side_calls),
             notes=(*self.notes, *fields.pop("notes", ())),
