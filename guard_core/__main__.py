@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from guard_core import commands
 from guard_core.errors import GuardError
+from guard_core.plain_text import plain_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(args.run(args))
     except GuardError as error:
-        print(str(error), file=sys.stderr)
+        print(plain_lines(str(error)), file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,8 @@ import msgspec
 
 from guard_core.errors import GuardError, SettingError
 from guard_core.ledger import Ledger
+from guard_core.plain_text import plain as plain
+from guard_core.plain_text import plain_lines
 from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy, policy_kind
 from guard_core.policies.base import Policy
 from guard_core.recordings import Recording, read
@@ -92,20 +94,15 @@ def read_noting(path: str) -> Recording:
         raise GuardError(error.strerror or "cannot be read") from error
     for problem in recording.notes.problems[:SHOWN_PROBLEMS]:
         line = "" if problem.line is None else f"line {problem.line}: "
-        print(f"{path}: {line}{plain(problem.message)}", file=sys.stderr)
+        print(plain(f"{path}: {line}{problem.message}"), file=sys.stderr)
     if (more := recording.notes.problem_count - SHOWN_PROBLEMS) > 0:
-        print(f"{path}: {more:,} more problems; `inspect` lists them", file=sys.stderr)
+        print(plain(f"{path}: {more:,} more problems; `inspect` lists them"), file=sys.stderr)
     return recording
 
 
 def chosen(sessions: Sequence[Session], wanted: str | None) -> Sequence[Session]:
     """The session asked for by id or number (from 1); all of them where none is. Raises GuardError."""
     return sessions if wanted is None and sessions else [choose(sessions, wanted)]
-
-
-def plain(text: str) -> str:
-    """Text of a session for a terminal: control and direction characters are shown as escapes."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def load(path: str, wanted: str | None = None) -> Session:
@@ -129,7 +126,7 @@ def guarded(work: Callable[[], int]) -> int:
     try:
         return work()
     except GuardError as error:
-        print(str(error), file=sys.stderr)
+        print(plain_lines(str(error)), file=sys.stderr)
         return 2
 
 

@@ -33,10 +33,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         recording = read(args.file, strict=args.strict)
     except DamagedRecording as error:
-        print(f"{plain(str(args.file))}: {error}{_LENIENT if args.strict else ''}", file=sys.stderr)
+        print(plain(f"{args.file}: {error}{_LENIENT if args.strict else ''}"), file=sys.stderr)
         return 2
     except GuardError as error:
-        print(f"{plain(str(args.file))}: {error}", file=sys.stderr)
+        print(plain(f"{args.file}: {error}"), file=sys.stderr)
         return 2
     except OSError as error:
         print(f"{plain(str(args.file))}: {error.strerror or 'cannot be read'}", file=sys.stderr)

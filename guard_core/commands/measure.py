@@ -103,7 +103,7 @@ def _by_tokenizer(session: Session, ledger: Ledger) -> dict[str, Errors | None]:
 
 
 def _print(report: dict[str, Any]) -> None:
-    print(f"{report['file']}  {report['session']}")
+    print(cli.plain(f"{report['file']}  {report['session']}"))
     if report["interpolation"] is None:
         print("  nothing to measure: the provider reported fewer than two calls\n")
         return
@@ -114,7 +114,7 @@ def _print(report: dict[str, Any]) -> None:
     if missing["tokens"]:
         print(f"  not in this file after a compaction: {missing['tokens']:,} tokens ({missing['source']})")
     for note in report["baselines"]:
-        print(f"  note: {note}")
+        print(f"  note: {cli.plain(note)}")
     print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step (from 0)")
     for name, value in report["forecast"].items():
         _row(FORECAST_ROWS[name], value)

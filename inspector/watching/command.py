@@ -7,11 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from guard_core.plain_text import plain
 from inspector.watching.files import Watched, existing, known_folders, versions_of
 from inspector.watching.sending import Away, Changed, Server
 
 SLOWEST = 60.0  # seconds between two tries while the server is away
 REST = 4  # a file that took t seconds to send is left alone for REST times t
+
+
+def _print(words: str) -> None:
+    """Say it on a terminal, which names of files must not control."""
+    print(plain(words))
 
 
 def watch(
@@ -22,7 +28,7 @@ def watch(
     hours: float = 1.0,
     once: bool = False,
     key: str = "",
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = _print,
 ) -> int:
     """Send recordings as they change, until the process is interrupted; the exit code.
 
@@ -39,7 +45,7 @@ def watch(
     try:
         server = Server(address, key)
     except ValueError as error:
-        print(error, file=sys.stderr)
+        print(plain(str(error)), file=sys.stderr)
         return 2
     say(f"Watching {', '.join(map(str, places))}; sessions are at {server.origin}.")
     loop = _Loop(server, Watched(places, since=time.time() - hours * 3600), say)
@@ -94,4 +100,4 @@ class _Loop:
     def _tell(self, path: Path, words: str) -> None:
         if self._shown.get(path) != words:
             self._shown[path] = words
-            self._say("".join(char if char.isprintable() else "�" for char in words))
+            self._say(words)

@@ -21,6 +21,7 @@ from django.db import connection
 
 from guard_core.cli import window_size
 from guard_core.errors import GuardError, UnknownFormat
+from guard_core.plain_text import plain
 from guard_core.recordings import detect
 from guard_core.recordings.formats.opencode.storage import Storage, is_storage
 from guard_core.recordings.reading.folders import pack, session_folders
@@ -129,7 +130,7 @@ class Command(BaseCommand):
 
     def _say(self, given: Given, word: str, reason: str) -> str:
         clear = "\r\x1b[K" if sys.stdout.isatty() else ""
-        self.stdout.write(f"{clear}{word:>8}  {given.path}  {reason}")
+        self.stdout.write(clear + plain(f"{word:>8}  {given.path}  {reason}"))
         return word
 
 
@@ -196,7 +197,8 @@ class Progress:
     def _count(self) -> None:
         while not self._over.wait(LOOK_EVERY):
             self.job.refresh_from_db(fields=["phase", "done", "total"])
-            self.command.stdout.write(f"\r\x1b[K{self.job.phase:>8}  {self.path}  {self.job.percent} %", ending="")
+            path = plain(str(self.path))
+            self.command.stdout.write(f"\r\x1b[K{self.job.phase:>8}  {path}  {self.job.percent} %", ending="")
             self.command.stdout.flush()
         connection.close()
 
