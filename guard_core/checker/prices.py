@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 
+from guard_core.checker.shared import says_what_is_uncounted
 from guard_core.checker.story import Story, Wrong, agree, number
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import LIST_PRICES, MODELLED_CACHE, Finding
@@ -32,6 +33,7 @@ def never_paid(story: Story, finding: Finding) -> None:
     step = story.compaction(index).step
     agree(finding, step=step, paid=float(paid), saved=float(saved), compactions=list(real))
     agree(finding, calls=ledger.stop(index) - step - 1, window=story.window)
+    says_what_is_uncounted(story, finding)
     if not {LIST_PRICES, MODELLED_CACHE} <= set(finding.assumptions):
         raise Wrong("it rests on list prices and a modelled cache, and does not say so")
 

@@ -14,6 +14,7 @@ from guard_core.checker.shared import (
     in_quick_succession,
     largest_over,
     near_the_window,
+    says_what_is_uncounted,
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.events import Event, ReasoningPart, part_text
@@ -135,6 +136,10 @@ def _without(story: Story, finding: Finding) -> list[int]:
     _says_who_asked(finding, list(words))
     tokens = without_automatic(story)
     fullest_without(story, finding, tokens)
+    says_what_is_uncounted(story, finding)
+    peak = max(range(len(story.sent)), key=story.sent.__getitem__)
+    if story.counts[peak] is None and max(tokens) < story.sent[peak]:
+        raise Wrong("a request with them, itself only modelled, is larger than any without them")
     return tokens
 
 

@@ -115,3 +115,15 @@ def in_quick_succession(story: Story, finding: Finding) -> None:
     if any(0 < first - step <= THRASH_GAP or 0 < step - last <= THRASH_GAP for step in steps):
         raise Wrong("the stretch is longer")
     agree(finding, mean_gap=sum(gaps) / len(gaps))
+
+
+def says_what_is_uncounted(story: Story, finding: Finding) -> None:
+    """A claim of a recording that rests on modelled requests says how many of its calls the provider did not count."""
+    missing = sum(count is None for count in story.counts) if story.session.usage_ratio is None else 0
+    if not missing:
+        if "uncounted" in finding.numbers or "not counted" in finding.sentence:
+            raise Wrong("every call is counted")
+        return
+    agree(finding, uncounted=missing, all_calls=len(story.counts))
+    if f"{missing:,} of {len(story.counts):,} " not in finding.sentence:
+        raise Wrong("it does not say how many calls are not counted")

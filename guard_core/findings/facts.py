@@ -153,6 +153,12 @@ class Facts:
         return self.ledger.usage_ratio is None and not self.requests.reported.any()
 
     @property
+    def uncounted(self) -> dict[str, int]:
+        """How many calls of a recording its provider did not count, and of how many; empty where it counted each."""
+        missing = int(np.count_nonzero(~self.requests.reported)) if self.ledger.usage_ratio is None else 0
+        return {"uncounted": missing, "all_calls": self.ledger.step_count} if missing else {}
+
+    @property
     def fixed_not_in_file(self) -> int:
         """Prompt tokens of every request that the file does not hold: system prompt and tools."""
         return max(0, self.attribution.overhead - self.ledger.system_tokens - self.ledger.tools_tokens)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from guard_core.findings.claims import INFO, LIST_PRICES, LISTED, MODELLED_CACHE, SAME_TURNS, Finding
 from guard_core.findings.facts import Case
-from guard_core.findings.words import at_step, counted, if_window, window_assumptions
+from guard_core.findings.words import at_step, counted, if_window, uncounted_words, window_assumptions
 
 if TYPE_CHECKING:
     from guard_core.outcomes.payback import Payback
@@ -42,8 +42,8 @@ def never_paid(case: Case) -> list[Finding]:
     later = f"{counted(calls, 'later call')} {until} {change}" if calls else "no other call came before the next one"
     sentence = (
         f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) never paid for itself: it cost {dollars(worst.paid)} "
-        f"at once, and {later} (list prices, cache modelled), while the window did not need it"
-        f"{if_window(case.window)}.{more}"
+        f"at once, and {later} (list prices, cache modelled{uncounted_words(facts.uncounted)}), while the window "
+        f"did not need it{if_window(case.window)}.{more}"
     )
     numbers = {
         "compaction": worst.index,
@@ -53,6 +53,7 @@ def never_paid(case: Case) -> list[Finding]:
         "window": case.window.value,
         "calls": calls,
         "compactions": [item.index for item in unpaid],
+        **facts.uncounted,
     }
     assumptions = (*window_assumptions(case.window), LIST_PRICES, MODELLED_CACHE, SAME_TURNS)
     steps = tuple(item.step for item in unpaid[:LISTED])

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guard_core.counts import CountedCompaction
+from guard_core.counts import RECORDED, CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
-from guard_core.findings.words import at_step, counted, if_window, percent, trigger_not_recorded, window_assumptions
+from guard_core.findings.words import (
+    at_step,
+    counted,
+    if_window,
+    percent,
+    trigger_not_recorded,
+    uncounted_words,
+    window_assumptions,
+)
 from guard_core.ledger import Ints
 from guard_core.models import context_window
 from guard_core.triggers import MANUAL, UNKNOWN
@@ -96,6 +104,13 @@ def _agrees_with_counts(case: Case, without: Without) -> bool:
     return abs(int(without.tokens.max()) - added_up) <= MOST_APART * added_up
 
 
+def _keeps_the_peak(case: Case, without: Without) -> bool:
+    """Is the largest request at least as large without them, unless the provider counted the one with them. Where only
+    a model knows both, it has guessed what the compactions left, and says nothing of the session without them."""
+    peak = case.facts.requests.peak
+    return peak is None or peak.source == RECORDED or int(without.tokens.max()) >= peak.tokens
+
+
 def has_smaller_window(case: Case) -> bool:
     """Did a model answer whose own window is smaller than the one that its calls are held against."""
     others = windows_by_model(case.facts.session, case.facts.answers)
@@ -109,7 +124,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
     without = without_automatic(case) if case.window_counts else None
     if without is None or (case.is_recorded and has_smaller_window(case)):
         return []
-    if case.is_recorded and not _agrees_with_counts(case, without):
+    if case.is_recorded and not (_agrees_with_counts(case, without) and _keeps_the_peak(case, without)):
         return []
     windows, tokens = np.maximum(case.windows, 1), without.tokens
     peak_step = int(np.argmax(tokens / windows))
@@ -122,6 +137,8 @@ def needless_or_needed(case: Case) -> list[Finding]:
         "window": window,
         "calls_over": len(over),
     }
+    if case.is_recorded:
+        numbers |= case.facts.uncounted
     if unsaid := _unknown(without):
         numbers["unknown_trigger"] = unsaid
     if not case.rests_on_window(peak_step):  # the fullest request was another model's
@@ -157,7 +174,7 @@ def _needless_words(case: Case, without: Without, numbers: dict[str, int]) -> st
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
         f"{which}, the largest request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
-        f"{_its_window(numbers)} (modelled).{_unsure(without)}"
+        f"{_its_window(numbers)} (modelled{_uncounted(numbers)}).{_unsure(without)}"
     )
 
 
@@ -167,7 +184,8 @@ def _needed_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
     over = f"{counted(numbers['calls_over'], 'call')} over {it}" if numbers["calls_over"] else f"no call over {it}"
     sentence = (
         f"Without any {_name(without)}{_but_manual(case, without)}, and with the same calls, the peak is {share} of "
-        f"{_its_window(numbers)} at {at_step(numbers['peak_step'])}, {over} (modelled){if_window(case.window)}."
+        f"{_its_window(numbers)} at {at_step(numbers['peak_step'])}, {over} (modelled{_uncounted(numbers)})"
+        f"{if_window(case.window)}."
     )
     if numbers.get("could_wait", 0) > 0:
         wait = counted(numbers["could_wait"], "call")
@@ -177,6 +195,10 @@ def _needed_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
 
 def _its_window(numbers: dict[str, int]) -> str:
     return f"its model's window of {numbers['window']:,}" if "own_window" in numbers else "the window"
+
+
+def _uncounted(numbers: dict[str, int]) -> str:
+    return uncounted_words(numbers) if "uncounted" in numbers else ""
 
 
 def _name(without: Without) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
 from guard_core.sessions import Session
@@ -65,6 +65,11 @@ def totals_words(session: Session) -> str:
         f"{session.prompt_tokens_total:,} prompt tokens over {counted(session.total_calls or 0, 'call')}, "
         f"{session.mean_prompt_tokens:,} on average"
     )
+
+
+def uncounted_words(uncounted: Mapping[str, int]) -> str:
+    """How many calls the provider did not count, as the end of a list in brackets; nothing where it counted each."""
+    return f", {uncounted['uncounted']:,} of {counted(uncounted['all_calls'], 'call')} not counted" if uncounted else ""
 
 
 def trigger_not_recorded(unsaid: int, count: int) -> str:

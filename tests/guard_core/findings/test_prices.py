@@ -1,5 +1,7 @@
 """Compactions that never paid for themselves are named with what they cost and saved."""
 
+import msgspec
+
 from guard_core.checker import check
 from guard_core.findings import Facts, recorded_findings
 from guard_core.sessions import Evidence, RecordedCompaction
@@ -28,6 +30,24 @@ def test_one_that_the_next_follows_at_once_never_paid():
     assert claim.numbers["paid"] > claim.numbers["saved"]
     assert "Compaction 1 (step 3) never paid for itself: it cost $" in claim.sentence
     assert {"list_prices", "modelled_cache"} <= set(claim.assumptions)
+
+
+def test_the_sentence_says_how_many_calls_are_not_counted():
+    built = counted(CALLS, compactions=TWICE)
+    calls = tuple(
+        msgspec.structs.replace(call, prompt_tokens=None) if 8 < step < 12 else call
+        for step, call in enumerate(built.calls)
+    )
+    built = msgspec.structs.replace(built, calls=calls)
+    claim = found(built)["never_paid"]
+    assert "(list prices, cache modelled, 3 of 25 calls not counted)" in claim.sentence
+    assert (claim.numbers["uncounted"], claim.numbers["all_calls"]) == (3, 25)
+    facts = Facts.of(built)
+    assert check(built, [claim], facts.window) == []
+    hidden = msgspec.structs.replace(claim, sentence=claim.sentence.replace(", 3 of 25 calls not counted", ""))
+    assert [str(wrong) for wrong in check(built, [hidden], facts.window)] == [
+        "never_paid at step 2 (from 0): it does not say how many calls are not counted"
+    ]
 
 
 def test_one_that_pays_is_not_named():

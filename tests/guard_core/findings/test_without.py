@@ -46,6 +46,24 @@ def test_compactions_between_the_same_two_calls_are_counted_as_one_need():
     assert check(built, [found], facts.window, verdict) == []
 
 
+def test_what_rests_on_calls_that_are_not_counted_says_how_many():
+    built = chat(*TWICE, window=10_000, compactions=CUTS)
+    calls = tuple(
+        msgspec.structs.replace(call, prompt_tokens=None) if step in (1, 6) else call
+        for step, call in enumerate(built.calls)
+    )
+    found = findings(msgspec.structs.replace(built, calls=calls))["needless"]
+    assert "(modelled, 2 of 11 calls not counted)." in found.sentence
+
+
+def test_nothing_is_said_where_only_a_model_makes_the_requests_larger_with_them():
+    """Each compaction leaves more than it removed, and no call after the first is counted."""
+    summary = compaction(5, summary="word " * 3_000)
+    built = chat(4_000, *[None] * 9, window=100_000, compactions=(summary,))
+    assert Facts.of(built).requests.peak.source == "modelled"
+    assert "needless" not in findings(built)
+
+
 def test_a_manual_compaction_is_never_needless():
     cuts = (compaction(5, trigger="manual"), compaction(9, trigger="manual"))
     assert not {"needless", "needed"} & set(findings(chat(*TWICE, compactions=cuts)))
