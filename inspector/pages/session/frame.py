@@ -67,19 +67,21 @@ class Frame:
     @cached_property
     def commented_steps(self) -> Counter[int]:
         """How many comments are at each step: its own, those of its compaction, and those of the parts that its
-        request was the first to hold."""
+        request was the first to hold. Those of a compaction that no request followed are at none."""
         steps: Counter[int] = Counter()
         for place, count in self.comment_counts.items():
-            if self.count:
-                steps[min(max(0, self._step_of(place)), self.count - 1)] += count
+            step = self._step_of(place)
+            if self.count and step >= 0:
+                steps[min(step, self.count - 1)] += count
         return steps
 
     def _step_of(self, place: Place) -> int:
+        """The step from 0, behind the last one for a part that no request held; -1: none."""
         if place.kind == comments.PART:
             return int(np.searchsorted(self.analysis.ledger.steps["at"], place.number, side="right"))
         if place.kind == comments.COMPACTION:
             known = self.compactions.compactions
-            return known[min(place.number, len(known) - 1)].step if known else 0
+            return known[min(place.number, len(known) - 1)].step if known else -1
         return place.number
 
     @cached_property

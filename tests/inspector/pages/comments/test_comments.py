@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 from django.urls import reverse
 
+from guard_core.recordings.formats import native
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Span
 from inspector.models import Comment, Project, Role, Session, default_project
 from inspector.pages.comments import writing
 from inspector.pages.shared.comments import LONGEST_TEXT, NAME_COOKIE, Place
 from inspector.sharing.making import NAMES
+from tests.builders import bundled
 from tests.inspector.pages.share.tools import drafted, published, session_with_secrets
 from tests.inspector.people import browser, person
 
@@ -58,6 +63,17 @@ def test_steps_with_comments_are_marked_in_the_list_and_on_the_strip(client, row
     assert marked == [("1", "1"), ("3", "2")]
     assert "2 steps with comments" in text
     assert re.search(r'href="[^"]*/comments"[^>]*>Comments ?<span class="badge">3<', text)
+
+
+def test_a_comment_on_a_compaction_that_no_request_followed_is_at_no_step(client, bring):
+    session = bundled("healthy")
+    last = RecordedCompaction(len(session.events), Evidence.DECLARED, "trim", (Span(0, 1),), trigger="auto")
+    bring(native.write(msgspec.structs.replace(session, compactions=(*session.compactions, last))))
+    row = Session.unscoped.get()
+    say(client, row, compaction=len(session.compactions) + 1)
+    text = client.get(page(row, "session_steps") + "?at=1").text
+    assert "strip-comments" not in text
+    assert re.search(r'href="[^"]*/comments"[^>]*>Comments ?<span class="badge">1<', text)
 
 
 def test_a_text_is_text(client, row):
