@@ -4,9 +4,12 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
 
-from django.core.asgi import get_asgi_application
+from typing import Any
 
-django_application = get_asgi_application()
+from django.core.asgi import get_asgi_application
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
+
+django_application: ASGIHandler = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
@@ -17,6 +20,20 @@ from inspector.project.lifespan import Lifespan  # noqa: E402
 from inspector.project.proxies import Proxies  # noqa: E402
 from inspector.project.routing import sockets  # noqa: E402
 
+
+class Request(ASGIRequest):
+    """Django's, without the exceptions that a content type raises in it before any of its own code can answer: one that
+    cannot be read is none, and `readable` answers for an encoding in which Python cannot read the query."""
+
+    def _set_content_type_params(self, meta: dict[str, Any]) -> None:
+        self.content_type, self.content_params = "", {}
+        try:
+            super()._set_content_type_params(meta)  # type: ignore[misc]  # the stubs leave it out
+        except (LookupError, ValueError):
+            self._encoding = None
+
+
+django_application.request_class = Request
 application = Lifespan(
     Proxies(
         ProtocolTypeRouter(

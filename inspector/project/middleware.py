@@ -3,6 +3,7 @@ view gives by itself. And the project of a request."""
 
 from __future__ import annotations
 
+import codecs
 import logging
 from collections.abc import Awaitable, Callable
 from time import perf_counter
@@ -15,7 +16,7 @@ from django.utils.decorators import sync_and_async_middleware
 from django.utils.functional import SimpleLazyObject
 
 from inspector.models import default_project
-from inspector.pages.errors.views import troubled
+from inspector.pages.errors.views import plain, troubled
 from inspector.pages.recounting.views import page_recounting
 from inspector.pages.replay.views import loaded_anew, progress_page
 from inspector.project.metrics import REQUESTS
@@ -24,6 +25,11 @@ from inspector.replays.analysis import ReplayUnderWay
 from inspector.storage.convert import Outdated
 
 log = logging.getLogger(__name__)
+
+UNSUPPORTED = 415  # HTTP status: Unsupported Media Type
+# What forms and programs send, by the names of Python's codecs. Others read escapes and byte orders into plain letters
+# (unicode_escape, utf-7, utf-16), or are no encodings of text at all (rot13), with which Django fails.
+WEB_ENCODINGS = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252"})
 
 
 class RequestHeaders:
@@ -65,6 +71,36 @@ def counted(request: HttpRequest, begin: float, response: HttpResponse) -> HttpR
     view = request.resolver_match.view_name if request.resolver_match else ""
     REQUESTS.count(view, response.status_code, perf_counter() - begin)
     return response
+
+
+@sync_and_async_middleware
+def readable(get_response: Any) -> Any:
+    """Answers 415 to a request that names an encoding in which nothing on the web is written, before it is decoded."""
+    if iscoroutinefunction(get_response):
+
+        async def answer_later(request: HttpRequest) -> Any:
+            return unreadable(request) or await get_response(request)
+
+        return answer_later
+
+    def answer(request: HttpRequest) -> Any:
+        return unreadable(request) or get_response(request)
+
+    return answer
+
+
+def unreadable(request: HttpRequest) -> HttpResponse | None:
+    """The answer to a request in an encoding that is not read. None where it can be read, or names no encoding that
+    Python knows: Django then takes UTF-8."""
+    charset = (request.content_params or {}).get("charset", "")
+    try:
+        is_read = codecs.lookup(charset).name in WEB_ENCODINGS
+    except (LookupError, ValueError):
+        return None
+    if is_read:
+        return None
+    sentence = "The request names an encoding that is not read here. Send it in UTF-8."
+    return plain(request, UNSUPPORTED, "Unknown encoding", sentence)
 
 
 @sync_and_async_middleware

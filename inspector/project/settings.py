@@ -120,6 +120,7 @@ def middleware(team: bool) -> list[str]:
         "django.middleware.security.SecurityMiddleware",
         "servestatic.middleware.ServeStaticMiddleware",
         "csp.middleware.CSPMiddleware",
+        "inspector.project.middleware.readable",
         *(["django.contrib.sessions.middleware.SessionMiddleware"] if team else []),
         "django.middleware.common.CommonMiddleware",
         *(["django.contrib.auth.middleware.AuthenticationMiddleware"] if team else []),

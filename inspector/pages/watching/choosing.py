@@ -41,7 +41,7 @@ def checked(typed: str) -> Path:
     try:
         path = Path(name).expanduser().resolve(strict=True)
         is_folder, is_file = path.is_dir(), path.is_file()
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):  # ValueError: half a character, which no path holds
         raise NotWatched(f"There is no folder or file at {name}.") from None
     if home not in path.parents:
         where = (

@@ -5,7 +5,11 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from asgiref.testing import ApplicationCommunicator
 from django.test import Client
+
+from inspector.project.asgi import application
+from tests.services.server import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -77,6 +81,50 @@ def test_a_form_from_another_origin_is_refused(client):
 @pytest.mark.parametrize("path", ["/db.sqlite3", "/.git/config", "/static/../secret-key", "/static/%2e%2e/secret-key"])
 def test_no_other_file_is_served(path, client):
     assert client.get(path).status_code == 404
+
+
+PART = b'--x\r\nContent-Disposition: form-data; name="path"\r\n\r\n~/sessions\r\n--x--\r\n'
+
+
+@pytest.mark.parametrize("name", ["rot13", "idna", "unicode_escape", "utf-16", "utf-7", "hex", "undefined"])
+def test_encodings_in_which_nothing_on_the_web_is_written_are_refused(name, client):
+    answer = client.generic("POST", "/watching/add", PART, f"multipart/form-data; boundary=x; charset={name}")
+    assert answer.status_code == 415
+    assert "Send it in UTF-8" in answer.text
+
+
+@pytest.mark.parametrize("name", ["utf-8", "UTF8", "us-ascii", "iso-8859-1", "windows-1252", "no-such-encoding"])
+def test_encodings_of_forms_are_read(name, client):
+    answer = client.generic("POST", "/watching/add", PART, f"multipart/form-data; boundary=x; charset={name}")
+    assert answer.status_code == 422  # read, and such a folder is not there
+
+
+@pytest.mark.parametrize(("name", "status"), [("utf-8", 422), ("iso-8859-1", 400), ("no-such-encoding", 422)])
+def test_a_form_without_parts_is_in_utf_8(name, status, client):
+    answer = client.generic(
+        "POST", "/watching/add", b"path=%7E/x", f"application/x-www-form-urlencoded; charset={name}"
+    )
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "words"),
+    [
+        ("text/plain; a*=nope''x", 404, b"Page not found"),
+        ("text/plain; charset*=idna''utf-8", 404, b"Page not found"),
+        ("text/plain; charset=rot13", 415, b"Send it in UTF-8"),
+        ("text/plain; charset=idna", 415, b"Send it in UTF-8"),
+        ("text/plain; charset=utf-7", 415, b"Send it in UTF-8"),
+    ],
+)
+async def test_no_content_type_ends_in_an_internal_error(kind, status, words):
+    scope = {"type": "http", "method": "GET", "path": "/nope", "query_string": b"q=%ff", "client": ("127.0.0.1", 1)}
+    headers = [(b"host", b"localhost"), (b"content-type", kind.encode())]
+    server = ApplicationCommunicator(application, {**scope, "headers": headers})
+    await server.send_input({"type": "http.request", "body": b""})
+    assert (await server.receive_output(PATIENCE))["status"] == status
+    assert words in (await server.receive_output(PATIENCE))["body"]
+    await server.wait(PATIENCE)
 
 
 def test_an_error_of_ours_tells_nothing_of_the_inside(client, settings):

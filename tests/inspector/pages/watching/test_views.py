@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.models import WatchedPlace
-from inspector.pages.watching.choosing import MOST_PLACES
+from inspector.pages.watching.choosing import MOST_PLACES, NotWatched, checked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -77,6 +77,11 @@ def test_what_cannot_be_watched_comes_back_with_the_reason(client, home, typed, 
     assert words in text(answer)
     assert b"<script>alert" not in answer.content
     assert not WatchedPlace.unscoped.exists()
+
+
+def test_a_path_that_no_file_system_holds_is_not_watched():
+    with pytest.raises(NotWatched, match="no folder or file"):
+        checked("~/\ud800")
 
 
 def test_there_is_a_limit_to_places(client, home):
