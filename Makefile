@@ -39,9 +39,9 @@ types: $(VENV)/.dev
 # they run on the very versions that are shipped.
 lock: $(VENV)/.dev
 	@compile="$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet pyproject.toml"; \
-	$$compile --extra postgres --extra redis --extra adk --group dev -o requirements/dev.txt && \
+	$$compile --extra postgres --extra redis --extra oidc --extra adk --group dev -o requirements/dev.txt && \
 	$$compile -c requirements/dev.txt -o requirements/runtime.txt && \
-	$$compile -c requirements/dev.txt --extra postgres --extra redis -o requirements/team.txt
+	$$compile -c requirements/dev.txt --extra postgres --extra redis --extra oidc -o requirements/team.txt
 
 wheel: $(VENV)/.dev
 	@$(BIN)/python -m build --wheel --no-isolation

@@ -146,6 +146,9 @@ RULES: dict[str, Rule] = {
     # accounts and the team
     "login": OPEN,
     "join": OPEN,
+    "sso_begin": OPEN,
+    "sso_done": OPEN,
+    "sso_out": OPEN,
     "logout": PERSONAL,
     "account": PERSONAL,
     "account_password": PERSONAL,

@@ -1,6 +1,6 @@
 """What is stored: recordings (bytes), imports (jobs), sessions (numbers), their texts apart from them, and accounts."""
 
-from inspector.models.accounts import Account, ApiKey, AuditRecord, Invitation, Membership, Role, Spent
+from inspector.models.accounts import Account, ApiKey, AuditRecord, Identity, Invitation, Membership, Role, Spent
 from inspector.models.comments import Comment
 from inspector.models.estimates import Estimate, TextCount
 from inspector.models.gallery import GalleryRun
@@ -24,6 +24,7 @@ __all__ = [
     "Estimate",
     "Event",
     "GalleryRun",
+    "Identity",
     "Import",
     "Invitation",
     "Membership",

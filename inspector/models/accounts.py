@@ -49,6 +49,22 @@ class Account(AbstractBaseUser):
         return self.name
 
 
+class Identity(models.Model):
+    """How an OpenID provider knows an account: its subject is never given to another person, as names and addresses
+    are."""
+
+    account = models.ForeignKey(Account, models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="one_account_of_an_identity")]
+
+    def __str__(self) -> str:
+        return f"{self.account} at {self.issuer}"
+
+
 class Membership(Owned):
     """An account in a project."""
 

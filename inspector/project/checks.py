@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -32,6 +33,19 @@ def loopback_only(app_configs: Any, **kwargs: Any) -> list[Error]:
             id="inspector.E001",
         )
     ]
+
+
+@register(Tags.security, deploy=False)
+def single_sign_on_is_whole(app_configs: Any, **kwargs: Any) -> list[Error]:
+    """What signing in at an OpenID provider needs is there."""
+    if not settings.OIDC_ISSUER:
+        return []
+    missing = {
+        "OIDC_ISSUER needs accounts: set TEAM=1.": not settings.TEAM,
+        "OIDC_ISSUER needs OIDC_CLIENT_ID.": not settings.OIDC_CLIENT_ID,
+        "OIDC_ISSUER is set, but the extra `oidc` is not installed.": find_spec("authlib") is None,
+    }
+    return [Error(words, id="inspector.E003") for words, is_missing in missing.items() if is_missing]
 
 
 @register(Tags.security, deploy=False)

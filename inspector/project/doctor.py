@@ -44,6 +44,7 @@ def examined(check: Callable[[], None] | None = None) -> Iterator[Line]:
     yield from _folder()
     yield from _database(check)
     yield from _neighbours()
+    yield from _single_sign_on()
 
 
 def _program() -> Iterator[Line]:
@@ -134,3 +135,19 @@ def _neighbours() -> Iterator[Line]:
             yield Line(BAD, "Redis", f"does not answer ({type(error).__name__}): pages hear of changes late")
     except ImportError:
         yield Line(BAD, "Redis", "REDIS_URL is set, but the extra `redis` is not installed")
+
+
+def _single_sign_on() -> Iterator[Line]:
+    from django.conf import settings
+
+    from inspector.accounts import oidc
+
+    if not settings.OIDC_ISSUER:
+        return
+    try:
+        oidc.begin("https://localhost/")  # which asks the provider to describe itself, and nothing more
+        yield Line(OK, "single sign-on", f"{settings.OIDC_ISSUER} answers")
+    except oidc.Failed as failed:
+        yield Line(BAD, "single sign-on", f"{settings.OIDC_ISSUER}: {failed}")
+    except ImportError:
+        pass  # which the settings above have said

@@ -15,6 +15,30 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
+def secret(name: str) -> str:
+    """The value of a variable, or what is in the file that NAME_FILE names. Raises ImproperlyConfigured for both, and
+    for a file that cannot be read."""
+    path = text(f"{name}_FILE")
+    if not path:
+        return text(name)
+    if text(name):
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; use one of them.")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ImproperlyConfigured(f"{name}_FILE={path!r} cannot be read: {error}.") from None
+
+
+def issuer(name: str) -> str:
+    """The address of an OpenID provider: https, or http on this machine. Raises ImproperlyConfigured otherwise."""
+    value = text(name)
+    if not re.fullmatch(r"(https://[^/?#@]+|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?)(/[^?#]*)?|", value):
+        raise ImproperlyConfigured(
+            f"{name}={value!r} is not the address of an issuer, such as https://login.example/team."
+        )
+    return value
+
+
 def flag(name: str, default: bool = False) -> bool:
     """A yes or no. Raises ImproperlyConfigured for anything else."""
     value = text(name).lower()

@@ -62,7 +62,12 @@ PROXIES = env.networks("PROXIES", ["127.0.0.1", "::1"] if PUBLIC_URL else [])
 # Team mode: accounts, projects with roles, keys. Without it there is one project and no login, for this machine alone.
 TEAM = env.flag("TEAM")
 SSO_HEADER = env.text("SSO_HEADER")  # X-Forwarded-User, say: the name that a proxy in PROXIES has signed in
-SSO_ROLE = env.choice("SSO_ROLE", "", ("", "viewer", "editor"))  # of new names in the first project; "": none
+SSO_ROLE = env.choice("SSO_ROLE", "", ("", "viewer", "editor"))  # of new people in the first project; "": none
+# An OpenID provider at which people sign in (accounts/oidc.py), and domains whose members need no invitation.
+OIDC_ISSUER = env.issuer("OIDC_ISSUER")
+OIDC_CLIENT_ID, OIDC_CLIENT_SECRET = env.text("OIDC_CLIENT_ID"), env.secret("OIDC_CLIENT_SECRET")
+OIDC_NAME = env.text("OIDC_NAME", "single sign-on")  # on buttons and in sentences
+OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS", [])]
 AUTH_USER_MODEL = "inspector.Account"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"

@@ -10,17 +10,20 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from inspector.accounts import audit, invitations, limits, memberships
+from inspector.accounts import audit, identities, invitations, limits, memberships, oidc
 from inspector.models import Account, Invitation, Project, Role
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.account.forms import NewAccountForm, ProjectForm, SignInForm, attributes
 from inspector.pages.errors.views import plain
 
+VIA_PROVIDER = "sso"  # the key of a session's data, where an OpenID provider has signed the person in
+OUT = "out"  # of the address of the login, for whom that provider has still signed in
 PASSWORDS = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -33,6 +36,10 @@ class SignIn(LoginView):
 
     def get_form(self, form_class: Any = None) -> Any:
         return attributes(super().get_form(form_class))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        signed_out = OUT in self.request.GET
+        return super().get_context_data(sso=oidc.name(), signed_out=signed_out, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.name, address = _name(request), audit.address_of(request)
@@ -67,7 +74,9 @@ class SignOut(LogoutView):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         audit.note(request, "signed out", audit.actor_of(request))
-        return super().post(request, *args, **kwargs)
+        is_at_provider = VIA_PROVIDER in request.session
+        response = super().post(request, *args, **kwargs)
+        return redirect(f"{reverse('login')}?{OUT}") if is_at_provider else response
 
 
 def _name(request: HttpRequest) -> str:
@@ -86,7 +95,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     form = attributes(_form(invitation, request.POST if request.method == "POST" else None))
     if request.method == "POST" and form.is_valid():
         return _enter(request, invitation, form)
-    context = {"invitation": invitation, "form": form}
+    context = {"invitation": invitation, "form": form, "sso": oidc.name()}
     return render(request, "inspector/account/join.html", context, status=422 if form.errors else 200)
 
 
@@ -137,6 +146,8 @@ def _account(request: HttpRequest, status: int = 200, **forms: Any) -> HttpRespo
     context = {
         "memberships": memberships.of_account(me),
         "has_password": me.has_usable_password(),
+        "sso": oidc.name(),
+        "is_connected": identities.is_connected(me),
         "password_form": forms.get("password_form") or _password_form(me),
         "project_form": forms.get("project_form") or attributes(ProjectForm()),
     }

@@ -23,6 +23,37 @@ def test_a_flag_is_yes_or_no(value, meaning, monkeypatch):
     assert env.flag("X") is meaning
 
 
+def test_a_secret_is_in_the_variable_or_in_a_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("X", "plain")
+    assert env.secret("X") == "plain"
+    monkeypatch.setenv("X_FILE", str(tmp_path / "secret"))
+    with pytest.raises(ImproperlyConfigured, match="X and X_FILE are both set"):
+        env.secret("X")
+    monkeypatch.delenv("X")
+    with pytest.raises(ImproperlyConfigured, match=r"X_FILE=.*cannot be read"):
+        env.secret("X")
+    (tmp_path / "secret").write_text("from the file\n")
+    assert env.secret("X") == "from the file"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "https://login.example", "https://login.example:8443/realms/a/", "http://[::1]:80"]
+)
+def test_an_issuer_has_an_address(value, monkeypatch):
+    monkeypatch.setenv("X", value)
+    assert env.issuer("X") == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["login.example", "http://login.example", "https://a@b", "https://a/?b", "https://a/#b", "http://127.0.0.1@b"],
+)
+def test_what_is_no_issuer_is_told(value, monkeypatch):
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match="not the address of an issuer"):
+        env.issuer("X")
+
+
 @pytest.mark.parametrize("value", ["maybe", "2"])
 def test_a_flag_that_is_neither_is_told(value, monkeypatch):
     monkeypatch.setenv("X", value)

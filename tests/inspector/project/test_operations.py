@@ -162,6 +162,14 @@ def test_a_sign_on_that_nobody_may_vouch_for_is_bad(private, settings):
     assert ("bad", "SSO_HEADER is set without PROXIES, so that it is believed from nobody") in found("settings")
 
 
+@pytest.mark.django_db
+def test_an_openid_provider_that_does_not_answer_is_bad(private, settings):
+    settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID, settings.TEAM = "http://127.0.0.1:9", "inspector", True
+    state, words = found("single sign-on")[0]
+    assert state == "bad"
+    assert words.startswith("http://127.0.0.1:9: ConnectionError")
+
+
 @pytest.mark.once
 def test_the_command_says_what_it_found_and_fails_where_something_is_bad(tmp_path):
     tmp_path.chmod(0o755)
