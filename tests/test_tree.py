@@ -48,6 +48,7 @@ ALL_PROJECTS = {
     "inspector.storage.deleting": "what was deleted is purged, and texts that no project names",
     "inspector.storage.text_index": "SQL that names a session, or a project",
     "inspector.watching.child": "the server of local mode watches what was chosen; it has one project",
+    "inspector.webhooks.deliveries": "a worker resolves the job that it was handed",
     "inspector.storage.texts": "SQL that stores the texts and events of one session",
 }
 EVERYTHING = ("unscoped", "_base_manager", "_default_manager", "cursor")

@@ -99,6 +99,10 @@ RULES: dict[str, Rule] = {
     "watching": OWN,  # of local mode: elsewhere these three answer 404
     "watching_add": OWN,
     "watching_remove": OWN,
+    "webhooks": OWN,
+    "webhook_add": OWN,
+    "webhook_test": OWN,
+    "webhook_remove": OWN,
     "triggers": LOOK,
     "triggers_rows": LOOK,
     "triggers_compactions": LOOK,

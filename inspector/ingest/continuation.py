@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -50,6 +51,7 @@ class Continuation:
         self.grown = find_grown(recording)
         self.known: list[Session] = []  # sessions that were here already
         self.extended: list[Session] = []  # those of them that are longer now
+        self.calls_before: dict[UUID, int] = {}  # of each of these, by its key
         self.leaves_texts = False  # texts, or rows whose events another row has now, to be purged
         self._sources = {self.grown.pk} if self.grown else set()  # recordings that sessions were taken from
         self._aside = 0
@@ -92,7 +94,7 @@ class Continuation:
         self._sources.add(old.recording_id)
         self.known.append(old)
         if same < len(value.events):
-            self.extended.append(old)
+            self._extends(old)
         self.leaves_texts |= convert.is_in_a_row(value) or same < old.events
         if same < old.events:
             search.forget(old, same)
@@ -113,8 +115,12 @@ class Continuation:
         self._sources.add(old.recording_id)
         self.known.append(old)
         if added.events:
-            self.extended.append(old)
+            self._extends(old)
         return appending.extend(old, self.recording, ordinal, value, added.events, added.calls)
+
+    def _extends(self, old: Session) -> None:
+        self.extended.append(old)
+        self.calls_before[old.pk] = old.calls
 
     def close(self, count: int) -> None:
         """Remove sessions that are no longer in the file. Bytes that this file begins with go after the commit,

@@ -33,6 +33,7 @@ from inspector.models import Import, Project, Recording, Session
 from inspector.models.windows import stated_window
 from inspector.project.trouble import DISK_FULL, trouble_of
 from inspector.storage import deleting
+from inspector.webhooks import arising
 
 log = logging.getLogger(__name__)
 
@@ -331,6 +332,8 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         stored = {"sessions": rows, "known": continuation.known, "extended": continuation.extended}
         whole = {name: tuple(str(row.pk) for row in some) for name, some in stored.items()}
         watch.close(msgspec.structs.replace(report, **whole))
+        for row in continuation.extended:
+            arising.ask(row, continuation.calls_before[row.pk])
     watch.closed = True
     watch.left |= continuation.leaves_texts
 

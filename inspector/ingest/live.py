@@ -39,6 +39,7 @@ from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
 from inspector.streams.machine import DIGEST_BYTES, Answer, digest, receive
 from inspector.streams.messages import MOST_LINES, BadMessage, Message
+from inspector.webhooks import arising
 
 log = logging.getLogger(__name__)
 
@@ -196,6 +197,7 @@ def _tried(stream: Stream, *, at_once: bool = True) -> Session | None:
         row = apply(stream, at_once=at_once)
         if row is not None:
             hints.send(row.pk)
+            arising.ask(row)
         return row
     except GuardError as error:
         log.exception("stream %s cannot be taken over", stream.pk)

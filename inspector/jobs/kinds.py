@@ -17,6 +17,7 @@ from inspector.pages.gallery.runs import GALLERY_RUNS, run_gallery
 from inspector.pages.sweep.runs import SWEEP_SLICES, run_slice
 from inspector.sharing.making import REPORTS, make_report
 from inspector.storage import deleting
+from inspector.webhooks import arising, deliveries
 
 LEASED: tuple[LeasedJob[Any], ...] = (IMPORTS, GALLERY_RUNS, SWEEP_SLICES, REPORTS)
 SLICED: tuple[SlicedJob, ...] = (ASSESSMENTS, TEXT_INDEX, TOKEN_COUNTS)
@@ -29,6 +30,7 @@ does(REPORTS.kind)(make_report)
 does(recounting.KIND)(recounting.run)
 does(live.KIND)(live.run)
 does(spans.KIND)(spans.run)
+does(arising.FIND)(deliveries.find)
 
 
 @does(IMPORTS.kind)
@@ -37,6 +39,12 @@ def import_recording(job_id: str) -> None:
     run_import(job_id)
     TEXT_INDEX.prepare(job_id)
     TOKEN_COUNTS.prepare(job_id)
+
+
+@does(deliveries.SEND)
+def send_webhook(hook_id: str) -> None:
+    """Messages that are due, for a slice of time."""
+    deliveries.send(hook_id)
 
 
 @does("purge_deleted")

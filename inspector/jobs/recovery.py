@@ -16,6 +16,7 @@ from inspector.jobs import queue
 from inspector.jobs.heartbeats import silent
 from inspector.jobs.kinds import LEASED, SLICED
 from inspector.storage import deleting
+from inspector.webhooks import deliveries
 
 GONE_AFTER = timedelta(minutes=10)  # an entry of the queue that runs for so long without a job is a dead worker's
 
@@ -26,12 +27,13 @@ def recover() -> int:
 
 
 def resume_slices() -> None:
-    """Queue verdicts, texts, counts and lines of streams again where they are left and no worker has them; end dead
-    entries."""
+    """Queue verdicts, texts, counts, lines of streams and messages again where they are left and no worker has them;
+    end dead entries."""
     for job in SLICED:
         job.resume()
     live.resume()
     spans.resume()
+    deliveries.resume()
     deleting.ensure_purged()
     _close_dead_entries()
 

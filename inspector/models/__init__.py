@@ -14,6 +14,7 @@ from inspector.models.streams import SpanBatch, Stream, StreamBatch
 from inspector.models.sweeps import Sweep, SweepSlice
 from inspector.models.tags import Tag
 from inspector.models.watching import WatchedPlace
+from inspector.models.webhooks import Delivery, Webhook
 from inspector.models.windows import ModelWindow
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "ApiKey",
     "AuditRecord",
     "Comment",
+    "Delivery",
     "Estimate",
     "Event",
     "GalleryRun",
@@ -52,5 +54,6 @@ __all__ = [
     "Tag",
     "TextCount",
     "WatchedPlace",
+    "Webhook",
     "default_project",
 ]

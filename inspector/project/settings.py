@@ -92,6 +92,11 @@ if SSO_HEADER:
 RATE_CHANGES = env.whole("RATE_CHANGES", 100, 1, 1_000_000)
 RATE_INGEST = env.whole("RATE_INGEST", 200, 1, 1_000_000)  # 20 streams, each sending twice a second
 
+# Messages of near misses, overflows and loops: to these hosts alone (`host` or `host:port`; none: any public one),
+# and to these networks, which may be private and without TLS.
+WEBHOOK_HOSTS = env.names("WEBHOOK_HOSTS", [])
+WEBHOOK_NETWORKS = env.networks("WEBHOOK_NETWORKS", [])
+
 # Sizes in bytes. The body limit is kept before Django sees a byte (inspector/project/body_limit.py).
 MAX_UPLOAD_BYTES = env.whole("MAX_UPLOAD_BYTES", 256 * 2**20, 1024, 64 * 2**30)
 MAX_BATCH_BYTES = 32 * 2**20  # lines of a running agent, one of which may be as long as a line of a recording

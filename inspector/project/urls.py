@@ -12,6 +12,7 @@ urlpatterns = [
     path("s/<uuid:session_id>/", include(f"{PAGES}.session.urls")),
     path("", include(f"{PAGES}.running.urls")),
     path("watching/", include(f"{PAGES}.watching.urls")),
+    path("webhooks/", include(f"{PAGES}.webhooks.urls")),
     path("triggers/", include(f"{PAGES}.triggers.urls")),
     path("sweeps/", include(f"{PAGES}.sweep.urls")),
     path("shares/", include(f"{PAGES}.share.urls")),

@@ -42,6 +42,8 @@ WIPED = (
     "SSO_HEADER",
     "SSO_ROLE",
     "TEAM",
+    "WEBHOOK_HOSTS",
+    "WEBHOOK_NETWORKS",
 )
 
 # What a shell runs in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
