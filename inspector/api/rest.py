@@ -18,11 +18,12 @@ from guard_core.corpus.report import report
 from guard_core.counts import counted_compactions
 from guard_core.findings import Facts, conclusions, request_words
 from guard_core.window_evidence import judge_session
-from inspector.api import schemas
+from inspector.api import replays, schemas, sweeps
+from inspector.api.asked import ERRORS, Limit, Offset, plain, project_in, session_in
 from inspector.api.auth import NotAllowed, project_of_caller
 from inspector.api.streaming import Reply, bad, reply_to
 from inspector.jobs.recounting import ensure_recounted
-from inspector.models import Project, Session
+from inspector.models import Session
 from inspector.project.trouble import trouble_of
 from inspector.storage import convert, corpus, explanations
 from inspector.streams.messages import (
@@ -37,10 +38,6 @@ from inspector.streams.messages import (
 )
 
 JSON, LINES = "application/json", "application/x-ndjson"
-MOST_ROWS = 1_000
-ERRORS = {400: schemas.Problem, 403: schemas.Problem, 404: schemas.Problem, 503: schemas.Problem, 507: schemas.Problem}
-Offset = Annotated[int, Field(ge=0, le=HIGHEST)]
-Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 Name = Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]  # check_name says it in words
 BODY = {
     "requestBody": {
@@ -84,9 +81,8 @@ api = NinjaAPI(
 )
 
 
-def _project(request: HttpRequest) -> Project:
-    project: Project = request.auth  # type: ignore[attr-defined]  # what the authentication gave
-    return project
+api.add_router("", replays.router)
+api.add_router("", sweeps.router)
 
 
 @api.exception_handler(NotAllowed)
@@ -96,7 +92,7 @@ def _not_allowed(request: HttpRequest, error: NotAllowed) -> HttpResponse:
 
 @api.exception_handler(Http404)
 def _not_found(request: HttpRequest, error: Http404) -> HttpResponse:
-    return _problem(request, 404, "There is no such session.")
+    return _problem(request, 404, str(error) or "There is nothing at this address.")
 
 
 @api.exception_handler(ValidationError)
@@ -113,7 +109,7 @@ def _refused(request: HttpRequest, error: HttpError) -> HttpResponse:
 
 @api.exception_handler(convert.Outdated)
 def _outdated(request: HttpRequest, error: convert.Outdated) -> HttpResponse:
-    ensure_recounted(Session.objects.of(_project(request)).get(pk=error.session_id))
+    ensure_recounted(Session.objects.of(project_in(request)).get(pk=error.session_id))
     response = _problem(request, 503, "This session was stored by an earlier version and is being counted again.")
     response["Retry-After"] = "2"
     return response
@@ -148,7 +144,7 @@ def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool
         return _problem(request, 415, f"The content type is {JSON} or {LINES}.")
     try:
         message = _message(request.body, kind, first, ended=ended)
-        return _answer(request, reply_to(_project(request), check_name(name), message))
+        return _answer(request, reply_to(project_in(request), check_name(name), message))
     except BadMessage as error:
         return _answer(request, bad(error))
 
@@ -160,7 +156,7 @@ def _message(body: bytes, kind: str, first: int, *, ended: bool) -> Message:
 @api.get("/sessions", response={200: schemas.SessionList, **ERRORS}, summary="The sessions, the newest first")
 def sessions(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """Those that are on the list."""
-    rows = Session.objects.of(_project(request)).filter(deleted=None)
+    rows = Session.objects.of(project_in(request)).filter(deleted=None)
     some = [_row(row) for row in rows[offset : offset + limit]]
     return {"count": rows.count(), "sessions": some}
 
@@ -168,7 +164,7 @@ def sessions(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> di
 @api.get("/sessions/{session_id}", response={200: schemas.SessionRow, **ERRORS}, summary="One session")
 def session(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """What the list shows of it."""
-    return _row(_session(request, session_id))
+    return _row(session_in(request, session_id))
 
 
 @api.get("/sessions/{session_id}/steps", response={200: schemas.StepList, **ERRORS}, summary="Its model calls")
@@ -179,7 +175,7 @@ def steps(
     limit: Limit = 100,
 ) -> dict[str, Any]:
     """In their order, with the counts that the provider reported."""
-    calls = convert.load_head(_session(request, session_id)).calls
+    calls = convert.load_head(session_in(request, session_id)).calls
     some = [
         {"step": step, **{name: getattr(call, name) for name in schemas.Step.model_fields if name != "step"}}
         for step, call in enumerate(calls[offset : offset + limit], offset)
@@ -194,7 +190,7 @@ def steps(
 )
 def compactions(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """Those that count, in their order."""
-    head = convert.load_head(_session(request, session_id))
+    head = convert.load_head(session_in(request, session_id))
     counted = counted_compactions(head).compactions
     return {
         "compactions": [
@@ -214,7 +210,7 @@ _COMPACTION = ("at", "kind", "evidence", "tokens_before", "tokens_after", "note"
 @api.get("/sessions/{session_id}/findings", response={200: schemas.Findings, **ERRORS}, summary="Its findings")
 def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """What is claimed of the recording, the gravest first, and the verdict."""
-    row = _session(request, session_id)
+    row = session_in(request, session_id)
     head, ledger = convert.load_head(row), convert.load_ledger(row)
     if not ledger.step_count:
         return {"verdict": None, "findings": []}
@@ -236,35 +232,23 @@ _FINDING: dict[str, Any] = {"numbers": {}, "assumptions": [], "steps": [], "coun
 def rule(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """Stretches, thresholds as sums with the source of each number, compactions beside the rule, what the recording
     proves of the threshold."""
-    row = _session(request, session_id)
-    return _plain(explanations.load(row))
+    row = session_in(request, session_id)
+    return plain(explanations.load(row))
 
 
 @api.get("/triggers", response={200: dict[str, Any], **ERRORS}, summary="What all sessions prove of thresholds")
 def triggers(request: HttpRequest) -> dict[str, Any]:
     """Rows, change points and compactions, as the command `triggers --json` prints them."""
-    known = corpus.load(Session.objects.of(_project(request)).filter(deleted=None)).stretches
+    known = corpus.load(Session.objects.of(project_in(request)).filter(deleted=None)).stretches
     body = report(rows_of(known), changes_of(known), known)
-    return _plain(body)
-
-
-def _plain(value: object) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(value)
-    return plain
-
-
-def _session(request: HttpRequest, session_id: UUID) -> Session:
-    row = Session.objects.of(_project(request)).filter(pk=session_id, deleted=None).first()
-    if row is None:
-        raise Http404
-    return row
+    return plain(body)
 
 
 def _row(row: Session) -> dict[str, Any]:
-    plain = ("title", "format", "agent", "model", "events", "compactions", "prompt_tokens_max", "verdict")
+    same = ("title", "format", "agent", "model", "events", "compactions", "prompt_tokens_max", "verdict")
     return {
         "id": str(row.pk),
-        **{name: getattr(row, name) for name in plain},
+        **{name: getattr(row, name) for name in same},
         "window": row.effective_window,
         "window_source": convert.window_in_use(row).source.value,
         "steps": row.calls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from ninja import Schema
@@ -113,3 +114,102 @@ class Findings(Schema):
 
     verdict: dict[str, Any] | None
     findings: list[Finding]
+
+
+class UnderWay(Schema):
+    """What was asked for takes long and is being computed: ask again after the seconds of `Retry-After`. `done` of
+    `total` steps are replayed."""
+
+    state: str
+    done: int
+    total: int
+
+
+class Replays(Schema):
+    """A row for the recording (`policy` is "") and one for each policy. `outcome` is None where a policy cannot be
+    replayed here, for the reason in `problem`. Costs are in the unit `money`."""
+
+    rows: list[dict[str, Any]]
+    window: int
+    floor: list[dict[str, Any]]
+    assumptions: list[str]
+    money: str
+
+
+class ReplayColumn(Schema):
+    """One number of each step of a replay."""
+
+    name: str
+    meaning: str
+    unit: str
+
+
+class Replay(Schema):
+    """One replay. `figures` are modelled prompt tokens and steps from 0, -1 where there is none; `first_difference` is
+    the step at which the first request differs from the recorded one. Equal replays have equal digests."""
+
+    policy: str
+    settings: dict[str, Any]
+    window: int
+    window_source: str
+    engine: str
+    digest: str
+    steps: int
+    first_difference: int | None
+    figures: dict[str, Any]
+    findings: list[dict[str, Any]]
+    notes: list[str]
+    columns: list[ReplayColumn]
+
+
+class ReplayRows(Schema):
+    """Some steps or compactions of a replay, and how many there are."""
+
+    count: int
+    rows: list[dict[str, Any]]
+
+
+class SweepRow(Schema):
+    """One sweep: so many settings over so many sessions, and how far it is."""
+
+    id: str
+    name: str
+    settings: int
+    created: datetime
+    url: str
+    under_way: bool
+    cancelled: bool
+    replays_done: int
+    replays: int
+    sessions_done: int
+    sessions: int
+    left_out: int
+
+
+class SweepList(Schema):
+    """Some sweeps, the newest first, and how many there are."""
+
+    count: int
+    sweeps: list[SweepRow]
+
+
+class SweepAnswer(SweepRow):
+    """One sweep with its question; `answer` once it has ended."""
+
+    question: dict[str, Any]
+    answer: dict[str, Any] | None
+
+
+class SweepCell(Schema):
+    """One setting: `windows` (tokens) and `figures` have one entry per session."""
+
+    values: dict[str, Any]
+    windows: list[int]
+    figures: list[dict[str, Any]]
+
+
+class SweepRows(Schema):
+    """Some settings of a sweep, and how many it has."""
+
+    count: int
+    rows: list[SweepCell]

@@ -252,3 +252,19 @@ def test_a_comparison_of_all_policies_can_be_followed_and_cancelled(served: tupl
     page = server.get(cancel(server, session, path).headers["location"])
     assert "Comparison cancelled" in page.text
     assert "work=policies" in page.text
+
+
+def test_a_program_asks_again_until_its_replay_is_done(served: tuple[Running, str]) -> None:
+    server, page = served
+    address = f"/api/v1/sessions/{page.strip('/').split('/')[-1]}/replay/compactions?policy=contextguard&window=1003"
+    first = server.get(address)
+    assert (first.status, first.headers["retry-after"]) == (202, "1")
+    assert set(json.loads(first.body)) == {"state", "done", "total"}
+
+    def done() -> Answer | None:
+        answer = server.get(address)
+        return answer if answer.status != 202 else None
+
+    answer = until(done)
+    assert answer.status == 200, answer.text
+    assert json.loads(answer.body)["count"] > STEPS / 2

@@ -19,6 +19,7 @@ from inspector.replays.messages import AVOID, POLICIES, PROFILES, REPLAY, Page, 
 from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
 
 RETRY_SECONDS = "1"
+PROGRAMS = "/api/"  # addresses whose answers are always JSON
 PAGES = {
     REPLAY: "session_overview",
     POLICIES: "session_policies",
@@ -71,7 +72,7 @@ def _load_anew() -> HttpResponse:
 
 
 def _show(request: HttpRequest, replay: LongReplay, ended: str = "") -> HttpResponse:
-    if request.path.endswith(".json"):
+    if request.path.endswith(".json") or request.path.startswith(PROGRAMS):
         return _as_json(replay, ended)
     target = _target(request)
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=replay.task.session)
@@ -104,7 +105,7 @@ def _target(request: HttpRequest) -> str:
 
 def _as_json(replay: LongReplay, ended: str) -> JsonResponse:
     if ended:
-        return JsonResponse({"state": State.ENDED, "reason": ended}, status=503)
+        return JsonResponse({"state": State.ENDED, "reason": ended, "error": ended}, status=503)
     answer = JsonResponse({"state": replay.state, "done": replay.done, "total": replay.total}, status=202)
     answer["Retry-After"] = RETRY_SECONDS
     return answer

@@ -10,14 +10,12 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from guard_core import __version__, cli
-from guard_core.prices import UNIT
-from guard_core.sweep import fold_words
 from inspector.models import Sweep
 from inspector.pages.shared.attachments import attachment, csv_file
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
 from inspector.pages.sweep import presenter, runs
+from inspector.pages.sweep.document import document_of
 from inspector.pages.sweep.report import report_of
 
 
@@ -31,33 +29,7 @@ def sweep_csv(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_safe
 def sweep_json(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The question, every setting over every session, and what follows."""
-    answer = _answer(request, pk)
-    result = answer.result
-    body = {
-        "numbering": cli.NUMBERING,
-        "money": f"US$ / {UNIT * 1_000_000:,}",
-        "engine_version": __version__,
-        "question": answer.question,
-        "axes": result.axes,
-        "sessions": [{"id": key, "title": title} for key, title in answer.sessions],
-        "left_out": [{"title": title, "reason": reason} for title, reason in answer.left_out],
-        "steps": result.steps,
-        "recommended": result.cells[result.recommended].values,
-        "evidence": result.evidence,
-        "equal": [result.cells[index].values for index in result.equal],
-        "trade_offs": [result.cells[index].values for index in result.trade_offs],
-        "cross_over": [
-            {
-                "chosen_on": fold.learnt,
-                "judged_on": fold.judged,
-                "chosen": result.cells[fold.chosen].values,
-                "best": result.cells[fold.best].values,
-                "sentence": fold_words(result, fold),
-            }
-            for fold in result.folds
-        ],
-        "cells": result.cells,
-    }
+    body = document_of(_answer(request, pk))
     return attachment(HttpResponse(msgspec.json.encode(body), content_type="application/json"), "sweep.json")
 
 
