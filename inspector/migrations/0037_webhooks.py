@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("inspector", "0035_presets"),
+        ("inspector", "0036_identities"),
     ]
 
     operations = [
