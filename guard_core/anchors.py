@@ -13,7 +13,7 @@ import numpy as np
 
 from guard_core.attribution import Attribution
 from guard_core.baselines import continued, silent_truncations
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import EDIT, Ints, Ledger
 from guard_core.unrecorded import Unrecorded, unrecorded
 
 
@@ -38,7 +38,7 @@ class Anchors:
         moved = attribution.residual[last] - attribution.residual[first]
         cut = np.isin(last, [item.step for item in silent_truncations(ledger)])
         prefix, at = attribution.prices.prefix - _dropped_later(ledger, attribution), ledger.steps["at"][last]
-        known = unrecorded(ledger, attribution.residual, attribution.ratios)
+        known = unrecorded(ledger, attribution.residual, attribution.lexical_ratios)
         return cls(
             whole=prefix + _running(at, moved, len(prefix)),
             kept=prefix + _running(at, np.where(cut, 0, moved), len(prefix)),
@@ -61,7 +61,7 @@ def _running(at: Ints, moved: Ints, size: int) -> Ints:
 
 
 def _begins(ledger: Ledger, attribution: Attribution, known: Unrecorded) -> Ints:
-    usual = [0 if base.is_edit else known.after(epoch) for epoch, base in enumerate(ledger.bases)]
+    usual = [0 if base.kind == EDIT else known.after(epoch) for epoch, base in enumerate(ledger.bases)]
     begins = np.array([0, *usual], dtype=np.int64)
     reported = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
     epochs, places = np.unique(ledger.steps["epoch"][reported], return_index=True)

@@ -48,9 +48,10 @@ STEP_COLUMNS = (
     "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
 
+EDIT = "edit"  # the kind of a compaction that only cleared or repeated old content
 SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not in the file
 MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
-LEDGER_VERSION = 7  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 8  # of the stored bytes; raise it when a column is added or changes its meaning
 CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
 
 
@@ -101,7 +102,7 @@ class Base(msgspec.Struct, frozen=True):
     trigger: str = ""
     tokens_before: int = -1  # the recorder's own figures, -1: none
     tokens_after: int = -1
-    restored_chars: int = -1  # characters of files attached again that are not in the file, -1: not known
+    restored_tokens: int = -1  # lexical tokens of files attached again that are not in the recording, -1: not known
 
     @property
     def is_edit(self) -> bool:
@@ -109,7 +110,7 @@ class Base(msgspec.Struct, frozen=True):
 
         A recorder that gives the tokens before it meant it as a compaction.
         """
-        return self.kind == "edit" and self.tokens_before <= 0
+        return self.kind == EDIT and self.tokens_before <= 0
 
     @property
     def is_sealed(self) -> bool:
@@ -470,7 +471,7 @@ def base_of(compaction: RecordedCompaction) -> Base:
     """A recorded compaction with the costs of the messages it inserted."""
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
-    numbers = (compaction.tokens_before, compaction.tokens_after, compaction.restored_chars)
+    numbers = (compaction.tokens_before, compaction.tokens_after, compaction.restored_tokens)
     figures = [-1 if number is None else number for number in numbers]
     return Base(compaction.at, compaction.base, costs, compaction.kind, compaction.trigger, *figures)
 

@@ -89,8 +89,8 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     log that were kept, and inserted messages (`Inserted(index)` into `messages`). The request of a later call is
     `base` followed by the events from `at` on. `messages` are not part of the log, so that a replay of the log under
     another policy does not contain them. `tokens_before` and `tokens_after` are the recorder's own figures,
-    `pending_tokens` is as of a call. `restored_chars` are those of files that the agent attached again by its rule and
-    that the recording does not hold, None where that is not known.
+    `pending_tokens` is as of a call. `restored_tokens` are the lexical tokens of files that the agent attached
+    again by its rule and that the recording does not hold, None where that is not known.
     """
 
     at: int
@@ -106,7 +106,7 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     timestamp: float | None = None
     note: str = ""
     pending_tokens: int | None = None
-    restored_chars: int | None = None
+    restored_tokens: int | None = None
 
 
 class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import EDIT, Ints, Ledger
 
 # Tokens by agent (format of the recording). Source: medians, rounded, over the first prompts after 21 compactions in 19
 # public recordings of Claude Code (9,700), and of 15 in 8 of Codex (sealed summaries are among them). The files of
@@ -23,9 +23,9 @@ USUAL = {"claude-code": 9_000, "codex": 2_000}
 # public recordings of Claude Code, whose median is 41,800 (quartiles 29,800 and 42,600), rounded. 53 of them have at
 # most 45,200 besides their messages; the others, 79,700 and more, begin in the middle of a conversation.
 USUAL_OVERHEAD = {"claude-code": 40_000}
-# The same besides files. Source: the median over the first prompts after 70 compactions in 60 public recordings of
+# The same besides files. Source: the median over the first prompts after 33 compactions in 24 public recordings of
 # Claude Code 2.0.76 to 2.1.42, rounded.
-USUAL_BESIDES_FILES = 1_300
+USUAL_BESIDES_FILES = 950
 BEGUN = 1.5  # times that: a first prompt with more holds an earlier conversation
 
 
@@ -84,15 +84,16 @@ def usual_overhead(ledger: Ledger, overhead: int) -> int:
 
 
 def unrecorded(ledger: Ledger, residual: Ints, ratios: dict[str, float]) -> Unrecorded:
-    """The quantity of a session whose attribution leaves `residual` (tokens per step) and has these tokens per byte."""
+    """The quantity of a session whose attribution leaves `residual` (tokens per step) and has these tokens per lexical
+    token."""
     epoch, recorded = ledger.steps["epoch"], ledger.steps["prompt_tokens"]
     reported = np.flatnonzero(recorded > 0)
     epochs, places = np.unique(epoch[reported], return_index=True)
     measured = tuple(
         (int(number), int(residual[step]), int(recorded[step]))
         for number, step in zip(epochs, reported[places], strict=True)
-        if number >= 0 and not ledger.bases[number].is_edit
+        if number >= 0 and ledger.bases[number].kind != EDIT
     )
-    per_char = ratios["tool results"]  # of a byte: source files are nearly all ASCII
-    restored = tuple(round(base.restored_chars * per_char) if base.restored_chars >= 0 else -1 for base in ledger.bases)
+    ratio = ratios["tool results"]  # as which files are sent
+    restored = tuple(round(base.restored_tokens * ratio) if base.restored_tokens >= 0 else -1 for base in ledger.bases)
     return Unrecorded(measured, None if ledger.tools_recorded else USUAL.get(ledger.agent), restored)

@@ -163,7 +163,7 @@ def fitted(stretch: Stretch, threshold: int) -> str:
 def keeps(stretch: Stretch, rule: OwnRule) -> Keeps | None:
     """Measured by running 2.1.14 and 2.1.330; versions between were not."""
     if rule.profile == WHOLE:
-        words = "the summary alone; up to five files that were read last are attached again, and are not in the file"
+        words = "the summary alone; up to five files, changed ones first, are attached again, and are not in the file"
         return Keeps(words, Shape.NOTHING)
     if numbers(stretch.version) < ROUNDS_FROM:
         return None

@@ -14,17 +14,23 @@ OVERHEAD, TURN, CALLS = 20_000, 500, 20  # prompt tokens of the fixed part and o
 BESIDES = 3_000  # prompt tokens after a compaction that belong to no file
 
 
-def compacting(*files: int | None) -> Ledger:
-    """A session of Claude Code that is compacted once for each number of characters attached again, each a token."""
+def compacting(*files: int | None, kind: str = "summary") -> Ledger:
+    """A session of Claude Code that is compacted once for each number of lexical tokens attached again."""
     events, calls, compactions = [], [], []
-    for place, chars in enumerate((0, *files)):
+    for place, tokens in enumerate((0, *files)):
         if place:
             note = (user("summary " * 100),)
             cut = RecordedCompaction(
-                len(events), Evidence.DECLARED, "summary", (Inserted(0),), note, restored_chars=chars
+                len(events),
+                Evidence.DECLARED,
+                kind,
+                (Inserted(0),),
+                note,
+                tokens_before=100_000,
+                restored_tokens=tokens,
             )
             compactions.append(cut)
-        prompt = OVERHEAD + (100 + (chars or 0) // 4 + BESIDES if place else 0)
+        prompt = OVERHEAD + (100 + (tokens or 0) + BESIDES if place else 0)
         for _ in range(CALLS):
             events.append(user("result " * 200))
             prompt += TURN
@@ -41,9 +47,9 @@ def expected_after(ledger: Ledger, compaction: int) -> int:
 
 
 def test_files_that_are_attached_again_are_expected_after_the_first_compaction():
-    small, large = (expected_after(compacting(chars), 0) for chars in (0, 40_000))
-    per_char = attribute(compacting(0)).ratios["tool results"]
-    assert large - small == pytest.approx(40_000 * per_char, rel=0.1)
+    small, large = (expected_after(compacting(tokens), 0) for tokens in (0, 10_000))
+    ratio = attribute(compacting(0)).lexical_ratios["tool results"]
+    assert large - small == pytest.approx(10_000 * ratio, rel=0.1)
 
 
 def test_what_else_is_attached_is_learnt_from_earlier_compactions():
@@ -53,6 +59,12 @@ def test_what_else_is_attached_is_learnt_from_earlier_compactions():
 
 
 def test_without_the_sizes_of_files_the_usual_amount_is_expected():
-    by_rule, usual = (known_at(compacting(chars), CALLS - 1).anchors.unrecorded for chars in (0, None))
+    by_rule, usual = (known_at(compacting(tokens), CALLS - 1).anchors.unrecorded for tokens in (0, None))
     assert usual.after(0) == usual.tokens == usual.usual
     assert by_rule.after(0) == USUAL_BESIDES_FILES
+
+
+def test_nothing_is_expected_where_old_results_were_only_cleared():
+    usual, cleared = (expected_after(compacting(None, kind=kind), 0) for kind in ("summary", "edit"))
+    assert usual - cleared == known_at(compacting(None), CALLS - 1).anchors.unrecorded.tokens
+    assert not known_at(compacting(None, None, kind="edit"), 2 * CALLS).anchors.unrecorded.measured

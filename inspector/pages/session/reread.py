@@ -15,7 +15,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "hermes": "totals of prompt tokens for calls without a count of their own",
     },
     2: dict.fromkeys(("claude-code", "codex", "opencode"), VERSION),
-    3: {"claude-code": "sizes of the files that were attached again after a compaction"},
+    4: {"claude-code": "sizes of the files that were attached again after a compaction"},
 }
 
 

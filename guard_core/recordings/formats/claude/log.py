@@ -263,7 +263,7 @@ class Log:
                 line=place.line if place else None,
                 timestamp=boundary.timestamp if boundary else summary.timestamp if summary else None,
                 note=self._compaction_note(summary),
-                restored_chars=None if recorded else restored,
+                restored_tokens=None if recorded else restored,
             )
         )
         self.inserted = {message.node.uuid: message for message in messages}

@@ -178,7 +178,7 @@ class SentLog:
         last = builder.compactions[-1] if builder.compactions else None
         if last is not None and last.at == at and last.kind != "edit":
             builder.compactions[-1] = msgspec.structs.replace(
-                last, base=tuple(segments), messages=tuple(inserted), restored_chars=None
+                last, base=tuple(segments), messages=tuple(inserted), restored_tokens=None
             )
         else:
             builder.compaction(

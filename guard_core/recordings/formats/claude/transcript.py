@@ -184,7 +184,7 @@ class ClaudeTranscriptReader:
             marked=writes_marks(fields.text(obj, "version")),
             unsent=is_unsent(obj, parts),
             request=fields.text(obj, "requestRef"),
-            file=used_file(obj.get("toolUseResult")),
+            file=used_file(obj) if kind == "user" else None,
         )
 
     @property

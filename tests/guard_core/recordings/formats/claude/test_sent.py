@@ -7,7 +7,7 @@ import pytest
 from guard_core import recordings
 from guard_core.events import Role
 from guard_core.ledger import Ledger
-from guard_core.recordings.formats.claude.restored import LINE_CHARS
+from guard_core.recordings.formats.claude.restored import LINE
 from guard_core.recordings.reading.early_events import Pace
 from guard_core.requests import materialise
 from guard_core.sessions import Evidence
@@ -112,7 +112,7 @@ def test_a_compaction_has_the_messages_of_the_request_behind_it():
     assert (compaction.tokens_before, compaction.evidence) == (155_000, Evidence.DECLARED)
 
 
-@pytest.mark.parametrize(("requests", "restored"), [(True, None), (False, 1_000 + LINE_CHARS)])
+@pytest.mark.parametrize(("requests", "restored"), [(True, None), (False, 200 + int(LINE))])
 def test_files_that_the_request_behind_a_compaction_holds_are_not_counted_again(requests, restored):
     file = {"filePath": "a.py", "content": "x" * 1_000, "numLines": 1, "totalLines": 1}
     lines = [
@@ -121,7 +121,7 @@ def test_files_that_the_request_behind_a_compaction_holds_are_not_counted_again(
         if line.get("uuid") != "x3" and (requests or not str(line["type"]).startswith("api-request"))
     ]
     (compaction,) = session_of(*lines).compactions
-    assert compaction.restored_chars == restored
+    assert compaction.restored_tokens == restored
 
 
 def test_a_refused_request_says_how_the_last_result_was_sent():
