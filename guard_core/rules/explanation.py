@@ -58,6 +58,16 @@ class Explanation(msgspec.Struct, frozen=True):
         """The rule of the stretch with most calls."""
         return self.rules[self.stretches.index(_main(self.stretches))] if self.rules else None
 
+    @property
+    def refuting(self) -> Interval | None:
+        """Where the threshold of `rule` lies, if every check fits one threshold and that is not the one of the rule."""
+        if self.rule is None or self.rule.threshold is None:
+            return None
+        interval = self.interval_of(_main(self.stretches), self.rule.counter)
+        if interval is None or interval.at_most is None or interval.contradiction:
+            return None
+        return None if interval.contains(self.rule.threshold) else interval
+
 
 def explain(
     session: Session, ledger: Ledger | None = None, *, window: Sourced | None = None, typed: Typed | None = None

@@ -31,9 +31,19 @@ def _rule_words(explanation: Explanation) -> str:
     if rule.threshold is None:
         verb = "above" if rule.relation == ">" else "at"
         return f"{name} compacts {verb} {rule.formula}; {rule.reason}."
-    verb = "compacts above" if rule.relation == ">" else "compacts at"
-    condition = _condition(explanation, rule)
-    return f"{name} {verb} {rule.threshold:,}: {rule.formula}{condition}."
+    where = "above" if rule.relation == ">" else "at"
+    says = f"{where} {rule.threshold:,}: {rule.formula}"
+    if rule.assumed_window is None and explanation.refuting is not None:
+        return f"{_settings_words(rule)}, {name} would compact {says}."
+    return f"{name} compacts {says}{_condition(explanation, rule)}."
+
+
+def _settings_words(rule: OwnRule) -> str:
+    """What a threshold that the recording excludes follows from."""
+    sources = {item.source for item in rule.settings if item.value is not None and item.name != "window"}
+    if Provenance.USER in sources:
+        return "With the settings given here"
+    return "With its default settings" if Provenance.ASSUMED in sources else "By the rule known here"
 
 
 def _without_rule(unknown: str) -> str:
@@ -71,9 +81,11 @@ def _places(counts: list[int]) -> str:
 
 
 def _agreement(explanation: Explanation) -> str:
-    rule = explanation.rule
+    rule, refuting = explanation.rule, explanation.refuting
     if rule is None or not explanation.auto or explanation.agrees == explanation.auto:
         return ""
+    if rule.assumed_window is None and refuting is not None:
+        return f"So its threshold is {refuting.words}{explaining(refuting)}."
     interval = _bounded(explanation, rule)
     if not explanation.comparable and interval is not None:
         assumed = (

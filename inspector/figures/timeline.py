@@ -34,13 +34,20 @@ class Track:
 class Own:
     """The rule of the agent that wrote a recording: what it compares at every step and with what, in tokens.
 
-    `agent` is empty where its rule is not known. Where the threshold is not, `inferred` are its bounds, with names.
+    `agent` is empty where its rule is not known. Where the threshold is not, or the recording excludes it
+    (`is_refuted`), `inferred` are the bounds of the real one, with names.
     """
 
     agent: str
     counts: Floats
     threshold: Floats
     inferred: tuple[tuple[str, int], ...] = ()
+    is_refuted: bool = False
+
+    @property
+    def threshold_name(self) -> str:
+        """What the threshold of its rule is called."""
+        return f"{self.agent} {'default' if self.is_refuted else 'threshold'}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,8 @@ class Timeline:
 
     @property
     def threshold_name(self) -> str:
-        return f"{self.policy} threshold"
+        is_own = self.own is not None and self.own.agent and not self.shows_policy
+        return self.own.threshold_name if self.own is not None and is_own else f"{self.policy} threshold"
 
     @property
     def is_replayed_in_another_window(self) -> bool:
@@ -186,9 +194,9 @@ def timeline(
 
 def own_series(checks: OwnChecks) -> Own:
     """What the rule of its agent compares at every step of a recording."""
-    threshold = known(checks.thresholds)
-    intervals = checks.explanation.inference if np.isnan(threshold).all() else ()
-    return Own(checks.agent, known(checks.counts), threshold, tuple(_bounds(intervals)))
+    threshold, refuting = known(checks.thresholds), checks.explanation.refuting
+    intervals = [refuting] if refuting else checks.explanation.inference if np.isnan(threshold).all() else ()
+    return Own(checks.agent, known(checks.counts), threshold, tuple(_bounds(intervals)), refuting is not None)
 
 
 def _bounds(intervals: Sequence[Interval]) -> Iterator[tuple[str, int]]:

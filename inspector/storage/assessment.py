@@ -53,8 +53,11 @@ def assessment(facts: Facts) -> dict[str, Any]:
 
 
 def _threshold(facts: Facts) -> dict[str, Any]:
-    """The threshold of the own rule, else the smallest count at which the recording proves that it was reached."""
-    rule = facts.explanation.rule
+    """The threshold of the own rule, if the recording does not exclude it, else the smallest count at which the
+    recording proves that it was reached."""
+    rule, refuting = facts.explanation.rule, facts.explanation.refuting
+    if refuting is not None:
+        return {"threshold": refuting.at_most, "threshold_source": "inferred"}
     if rule is not None and rule.threshold is not None:
         return {"threshold": rule.threshold, "threshold_source": "rule"}
     intervals = facts.explanation.inference

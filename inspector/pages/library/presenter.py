@@ -83,7 +83,7 @@ def _threshold(session: Session) -> dict[str, str]:
     if session.threshold_source == "rule":
         title = f"{session.threshold:,} tokens by the agent's own rule"
         return {"words": f"at {short(session.threshold)}", "title": title}
-    title = f"inferred: it compacted at {session.threshold:,} tokens; the threshold of its rule is not known"
+    title = f"inferred: it compacted at {session.threshold:,} tokens; its rule gives no threshold, or another one"
     return {"words": f"≤ {short(session.threshold)} inferred", "title": title}
 
 

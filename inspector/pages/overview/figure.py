@@ -177,7 +177,7 @@ def _threshold_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
         long_dash = theme.line(theme.THRESHOLD, "dashdot", 1, "hv")
     if own.agent:
         values = own.threshold[steps]
-        traces.append(_series(f"{own.agent} threshold", steps, values, long_dash, **_margin(values, own.counts[steps])))
+        traces.append(_series(own.threshold_name, steps, values, long_dash, **_margin(values, own.counts[steps])))
     if own.agent and not data.shows_policy and not is_dense(data, steps):
         compared, name = theme.line(theme.CALIBRATED, "dashdot", 1), f"count that {own.agent} compares"
         traces.append(_series(name, steps, own.counts[steps], compared, hovertemplate="%{y:,.0f} tokens"))
@@ -510,7 +510,7 @@ def _own_ends(data: Timeline, steps: Ints) -> list[tuple[str, str, float]]:
         return []
     ends = [(name, theme.THRESHOLD, float(level)) for name, level in data.own.inferred]
     if data.shows_policy and data.own.agent:
-        ends.append((f"{data.own.agent} threshold", theme.THRESHOLD, _last(data.own.threshold, steps)))
+        ends.append((data.own.threshold_name, theme.THRESHOLD, _last(data.own.threshold, steps)))
     return ends
 
 

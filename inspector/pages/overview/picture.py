@@ -76,7 +76,7 @@ def _own_levels(data: Timeline) -> list[tuple[str, float]]:
         return []
     levels = [(name, float(level)) for name, level in data.own.inferred]
     if data.shows_policy and data.own.agent and len(data.own.threshold):
-        levels.append((f"{data.own.agent} threshold", float(np.nan_to_num(data.own.threshold[0]))))
+        levels.append((data.own.threshold_name, float(np.nan_to_num(data.own.threshold[0]))))
     return levels
 
 

@@ -52,6 +52,11 @@ def _threshold(explanation: Explanation) -> dict[str, str] | None:
     """The threshold of the agent's own rule and how its compactions agree, else what the recording proves of it."""
     rule = explanation.rule
     is_contradicted = rule is not None and not rule.is_known and explanation.auto and not explanation.comparable
+    refuting = explanation.refuting
+    if rule is not None and refuting is not None and rule.is_known:
+        note = f"not the {rule.threshold:,} of {rule.formula}; {refuting.sentence}"
+        kpi = _kpi(f"threshold of {rule.agent}", f"≤ {tokens(refuting.at_most or 0)}", "inferred", note)
+        return {**kpi, "page": "rule"}
     if rule is not None and rule.threshold is not None and not is_contradicted:
         note = f"{rule.formula}; {agreement_words(explanation)}" if explanation.auto else rule.formula
         source = Provenance.USER if any(item.source is Provenance.USER for item in rule.settings) else ""

@@ -82,6 +82,7 @@ def test_what_cannot_be_read_any_more_is_computed(imported):
     ("format_", "version", "known"),
     [
         ("claude-code", "2.1.14", (155_000, "rule")),
+        ("claude-code", "2.1.62", (155_010, "inferred")),
         ("claude-code", "2.1.330", (155_010, "inferred")),
         ("homemade", "", (154_000, "inferred")),
     ],

@@ -207,6 +207,14 @@ def test_its_table_has_the_count_and_the_margin(client, store):
     assert "3,990" in text
 
 
+def test_a_threshold_that_the_recording_excludes_is_shown_as_a_default_beside_the_inferred_one(client, store):
+    text = client.get(store(transcript(version="2.1.62")).get_absolute_url()).content.decode()
+    assert "Claude Code default" in text
+    assert "Claude Code threshold" not in text
+    assert "threshold at most (inferred)" in text
+    assert "≤ 155,010" in text
+
+
 def test_of_an_unknown_rule_the_bounds_of_its_threshold_are_shown(client, store):
     text = client.get(store(transcript("homemade")).get_absolute_url()).content.decode()
     assert "The rule by which homemade compacts is not known here. Recorded at 154,000." in text

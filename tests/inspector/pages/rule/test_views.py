@@ -101,20 +101,20 @@ def test_a_setting_that_is_saved_counts_on_every_page_and_in_the_list(client, st
     assert "Saved for all sessions of Claude Code in this project: max output tokens 8,192." in text
     assert "178,808" in text
     overview = html.unescape(client.get(row.get_absolute_url()).content.decode())
-    assert "compacts at 178,808: 200,000 − 8,192 (max output) − 13,000" in overview
+    assert "With the settings given here, Claude Code 2.1.14 would compact at 178,808: 200,000 − 8,192" in overview
     assert "never acts" in overview
     row.refresh_from_db()
-    assert (row.threshold, row.verdict_kind) == (178_808, "setting_never_acts")
+    assert (row.threshold, row.verdict_kind) == (155_010, "setting_never_acts")
 
 
 def test_other_sessions_of_the_agent_are_assessed_again(client, store):
     row, other = store(transcript()), store(transcript(version="2.1.62"), title="another")
-    save(client, row, autocompact_pct="50")
+    save(client, row, autocompact_pct="86")
     other.refresh_from_db()
     assert not other.is_assessed
     ASSESSMENTS.run("x")
     other.refresh_from_db()
-    assert (other.is_assessed, other.threshold) == (True, 90_000)
+    assert (other.is_assessed, other.threshold) == (True, 154_800)
 
 
 def test_an_undo_brings_back_what_was_there_before(client, store):
