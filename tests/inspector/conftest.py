@@ -87,14 +87,19 @@ class PageHandler(ClientHandler):
         return super().get_response(request)
 
 
-@pytest.fixture(scope="session")
-def handler() -> ClientHandler:
-    """The middleware that pages pass, loaded once. The one of the static files is asynchronous, and each request of a
-    client would start a thread for it: those who ask for such a file use Django's own `Client`."""
-    loaded = PageHandler(enforce_csrf_checks=False)
+def page_handler(enforce_csrf_checks: bool = False) -> PageHandler:
+    """The middleware that pages pass. The one of the static files is asynchronous, and each request of a client would
+    start a thread for it: those who ask for such a file use Django's own `Client`."""
+    loaded = PageHandler(enforce_csrf_checks=enforce_csrf_checks)
     with override_settings(MIDDLEWARE=[name for name in settings.MIDDLEWARE if name != STATIC_FILES]):
         loaded.load_middleware()
     return loaded
+
+
+@pytest.fixture(scope="session")
+def handler() -> ClientHandler:
+    """Loaded once."""
+    return page_handler()
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Who may use which address: every address, method and role, against rows that are really there."""
+"""Who may use which address: every address, method and role, against rows that are really there.
+
+What a role may is decided by a table before any view asks the database: `once`. Whose rows it is, the database says.
+"""
 
 from __future__ import annotations
 
@@ -75,6 +78,7 @@ def test_every_address_is_tried(there):
     assert names <= RULES.keys() | {name for name in names if ":" in name}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("caller", ["owner", "editor", "viewer"])
 def test_members_look_at_what_their_role_allows(there, caller):
     for url in there.urls:
@@ -83,6 +87,7 @@ def test_members_look_at_what_their_role_allows(there, caller):
         assert (answer.status_code == 403) is not allowed(caller, rule(url).look), url
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("method", CHANGING)
 def test_a_viewer_changes_nothing(there, method):
     before = dump()
@@ -92,6 +97,7 @@ def test_a_viewer_changes_nothing(there, method):
     assert changed(before) <= {"inspector_spent"}
 
 
+@pytest.mark.once
 def test_an_editor_does_not_manage_the_team(there):
     for url in there.urls:
         if url == "/logout/":
@@ -111,6 +117,7 @@ def test_what_is_anothers_is_not_there(there):
     assert changed(before) <= {"inspector_spent"}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", *CHANGING])
 def test_nobody_gets_no_further_than_the_login(there, method):
     before = dump()
