@@ -22,12 +22,12 @@ ANYONE, SIGNED_IN = "anyone", "signed in"
 
 
 class Rule(NamedTuple):
-    """What reading an address needs, and what every other method: a role, SIGNED_IN or ANYONE. `ingest`: a key with
-    that scope may send to it. A key with the scope "read" reads what a viewer reads."""
+    """What reading an address needs, and what every other method: a role, SIGNED_IN or ANYONE. `scope`: a key with it
+    may send there. A key with the scope "read" reads what a viewer reads."""
 
     look: str
     change: str
-    ingest: bool = False
+    scope: str = ""
 
 
 OPEN = Rule(ANYONE, ANYONE)
@@ -35,7 +35,8 @@ PERSONAL = Rule(SIGNED_IN, SIGNED_IN)  # of one's own account
 LOOK = Rule(Role.VIEWER, Role.VIEWER)  # a POST of it changes nothing that is stored for others
 WORK = Rule(Role.VIEWER, Role.EDITOR)
 FORM = Rule(Role.EDITOR, Role.EDITOR)  # a page that is nothing but a form
-SEND = Rule(Role.VIEWER, Role.EDITOR, ingest=True)
+SEND = Rule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.INGEST)
+SAY = Rule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.COMMENT)
 OWN = Rule(Role.OWNER, Role.OWNER)
 
 RULES: dict[str, Rule] = {
@@ -140,6 +141,8 @@ RULES: dict[str, Rule] = {
     "policy": LOOK,
     # what programs use
     "api:": SEND,
+    "api:comments": SAY,
+    "api:delete_comment": SAY,  # one's own
     "otlp_traces": SEND,
     # without an account
     "report": OPEN,
@@ -217,7 +220,7 @@ def may(caller: Caller, rule: Rule, method: str) -> bool:
     if caller.key is not None:
         if method in SAFE:
             return needed == Role.VIEWER and caller.key.may(ApiKey.Scope.READ)
-        return rule.ingest and caller.key.may(ApiKey.Scope.INGEST)
+        return bool(rule.scope) and caller.key.may(rule.scope)
     if needed == SIGNED_IN:
         return caller.account is not None
     return caller.membership is not None and caller.membership.allows(Role(needed))

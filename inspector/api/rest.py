@@ -1,4 +1,4 @@
-"""The API under /api/v1: batches of streams in, sessions out. Its document is /api/v1/openapi.json."""
+"""The API under /api/v1: batches of streams in, sessions out, comments both ways; its document is its openapi.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from guard_core.corpus.report import report
 from guard_core.counts import counted_compactions
 from guard_core.findings import Facts, conclusions, request_words
 from guard_core.window_evidence import judge_session
-from inspector.api import replays, schemas, sweeps
+from inspector.api import comments, replays, schemas, sweeps
 from inspector.api.asked import ERRORS, Limit, Offset, plain, project_in, session_in
 from inspector.api.auth import NotAllowed, project_of_caller
 from inspector.api.streaming import Reply, bad, reply_to
@@ -74,13 +74,15 @@ BODY = {
 api = NinjaAPI(
     title="Compaction Inspector",
     version="1",
-    description=f"Streams in, sessions out. Engine {guard_core.__version__}. Steps and indexes count from 0.",
+    description="Streams in, sessions out, comments both ways. "
+    f"Engine {guard_core.__version__}. Steps and indexes count from 0.",
     docs_url=None,  # its page would load scripts from elsewhere
     auth=lambda request: project_of_caller(request),
     urls_namespace="api",
 )
 
 
+api.add_router("", comments.router)
 api.add_router("", replays.router)
 api.add_router("", sweeps.router)
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Schema
+from pydantic import ConfigDict
 
 
 class Problem(Schema):
@@ -213,3 +214,33 @@ class SweepRows(Schema):
 
     count: int
     rows: list[SweepCell]
+
+
+class Strict(Schema):
+    """What is sent, without fields of other names."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+
+class Comment(Schema):
+    """One comment, at a step, a compaction or a part of a message; these count from 0. `thread`: the comment that it
+    answers. `resolved` is the moment at which the thread that it begins was resolved."""
+
+    id: str
+    thread: str | None
+    place: str
+    number: int
+    part: int
+    author: str
+    text: str
+    created: datetime
+    edited: datetime | None
+    resolved: datetime | None
+    resolved_by: str
+    url: str
+
+
+class CommentList(Schema):
+    """The comments of a session, in the order in which they were written."""
+
+    comments: list[Comment]

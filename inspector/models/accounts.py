@@ -138,11 +138,13 @@ class Spent(models.Model):
 
 
 class ApiKey(Owned):
-    """A key for programs, with which one may read the project, or send sessions into it. Shown once, stored hashed."""
+    """A key for programs, with which one may read the project, send sessions into it, or write comments. Shown once,
+    stored hashed."""
 
     class Scope(models.TextChoices):
         READ = "read"
         INGEST = "ingest"
+        COMMENT = "comment"
 
     name = models.CharField(max_length=60)
     prefix = models.CharField(max_length=12)  # the beginning of the key, by which a person knows it again

@@ -17,13 +17,14 @@ from inspector.accounts import audit
 from inspector.models import Comment, Session
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.comments import writing
-from inspector.pages.comments.writing import Refused
+from inspector.pages.comments.writing import Refused, Writer
 from inspector.pages.session.frame import SIDES, frame
 from inspector.pages.shared import comments
 from inspector.pages.shared.comments import NAME_COOKIE, Place, named_place, place_of
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, parse_choice
 
+LONGEST_TOKEN = 100  # characters
 COOKIE_SECONDS = 365 * 24 * 3600
 SHOW = {"": "All", "open": "Open", "resolved": "Resolved"}
 
@@ -82,12 +83,13 @@ def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:
     session, text = _session(request, session_id), request.POST.get("text", "")
     author, account = _author(request), getattr(request, "account", None)
     place, thread = named_place(request.POST.dict()), _thread(request, session)
+    writer = Writer(author, account, token=_token(request, text, place, thread))
     try:
         if thread is not None:
             place = place_of(thread)
-            row = writing.answer(thread, text, author, account)
+            row = writing.answer(thread, text, writer)
         elif place is not None:
-            row = writing.add(session, place, text, author, account)
+            row = writing.add(session, place, text, writer)
         else:
             raise Refused("A comment belongs to a step, a compaction or a part of a message: name one.")
     except Refused as error:
@@ -97,6 +99,13 @@ def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:
     if account is None:
         response.set_cookie(NAME_COOKIE, quote(author), max_age=COOKIE_SECONDS, httponly=True, samesite="Lax")
     return response
+
+
+def _token(request: HttpRequest, text: str, place: Place | None, thread: Comment | None) -> str:
+    """What the same form has that is sent twice: by a second click, or because its page is loaded again. With another
+    text, the form of a page to which one went back is another sending."""
+    given = request.POST.get("token", "")[:LONGEST_TOKEN]
+    return given and "\0".join((given, text, str(place), str(thread.pk if thread else "")))
 
 
 def _thread(request: HttpRequest, session: Session) -> Comment | None:

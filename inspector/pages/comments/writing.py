@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+import hashlib
+from typing import NamedTuple
+
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from inspector.models import Account, Comment, Session
+from inspector.models import Account, ApiKey, Comment, Session
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.shared.comments import COMPACTION, LONGEST_TEXT, PART, Place
 from inspector.storage import convert
@@ -18,6 +21,28 @@ class Refused(Exception):
     """A comment that is not stored. The text is one sentence for a person."""
 
 
+class Conflict(Exception):
+    """What was sent before under the same token is another comment. The text is one sentence for a person."""
+
+
+class Writer(NamedTuple):
+    """Who writes: in team mode an account or a program's key. `token` is that of one sending, by which the same one is
+    known where it comes again; "" where it cannot be."""
+
+    name: str
+    account: Account | None = None
+    key: ApiKey | None = None
+    token: str = ""
+
+    @property
+    def sent(self) -> str:
+        """What is stored of the token."""
+        if not self.token:
+            return ""
+        who = (f"key {self.key.pk}" if self.key else "", f"account {self.account.pk}" if self.account else "")
+        return hashlib.sha256("\0".join((*who, self.token)).encode("utf-8", "replace")).hexdigest()
+
+
 def clean(text: str) -> str:
     """A typed text as it is stored. Raises Refused for an empty or too long one."""
     plain = text.replace("\x00", "").replace("\r\n", "\n").encode("utf-8", "replace").decode().strip()
@@ -28,40 +53,61 @@ def clean(text: str) -> str:
     return plain
 
 
-def add(session: Session, place: Place, text: str, author: str, account: Account | None) -> Comment:
-    """Begin a thread. Raises Refused, also for a place that the session does not have."""
+def add(session: Session, place: Place, text: str, writer: Writer) -> Comment:
+    """Begin a thread; the comment that was stored before where the same sending comes again. Raises Refused, also for a
+    place that the session does not have, and Conflict."""
     plain = clean(text)
+    if (earlier := _earlier(session, place, None, plain, writer)) is not None:
+        return earlier
     _check_place(session, place)
-    return _create(session, place, None, plain, author, account)
+    return _create(session, place, None, plain, writer)
 
 
-def answer(thread: Comment, text: str, author: str, account: Account | None) -> Comment:
-    """Answer in a thread, which is open again then. Raises Refused."""
-    plain = clean(text)
+def answer(thread: Comment, text: str, writer: Writer) -> Comment:
+    """Answer in a thread, which is open again then; as `add`. Raises Refused and Conflict."""
+    plain, place = clean(text), Place(thread.place, thread.number, thread.part)
+    if (earlier := _earlier(thread.session, place, thread, plain, writer)) is not None:
+        return earlier
     if thread.replies.count() >= MOST_REPLIES:
         raise Refused(f"A thread has at most {MOST_REPLIES} answers: begin another one.")
-    place = Place(thread.place, thread.number, thread.part)
     with transaction.atomic():
-        row = _create(thread.session, place, thread, plain, author, account)
+        row = _create(thread.session, place, thread, plain, writer)
         resolve(thread, "", is_resolved=False)
     return row
 
 
-def _create(
-    session: Session, place: Place, thread: Comment | None, text: str, author: str, account: Account | None
-) -> Comment:
+def _earlier(session: Session, place: Place, thread: Comment | None, text: str, writer: Writer) -> Comment | None:
+    """What the same sending has stored. Raises Conflict where that was another comment."""
+    row = Comment.objects.in_session(session).filter(sent=writer.sent).first() if writer.token else None
+    if row is None:
+        return None
+    is_same = row.edited is not None or row.text in (text, "")  # what became of it since does not count
+    if not is_same or (row.place, row.number, row.part, row.thread) != (place.kind, place.number, place.part, thread):
+        raise Conflict("Another comment was sent with this token: each comment has its own.")
+    return row
+
+
+def _create(session: Session, place: Place, thread: Comment | None, text: str, writer: Writer) -> Comment:
     comments = Comment.objects.in_session(session)
     if comments.count() >= MOST_COMMENTS:
         raise Refused(f"A session has at most {MOST_COMMENTS:,} comments: delete some first.")
-    return comments.create(
-        place=place.kind,
-        number=place.number,
-        part=place.part,
-        thread=thread,
-        account=account,
-        author=author[:LONGEST_NAME],
-        text=text,
-    )
+    try:
+        with transaction.atomic():
+            return comments.create(
+                place=place.kind,
+                number=place.number,
+                part=place.part,
+                thread=thread,
+                account=writer.account,
+                key=writer.key,
+                author=writer.name[:LONGEST_NAME],
+                text=text,
+                sent=writer.sent,
+            )
+    except IntegrityError:  # the same sending, a moment before
+        if (earlier := _earlier(session, place, thread, text, writer)) is None:
+            raise
+        return earlier
 
 
 def change(comment: Comment, text: str) -> None:

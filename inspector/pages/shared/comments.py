@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from inspector.replays.choice import Choice
 LONGEST_TEXT = 4_000  # characters of a comment
 NAME_COOKIE = "comment-name"  # in local mode: the name that was typed last in this browser, percent-encoded
 LOCAL_NAME = "local"
+TOKEN_BYTES = 16  # of a form, so that one that is sent twice is stored once
 STEP, COMPACTION, PART = Comment.Place.STEP, Comment.Place.COMPACTION, Comment.Place.PART
 _PLACE = re.compile(r"(?i)\b(step|compaction)\s+#?([0-9]{1,3}(?:,[0-9]{3}){1,2}|[0-9]{1,9})\b")
 
@@ -106,8 +108,10 @@ def may_write(request: HttpRequest) -> bool:
 
 
 def is_own(request: Any, comment: Comment) -> bool:
-    """Did whoever asks write it. In local mode everyone at this machine is one."""
-    account = getattr(request, "account", None)
+    """Did whoever asks write it: a program's key, or an account. In local mode everyone at this machine is one."""
+    key, account = getattr(request, "key", None), getattr(request, "account", None)
+    if key is not None:
+        return bool(comment.key_id == key.pk)
     return account is None or comment.account_id == account.pk
 
 
@@ -147,6 +151,7 @@ def form(request: HttpRequest, session: Session, choice: Choice, side: str = "")
         "asks_name": getattr(request, "account", None) is None,
         "name": name_of(request),
         "settings": choice.query(side=side),
+        "token": secrets.token_urlsafe(TOKEN_BYTES),
         "longest": LONGEST_TEXT,
         "longest_name": LONGEST_NAME,
     }

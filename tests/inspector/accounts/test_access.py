@@ -142,6 +142,7 @@ def changed(before: dict[str, str]) -> set[str]:
 def test_a_key_does_what_its_scope_says_and_nothing_else(there):
     reading = keys.make(default_project(), "r", ["read"], "owner")[1]
     sending = keys.make(default_project(), "i", ["ingest"], "owner")[1]
+    saying = keys.make(default_project(), "c", ["comment"], "owner")[1]
     foreign = keys.make(Project.objects.get(slug="elsewhere"), "f", ["read", "ingest"], "other")[1]
     client = there.clients["nobody"]
     for url in there.urls:
@@ -152,7 +153,9 @@ def test_a_key_does_what_its_scope_says_and_nothing_else(there):
             (reading, "GET", looks),
             (reading, "POST", False),
             (sending, "GET", False),
-            (sending, "POST", needed.ingest),
+            (sending, "POST", needed.scope == "ingest"),
+            (saying, "GET", False),
+            (saying, "POST", needed.scope == "comment"),
         ):
             answer = undone(
                 lambda url=url, m=method, t=text: client.generic(m, url, headers={"Authorization": f"Bearer {t}"})

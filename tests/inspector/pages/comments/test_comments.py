@@ -99,6 +99,19 @@ def test_a_reply_belongs_to_its_thread_and_opens_it_again(client, row):
     assert [reply.number for reply in first.replies.all()] == [first.number] == [2]
 
 
+def test_a_form_that_is_sent_twice_stores_one_comment(client, row):
+    form = re.search(r'name="token" value="([^"]+)"', client.get(page(row, "session_steps") + "?at=3").text)
+    places = {say(client, row, step=3, token=form[1])["Location"] for _ in range(2)}
+    assert (len(places), Comment.unscoped.count()) == (1, 1)
+    say(client, row, "And another", step=3, token=form[1])  # one went back, and typed on
+    first = Comment.unscoped.first()
+    answers = {say(client, row, "Because.", thread=first.pk, token=form[1])["Location"] for _ in range(2)}
+    assert (len(answers), Comment.unscoped.count(), first.replies.count()) == (1, 3, 1)
+    say(client, row, step=3)
+    say(client, row, step=3)  # by a program, which has no token
+    assert Comment.unscoped.count() == 5
+
+
 def test_a_comment_is_edited_and_deleted(client, row):
     say(client, row)
     comment = Comment.unscoped.get()
@@ -158,7 +171,7 @@ def test_threads_and_sessions_have_limits(client, row):
     Comment.unscoped.bulk_create([Comment(**same) for _ in range(left)])
     assert (writing.MOST_COMMENTS, Comment.unscoped.count()) == (1_000, 1_000)
     with pytest.raises(writing.Refused, match="at most 1,000 comments"):
-        writing.add(row, Place("step", 2), "One more", "local", None)
+        writing.add(row, Place("step", 2), "One more", writing.Writer("local"))
 
 
 def test_the_settings_of_a_replay_are_kept(client, row):

@@ -1,0 +1,118 @@
+"""Comments of a session for programs: read with the scope "read", written and deleted with the scope "comment"."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from ninja import Router, Status
+from ninja.errors import HttpError
+from pydantic import Field
+
+from inspector.accounts import audit
+from inspector.api import schemas
+from inspector.api.asked import ERRORS, session_in
+from inspector.models import Comment, Session
+from inspector.pages.comments import writing
+from inspector.pages.comments.writing import Conflict, Refused, Writer
+from inspector.pages.shared import comments as shown
+from inspector.pages.shared.comments import LONGEST_TEXT, Place, place_of
+
+router = Router()
+LONGEST_TOKEN = 200  # characters
+HIGHEST = 999_999_999  # as on pages
+CREATED, DELETED = 201, 204
+Number = Annotated[int, Field(ge=0, le=HIGHEST)]
+
+
+class NewComment(schemas.Strict):
+    """What begins a thread at a place, or answers in `thread`, whose place it then has. The same `token` of the same
+    sender is stored once: with it a request can be sent again after an answer that was lost."""
+
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+    place: Literal["step", "compaction", "part"] | None = None
+    number: Number = 0
+    part: Number = 0
+    thread: UUID | None = None
+    token: Annotated[str, Field(max_length=LONGEST_TOKEN)] = ""
+
+
+@router.get(
+    "/sessions/{session_id}/comments",
+    response={200: schemas.CommentList, **ERRORS},
+    summary="Its comments",
+    url_name="comments",
+)
+def comments(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+    """What was written first comes first; a comment whose text was deleted stays while others answer it."""
+    session = session_in(request, session_id)
+    return {"comments": [_row(row) for row in Comment.objects.in_session(session)]}
+
+
+@router.post(
+    "/sessions/{session_id}/comments",
+    response={200: schemas.Comment, CREATED: schemas.Comment, **ERRORS, 409: schemas.Problem},
+    summary="Comment on a place",
+    url_name="comments",
+)
+def write_comment(request: HttpRequest, session_id: UUID, new: NewComment) -> Status[dict[str, Any]]:
+    """201 with the new comment; 200 with the one that was stored before under the same token."""
+    session = session_in(request, session_id)
+    writer = _writer(request, new.token)
+    is_known = bool(new.token) and Comment.objects.in_session(session).filter(sent=writer.sent).exists()
+    try:
+        row = _written(session, new, writer)
+    except Refused as error:
+        raise HttpError(400, str(error)) from error
+    except Conflict as error:
+        raise HttpError(409, str(error)) from error
+    return Status(200 if is_known else CREATED, _row(row))
+
+
+@router.delete(
+    "/sessions/{session_id}/comments/{comment_id}",
+    response={DELETED: None, **ERRORS},
+    summary="Delete a comment",
+    url_name="delete_comment",
+)
+def delete_comment(request: HttpRequest, session_id: UUID, comment_id: UUID) -> HttpResponse:
+    """One's own, as an owner of the project any. One that others answer keeps its place without its text."""
+    session = session_in(request, session_id)
+    row = Comment.objects.in_session(session).exclude(text="").filter(pk=comment_id).first()
+    if row is None:
+        raise HttpError(404, "There is no such comment.")
+    if not shown.may_delete(request, row):
+        raise HttpError(403, "Only who wrote a comment, or an owner of the project, deletes it.")
+    audit.note(request, "comment deleted", f"{session.pk}: {place_of(row).words.lower()}, by {row.author}")
+    writing.remove(row)
+    return HttpResponse(status=DELETED)
+
+
+def _writer(request: Any, token: str) -> Writer:
+    key = getattr(request, "key", None)
+    name = shown.name_of(request) if key is None else audit.actor_of(request)
+    return Writer(name, getattr(request, "account", None), key, token)
+
+
+def _written(session: Session, new: NewComment, writer: Writer) -> Comment:
+    if new.thread is not None:
+        thread = Comment.objects.in_session(session).filter(pk=new.thread, thread=None).first()
+        if thread is None:
+            raise HttpError(404, "There is no such thread.")
+        return writing.answer(thread, new.text, writer)
+    if new.place is None:
+        raise Refused("A comment names its place or the thread that it answers.")
+    place = Place(new.place, new.number, new.part if new.place == shown.PART else 0)
+    return writing.add(session, place, new.text, writer)
+
+
+def _row(row: Comment) -> dict[str, Any]:
+    plain = ("place", "number", "part", "author", "text", "created", "edited", "resolved", "resolved_by")
+    return {
+        "id": str(row.pk),
+        "thread": None if row.thread_id is None else str(row.thread_id),
+        **{name: getattr(row, name) for name in plain},
+        "url": reverse("comment", args=[row.session_id, row.pk]),
+    }
