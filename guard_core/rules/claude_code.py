@@ -1,6 +1,6 @@
 """Claude Code: window less the output's reserve less 13,000; from 2.1.153 on only if a window is set.
 
-Measured by running 2.1.14 to 2.1.330 against a scripted provider without remote feature flags, and on recordings. The
+Measured by running 2.0.0 to 2.1.330 against a scripted provider without remote feature flags, and on recordings. The
 count is written into the recording (`preTokens`).
 """
 
@@ -50,9 +50,10 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import TOTAL_PENDING, Counter
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.sessions import Provenance, Sourced
 
+ESTIMATE_FROM = (2, 1, 1)  # 2.1.0 counts the last answer alone, 2.1.2 what was appended since, too
 PICTURES_FROM = (2, 1, 44)  # 2.1.34 takes another size for a picture; versions between were not measured
 CALLS_FROM = (2, 1, 74)  # 2.1.62 does not count the calls of the last answer; versions between were not measured
 ROUNDS_FROM = (2, 1, 330)  # what it keeps was measured there; versions from 2.1.21 on were not
@@ -67,6 +68,8 @@ def counter(stretch: Stretch) -> Counter:
         "prompt and output tokens of the last answer, and characters / 4 of messages since",
         numbers(stretch.version),
     )
+    if () < number < ESTIMATE_FROM:
+        return LAST_TOTAL
     if not number or number >= CALLS_FROM:
         words = f"{words} and of its own parts but the first"
         return Counter(TOTAL_PENDING, words, rounded_messages_and_calls, with_answer=True)
@@ -106,7 +109,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         policy="claude-code",
         profile=profile,
         settings=tuple(settings),
-        counter=TOTAL_PENDING,
+        counter=counter(stretch).name,
         relation=">=",
         threshold=None if reason else threshold,
         formula="the provider's refusal" if reason else formula,

@@ -44,6 +44,9 @@ def bisected(format_, version, threshold, beside, *, strict=False, window=None):
 
 RECORDED = Sourced(258_400, Provenance.RECORDER)  # what Codex writes of a window of 272,000
 RUNS = [
+    ("claude-code", "2.0.76", 155_000, TOTAL, {}),
+    ("claude-code", "2.1.0", 178_808, TOTAL, {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8192"}),
+    ("claude-code", "2.1.2", 155_000, QUARTERS, {}),
     ("claude-code", "2.1.14", 155_000, QUARTERS, {}),
     ("claude-code", "2.1.17", 178_808, QUARTERS, {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8192"}),
     ("claude-code", "2.1.19", 84_000, QUARTERS, {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "50"}),

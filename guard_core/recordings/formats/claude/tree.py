@@ -8,8 +8,9 @@ from typing import overload
 
 import msgspec
 
-from guard_core.recordings.reading.numbers_by_name import numbers_for
+from guard_core.recordings.reading.numbers_by_name import NumbersByName, numbers_for
 
+PROGRESS = "progress"  # lines about tools that run, which stand in the tree and are no messages
 _CONVERSATION = frozenset({"user", "assistant", "summary", "boundary"})
 
 
@@ -154,12 +155,25 @@ def _walk(nodes: Sequence[Node]) -> bytearray:
         chosen[node.line] = 1
         parent = places.get(node.parent) if node.parent else None
         if parent is not None and parent != index and not chosen[nodes[parent].line]:
-            index = parent
+            index = _written_late(nodes, places, index, parent) if node.kind == PROGRESS else parent
         elif node.parent or node.kind == "boundary" or not node.rooted:
             index -= 1
         else:
             break
     return chosen
+
+
+def _written_late(nodes: Sequence[Node], places: NumbersByName | dict[str, int], index: int, parent: int) -> int:
+    """Where the path goes on above a line of progress: its parent, unless the newest message before the line comes from
+    that parent. Versions about 2.1.74 write progress at the end of a turn, and the next question hangs from it."""
+    tip = index - 1
+    while tip > parent and (nodes[tip].kind not in _CONVERSATION or nodes[tip].sidechain):
+        tip -= 1
+    current: int | None = tip
+    while current is not None and current > parent:
+        above = places.get(nodes[current].parent) if nodes[current].parent else None
+        current = above if above is not None and above < current else None
+    return tip if current == parent else parent
 
 
 def _last_leaf(nodes: Sequence[Node]) -> int:

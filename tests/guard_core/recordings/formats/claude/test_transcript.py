@@ -44,6 +44,11 @@ def attachment(uuid, parent, content, **fields):
     return {"type": "attachment", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "attachment": content, **fields}
 
 
+def progress(uuid, parent):
+    data = {"type": "hook_progress", "hookName": "PostToolUse:Read"}
+    return {"type": "progress", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "data": data}
+
+
 def read(*objects, **options):
     return read_as(FORMAT, lines(*objects), **options)
 
@@ -97,6 +102,35 @@ def test_a_rewound_branch_is_left_out_but_its_calls_are_counted_apart():
     assert [step.prompt_tokens for step in found.side_calls] == [50]
     assert recording.facts.model_calls == 2
     assert "2 messages on edited or rewound branches" in found.notes[0]
+
+
+def test_progress_that_is_written_at_the_end_of_a_turn_begins_no_branch():
+    found = session(
+        user("u1", None),
+        answer("a1", "u1", call("t1")),
+        user("r1", "a1", result("t1", "first")),
+        answer("a2", "r1", "Read it.", prompt=30),
+        progress("p1", "a1"),
+        progress("p2", "p1"),
+        user("u2", "p2", "Next"),
+        answer("a3", "u2", "Sure", prompt=40),
+    )
+    assert texts(found)[-3:] == ["Read it.", "Next", "Sure"]
+    assert [step.prompt_tokens for step in found.calls][1:] == [30, 40]
+    assert not [note for note in found.notes if "branches" in note]
+
+
+def test_progress_that_was_written_as_a_tool_ran_leaves_a_rewound_branch_out():
+    found = session(
+        user("u1", None),
+        answer("a1", "u1"),
+        progress("p1", "a1"),
+        user("u2", "p1", "Wrong"),
+        answer("a2", "u2", "old"),
+        user("u3", "p1", "Right"),
+        answer("a3", "u3", "new"),
+    )
+    assert texts(found) == ["Look", "Done", "Right", "new"]
 
 
 def test_a_summary_is_no_event_of_the_log():
