@@ -137,7 +137,8 @@ def _decision(source: SideSource, step: int, report: doc.Report) -> tuple[str, l
             ("context window", report.window.value, report.window.source),
         ),
     )
-    return f"Step {step + 1:,} of {count:,}", [decision.sentence, decision.inequality], [*_terms(decision), request]
+    sentences = [decision.sentence, decision.inequality, source.judge_at(step)]
+    return f"Step {step + 1:,} of {count:,}", sentences, [*_terms(decision), request]
 
 
 def _terms(decision: doc.Decision | None) -> Iterator[Table]:

@@ -220,13 +220,17 @@ def _is_shown(report: Report, step: int) -> bool:
 def table(
     heads: Iterable[str], rows: Iterable[Iterable[str]], numeric: Iterable[str], foot: Iterable[str] = ()
 ) -> Markup:
-    """A table that scrolls by itself where it is too wide; columns under the heads in `numeric` go to the right."""
+    """A table that scrolls by itself where it is too wide; columns under the heads in `numeric` go to the right, and a
+    text of several lines keeps them."""
     heads, numbers = tuple(heads), frozenset(numeric)
     kinds = ["n" if head in numbers else None for head in heads]
 
     def cells(row: Iterable[str]) -> list[Markup]:
         first, *others = row
-        rest = [tag("td", cell, class_=kind) for cell, kind in zip(others, kinds[1:], strict=True)]
+        rest = [
+            tag("td", cell, class_="session-text" if "\n" in cell else kind)
+            for cell, kind in zip(others, kinds[1:], strict=True)
+        ]
         return [tag("th", first, scope="row", class_=kinds[0]), *rest]
 
     head = tag("tr", [tag("th", name, scope="col", class_=kind) for name, kind in zip(heads, kinds, strict=True)])

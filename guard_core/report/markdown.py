@@ -74,4 +74,9 @@ def table_lines(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator
     heads = tuple(heads)
     yield f"| {' | '.join(heads)} |"
     yield f"|{' --- |' * len(heads)}"
-    yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows)
+    yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
+
+
+def _cell(text: str) -> str:
+    """Text in a row of a table, which is one line of Markdown: its lines are kept by marks."""
+    return "<br>".join(map(escaped, text.splitlines() or [""]))

@@ -23,7 +23,7 @@ from guard_core.outcomes.outcome import Costs, PolicyOutcome, recorded_outcome, 
 from guard_core.outcomes.payback import Payback, paybacks
 from guard_core.outcomes.sent import SentRequests
 from guard_core.outcomes.words import payback_words
-from guard_core.policies import Policy, get_policy
+from guard_core.policies import Policy, get_policy, policy_kind
 from guard_core.prices import UNIT
 from guard_core.replay import observe_recorded
 from guard_core.report import document as doc
@@ -230,8 +230,35 @@ class SideSource:
         if self.trace is not None and self.policy is not None:
             reasons = [item.reason for item in self.trace.compactions if item.step == step]
             return self._replayed_decision(self.trace, self.policy, step, "; ".join(reasons))
+        if self.facts.own_rule is not None:
+            return self._guarded_decision(self.facts.own_rule, step)
         decision = self._checks.at(step)
         return doc.Decision(decision_words(decision), inequality(decision), decision.terms)
+
+    def _guarded_decision(self, trace: Trace, step: int) -> doc.Decision:
+        """Of a recording that holds ContextGuard's state: its arithmetic over the request that was sent."""
+        count, threshold = (int(trace.columns[name][step]) for name in ("decision_tokens", "threshold"))
+        fires, title = count >= threshold >= 0, policy_kind(trace.policy).title
+        compacted = any(item.step == step for item in self.facts.counts.compactions)
+        if compacted:
+            said = "compacted here" if fires else "does not fire here by these numbers, and the recording compacted"
+        else:
+            said = "fires here, and the recording did not compact" if fires else "did not compact here"
+        sign = f"{count:,} {'≥' if fires else '<'} {threshold:,}" if min(count, threshold) >= 0 else ""
+        policy = policy_kind(trace.policy).make(trace.settings.get("profile") or None)
+        return doc.Decision(f"{title} {said}.", sign or "nothing to compare", policy.explain(trace, step))
+
+    def judge_at(self, step: int) -> str:
+        """By which rule the decision before a call is judged, in a sentence."""
+        trace = self.trace or self.facts.own_rule
+        if trace is not None:
+            profile = f", profile {trace.settings['profile']}" if trace.settings.get("profile") else ""
+            why = "the policy of this replay" if self.trace is not None else "whose state this recording holds"
+            return f"Judged by {policy_kind(trace.policy).title}{profile}, {why}."
+        rule = self._checks.at(step).rule
+        if rule is None:
+            return "Judged by no rule: that of the agent is not known here."
+        return f"Judged by the rule of the agent that wrote this recording: {rule.agent} {rule.version}".rstrip() + "."
 
     @cached_property
     def _checks(self) -> OwnChecks:
