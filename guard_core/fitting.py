@@ -15,6 +15,7 @@ from guard_core.outputs import (
     Answers,
     answers,
     believed,
+    believed_at_once,
     drops_reasoning,
     without_answers,
     written,
@@ -153,9 +154,9 @@ def _believed(
     test = inside & (counted > 0)
     measured = int(test.sum()) >= LEAST_MEASURED
     dropped = drops_reasoning(ledger)
-    if not ((output >= 0).any() or dropped) or not (measured or dropped):
-        return None
     whole, rest = amounts
+    if not (measured and (output >= 0).any()) and not dropped and not believed_at_once(ledger, whole, ratios):
+        return None
     without = replace(intervals, tokens=np.maximum(intervals.tokens - counted, 0)).pick(inside)
     other = _ratios(ledger, without, rest, start)
     if measured:
