@@ -15,6 +15,7 @@ from ninja.errors import HttpError
 from pydantic import Field
 
 from guard_core import __version__
+from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.errors import GuardError
 from guard_core.policies import POLICIES
 from guard_core.sweep import figures_of
@@ -25,7 +26,6 @@ from inspector.pages.comparison import presenter as comparison
 from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, SUMMARIES, no_longer_taken, parse_choice
 from inspector.replays.comparing import comparison_of
-from inspector.streams.messages import HIGHEST
 
 router = Router()
 VIEWS = ("before", "after", "carried", "in_turn")  # of a record of a compaction: where texts came from, for the engine
@@ -33,7 +33,7 @@ PAGING = ("offset", "limit")
 Policy = Annotated[str, Field(json_schema_extra={"enum": ["", *POLICIES]})]
 Summary = Annotated[str, Field(json_schema_extra={"enum": list(SUMMARIES)})]
 # A number is asked for here; pages also take "200k".
-Window = Annotated[int | None, Field(ge=1, le=HIGHEST)]
+Window = Annotated[int | None, Field(ge=MIN_WINDOW, le=MAX_WINDOW)]
 
 
 @router.get(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +37,7 @@ from inspector.storage.assessment import assess
 
 CHUNK = 1 << 20  # bytes
 SMALLEST = 200  # bytes; shorter beginnings are too common to mean anything
+SLICE = 500  # keys in one query
 COMPARED = 20  # stored sessions of one name that are compared with a new one
 UNFINISHED = 20  # messages at the end that may still have been written: an answer and the results of its calls
 NOT_COUNTED = (None, None)  # prompt tokens and those of the answer
@@ -55,13 +56,45 @@ class Continuation:
         self.leaves_texts = False  # texts, or rows whose events another row has now, to be purged
         self._sources = {self.grown.pk} if self.grown else set()  # recordings that sessions were taken from
         self._aside = 0
+        self._new: set[tuple[int, str]] = set()  # places and names that no stored session can be continued at
+        self._kept: dict[int, list[UUID]] = {}  # sessions that are the same, by how far their place has moved
         self._sessions = Session.objects.of(recording.project_id)
         self._recordings = Recording.objects.of(recording.project_id)
 
     def may_extend(self, ordinal: int, format_name: str, source_id: str) -> bool:
         """Is a session stored that one of this place and name could extend."""
-        longer = self._behind(format_name, source_id)
-        return longer.exists() or any(True for _ in self._candidates(ordinal, format_name, source_id))
+        if self.stored_under(source_id):
+            return True
+        if self._has_newer and self._behind(format_name, source_id).exists():
+            return True
+        if any(True for _ in self._candidates(ordinal, format_name, source_id)):
+            return True
+        self._new.add((ordinal, source_id))
+        return False
+
+    def stored_under(self, source_id: str) -> list[Session]:
+        """The sessions of this name that the recording had before it grew."""
+        return self._of_name.get(source_id[:200], []) if source_id else []
+
+    @cached_property
+    def _has_newer(self) -> bool:
+        """Is there a file that begins with this one."""
+        return self.recording.newer.exists()
+
+    @cached_property
+    def _of_name(self) -> dict[str, list[Session]]:
+        names: dict[str, list[Session]] = {}
+        if self.grown is not None and self.grown != self.recording:
+            for row in self._sessions.filter(recording=self.grown, ordinal__gte=0, deleted=None).defer("requests"):
+                names.setdefault(row.source_id, []).append(row)
+        return names
+
+    def keep(self, ordinal: int, row: Session) -> Session:
+        """Leave a stored session as it is: the recording has it unchanged, at this place."""
+        self._sources.add(row.recording_id)
+        self.known.append(row)
+        self._kept.setdefault(ordinal - row.ordinal, []).append(row.pk)
+        return row
 
     def only_candidate(self, ordinal: int, format_name: str, source_id: str) -> Session | None:
         """The stored session that one of this place and name could extend, where there is exactly one."""
@@ -82,8 +115,8 @@ class Continuation:
         """Extend the stored session that this one continues, or store a new one."""
         self._set_aside()
         more: dict[str, Any] = {"window": window, "counts": counts}
-        old, same = self._old_of(ordinal, value)
-        if old is None and (longer := self._longer(value)):
+        old, same = (None, 0) if (ordinal, value.source_id) in self._new else self._old_of(ordinal, value)
+        if old is None and self._has_newer and (longer := self._longer(value)):
             self.known.append(longer)
             self.leaves_texts |= convert.is_in_a_row(value)
             return longer
@@ -125,6 +158,10 @@ class Continuation:
     def close(self, count: int) -> None:
         """Remove sessions that are no longer in the file. Bytes that this file begins with go after the commit,
         and their imports point here now; any other file that sessions were taken from is kept as long as this one."""
+        for moved, keys in self._kept.items():  # one that was deleted meanwhile, or belongs to a longer one, stays so
+            for start in range(0, len(keys), SLICE):
+                some = self._sessions.filter(pk__in=keys[start : start + SLICE], recording=self.grown)
+                some.update(recording=self.recording, ordinal=F("ordinal") + moved)
         if self.grown == self.recording:
             for old in self.recording.sessions.filter(ordinal__gte=count):
                 search.forget(old)

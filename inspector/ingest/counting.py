@@ -29,10 +29,11 @@ from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from guard_core.window_evidence import WindowJudgement, judge_session
 from inspector.ingest.continuation import Continuation
-from inspector.ingest.growth import Added, StoredBeginning
+from inspector.ingest.growth import LEAST_STORED, Added, StoredBeginning
 from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
 from inspector.ingest.reading.process import read_in_process
 from inspector.ingest.reading.reader import Options, read_here
+from inspector.ingest.unchanged import Reading
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
 from inspector.models.windows import stated_window
@@ -81,11 +82,27 @@ class CountedSession(NamedTuple):
         return self.ledger.step_count, int((self.ledger.steps["prompt_tokens"] > 0).sum())
 
 
+class SameSession(NamedTuple):
+    """A stored session that the recording has as it is."""
+
+    row: Session
+
+    @property
+    def window(self) -> Sourced:
+        return convert.own_window(self.row)
+
+    @property
+    def calls(self) -> tuple[int, int]:
+        """As of a CountedSession."""
+        return self.row.calls, self.row.reported_calls
+
+
 class LongerSession(NamedTuple):
     """A stored session with more at its end. `whole` counts all of it, should the stored one have changed."""
 
     added: Added
     whole: Callable[[], CountedSession]
+    content: bytes | None
 
     @property
     def session(self) -> CoreSession:
@@ -102,6 +119,9 @@ class LongerSession(NamedTuple):
         return len(calls), sum(call.prompt_tokens is not None and call.prompt_tokens > 0 for call in calls)
 
 
+ReadSession = CountedSession | LongerSession | SameSession
+
+
 def count_file(
     continuation: Continuation,
     watch: Watcher,
@@ -109,7 +129,7 @@ def count_file(
     *,
     own_process_from: int = OWN_PROCESS_FROM,
     meanwhile: Callable[[], object],
-) -> tuple[Done, list[CountedSession | LongerSession]]:
+) -> tuple[Done, list[ReadSession]]:
     """Read a recording and store the texts of its sessions. Returns facts of the file, and the sessions counted.
 
     The events of sessions that continue stored ones are stored under the rows of those, later.
@@ -152,12 +172,13 @@ class _Intake:
     """Takes the messages of a reader."""
 
     def __init__(self, continuation: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
-        self.counted: list[CountedSession | LongerSession] = []
+        self.counted: list[ReadSession] = []
         self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
         self._done: Done | None = None
         self._continuation, self._watch, self._pool = continuation, watch, pool
         self._tally = _Tally()
         self._beginning: StoredBeginning | None = None
+        self._reading: Reading | None = Reading({})
         self._writer = None if continuation.grown else self._new_writer(continuation.recording)
 
     def take(self, message: Message) -> None:
@@ -165,8 +186,7 @@ class _Intake:
             case Progress():
                 self._watch.reading(message.done, message.total)
             case Batch() if self._writer is not None:
-                covered = self._beginning is not None and self._beginning.covers(message)
-                (self._writer.skip if covered else self._writer.add)(message)
+                self._add(self._writer, message)
             case Read():
                 self._watch.read(message.events)
             case Look():
@@ -191,11 +211,23 @@ class _Intake:
             raise EOFError("the reader ended before the file did")
         return self._done
 
+    def _add(self, writer: Writer, message: Batch) -> None:
+        for batch in [message] if self._reading is None else self._reading.hold(message):
+            self._write(writer, batch)
+
+    def _write(self, writer: Writer, batch: Batch) -> None:
+        covered = self._beginning is not None and self._beginning.covers(batch)
+        (writer.skip if covered else writer.add)(batch)
+
     def _next_writer(self, begun: Begin) -> Writer:
         """A session that continues a stored one has its events numbered when it takes their place."""
         place = len(self.counted), begun.format, begun.source_id
         waits = self._continuation.may_extend(*place)
-        self._beginning = StoredBeginning.of(self._continuation.only_candidate(*place)) if waits else None
+        stored = self._continuation.stored_under(begun.source_id)
+        self._reading = Reading({bytes(row.content): row for row in stored if row.content})
+        is_short = bool(stored) and all(row.events < LEAST_STORED for row in stored)
+        candidate = self._continuation.only_candidate(*place) if waits and not is_short else None
+        self._beginning = StoredBeginning.of(candidate)
         return self._new_writer(None if waits else self._continuation.recording)
 
     def _new_writer(self, recording: Recording | None) -> Writer:
@@ -206,6 +238,7 @@ class _Intake:
         self._tally.add(event)
 
     def _cut(self, writer: Writer, count: int) -> None:
+        self._reading = None
         self._watch.again(writer.settle() - count)
         if count == 0 or writer.row is None:  # the row stays behind, with those of imports that did not end well
             self._writer = self._new_writer(self._continuation.recording)
@@ -220,20 +253,36 @@ class _Intake:
             return
         ended, self._ended = self._ended, None
         writer, self._writer = self._writer, None
+        reading, self._reading = self._reading, Reading({})
+        content = reading.ended(ended.head) if reading is not None else None
+        if reading is not None and content is not None:
+            if (same := reading.same(content)) is not None:
+                self._beginning = None
+                self._watch.stored(same.events)
+                self.counted.append(SameSession(same))
+                return
+            for batch in reading.let_go():
+                self._write(writer, batch)
         beginning, self._beginning = self._beginning, None
         texts: Any = writer.texts()
         session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
+        content = content if session.title else None  # else its title is that of the file
         if beginning is not None and (added := beginning.added(session)) is not None:
-            self.counted.append(LongerSession(added, lambda: self._counted(session, _tally_of(texts))))
+            whole = partial(self._whole, session, texts, content)
+            self.counted.append(LongerSession(added, whole, content))
             return
         tally = _tally_of(texts) if beginning is not None and beginning.skipped else self._tally
-        self.counted.append(self._counted(session, tally))
+        self.counted.append(self._counted(session, tally, content))
 
-    def _counted(self, session: CoreSession, tally: _Tally) -> CountedSession:
+    def _whole(self, session: CoreSession, texts: Any, content: bytes | None) -> CountedSession:
+        return self._counted(session, _tally_of(texts), content)
+
+    def _counted(self, session: CoreSession, tally: _Tally, content: bytes | None) -> CountedSession:
         texts: Any = session.events
         ledger, recording = Ledger.counted(session, tally.counter), self._continuation.recording
         events = partial(self._watched, convert.stored_events(texts))
-        return counted(session, ledger, recording, events, tally.tools.counts)
+        whole = counted(session, ledger, recording, events, tally.tools.counts)
+        return whole._replace(counts={**whole.counts, "content": content})
 
     def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
         """Events on their way to a look that takes time; the import may be cancelled meanwhile."""

@@ -23,13 +23,13 @@ from guard_core.sessions import Sourced
 from inspector.data_folder.uncertain import uncertain
 from inspector.figures.first_look import look_of
 from inspector.ingest.continuation import Continuation
-from inspector.ingest.counting import OWN_PROCESS_FROM, CountedSession, LongerSession, count_file
+from inspector.ingest.counting import OWN_PROCESS_FROM, LongerSession, ReadSession, SameSession, count_file
 from inspector.ingest.reading.messages import Done
 from inspector.ingest.reading.reader import BATCH, Options
 from inspector.ingest.uploads import Received, drop_unused, keep
 from inspector.jobs import hints
 from inspector.jobs.leased import LeasedJob
-from inspector.models import Import, Project, Recording, Session
+from inspector.models import Import, Project, Recording, Session, SpanBatch
 from inspector.models.windows import stated_window
 from inspector.project.trouble import DISK_FULL, trouble_of
 from inspector.storage import deleting
@@ -325,8 +325,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     with transaction.atomic():
         rows = []
         for ordinal, item in enumerate(counted):
-            value = _titled(item.session, recording) if len(counted) > 1 else item.session
-            rows.append(_store(continuation, ordinal, item, value))
+            rows.append(_store(continuation, ordinal, item, one_of_several=len(counted) > 1))
         continuation.close(len(rows))
         Recording.objects.row(recording).update(format=done.format)
         stored = {"sessions": rows, "known": continuation.known, "extended": continuation.extended}
@@ -338,11 +337,13 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     watch.left |= continuation.leaves_texts
 
 
-def _store(
-    continuation: Continuation, ordinal: int, item: CountedSession | LongerSession, value: CoreSession
-) -> Session:
+def _store(continuation: Continuation, ordinal: int, item: ReadSession, *, one_of_several: bool) -> Session:
+    if isinstance(item, SameSession):
+        return continuation.keep(ordinal, item.row)
+    value = _titled(item.session, continuation.recording) if one_of_several else item.session
     if isinstance(item, LongerSession):
         if (row := continuation.append(ordinal, item.added, value)) is not None:
+            Session.objects.row(row).update(content=item.content)
             return row
         item = item.whole()
     more: dict[str, Any] = {"window": item.window, "counts": item.counts, "explanation": item.explanation}
@@ -358,8 +359,9 @@ def _titled(session: CoreSession, recording: Recording) -> CoreSession:
 
 def _look_first(recording: Recording, watch: Watch) -> None:
     """A chart to look at while a large file is read. No error ends here: the reading reports what is wrong."""
-    if recording.size < watch.pace.look_first_from:
-        return
+    spans = SpanBatch.objects.of(recording.project_id).filter(recording=recording)
+    if recording.size < watch.pace.look_first_from or spans.exists():
+        return  # it is read in a moment, or came from programs: no page waits for it
     try:
         first = recordings.first_look(recording.path)
     except RecordingError:
@@ -368,7 +370,7 @@ def _look_first(recording: Recording, watch: Watch) -> None:
         watch.look(first, whole=False)
 
 
-def _report(done: Done, counted: list[CountedSession | LongerSession], watch: Watch) -> Report:
+def _report(done: Done, counted: list[ReadSession], watch: Watch) -> Report:
     notes = done.notes
     facts = msgspec.structs.asdict(done.facts)
     facts.pop("format")

@@ -69,6 +69,8 @@ class Session(Owned):
     assessed_window = models.BigIntegerField(null=True)
     assessed_by = models.CharField(max_length=40, blank=True, default="")
     requests = models.BinaryField(null=True)  # guard_core RequestWords; empty: not looked up yet
+    # SHA-256 of what was read of it, by ingest.unchanged.Reading; None where that is not known, or more has come since.
+    content = models.BinaryField(max_length=32, null=True)
     indexed = models.IntegerField(default=0)  # events that the text search knows; all of them when it equals `events`
 
     class Meta:

@@ -86,5 +86,6 @@ def _count(row: Session, events: Sequence[Event], calls: Sequence[ModelCall]) ->
         prompt_tokens_max=Greatest("prompt_tokens_max", max(counts, default=0)),
         prompt_tokens_sum=F("prompt_tokens_sum") + sum(counts),
         assessed_by="",
+        content=None,
         **{name: F(name) + count for name, count in tools.items()},
     )

@@ -109,7 +109,7 @@ def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
     with transaction.atomic():
         texts = _stored(value)
         known = SessionData.objects.in_session(row).get()
-        columns = {**longer_columns(row, recording, ordinal, value, window, known), **counts}
+        columns = {**longer_columns(row, recording, ordinal, value, window, known), "content": None, **counts}
         data, changed = _data_of(row, value, ledger, attribution, texts, same if is_current(known) else None)
         if not same == row.events == len(texts) or changed or not _is_stored(known, data):
             columns["revision"] = F("revision") + 1

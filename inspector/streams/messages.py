@@ -66,6 +66,8 @@ def from_lines(body: bytes, first: object, *, ended: bool = False) -> Message:
 
 
 def _message(first: object, lines: list[Any], *, ended: bool) -> Message:
+    if isinstance(first, float) and first.is_integer():
+        first = int(first)  # JSON Schema counts 12.0 as an integer, too
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= HIGHEST:
         raise BadMessage(f'"first" is the number of the first line, from 0 to {HIGHEST:,}')
     _check_count(len(lines))
