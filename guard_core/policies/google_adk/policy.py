@@ -84,7 +84,7 @@ class AdkCompaction(ListPolicy):
         ledger, at = request.ledger, request.check.at
         begins = _all_turn_starts(ledger)
         count = max(int(np.searchsorted(begins, at)), 1)
-        new = int(np.searchsorted(begins[1:count], state.last_end, side="right"))
+        new = int(np.searchsorted(begins[1:count], state.last_end, side="right")) - _leaves_error(ledger, state)
         if at <= state.last_end or count - new < self.settings.compaction_interval:
             return [], None
         overlapping = max(0, new - self.settings.overlap_size)
@@ -197,7 +197,7 @@ def new_turns(sizes: Sizes) -> Ints:
     prefix = ledger.prefix_by("adk turns", _is_turn_start)
     # a turn that began before the end of the newest summary and goes on after it is new, too
     new = prefix[sizes.at] - prefix.item(min(end, ledger.event_count))
-    if end < ledger.event_count and not _is_turn_start(ledger).item(end):
+    if end < ledger.event_count and (not _is_turn_start(ledger).item(end) or _leaves_error(ledger, sizes.state)):
         new = new + (sizes.at > end)
     return np.asarray(new, dtype=np.int64)
 
@@ -310,6 +310,12 @@ def _failed_calls(ledger: Ledger) -> list[int]:
         ledger.derived["adk failed calls"] = np.unique(at[roles_of(ledger)[at] != ASSISTANT]).tolist()
     failed: list[int] = ledger.derived["adk failed calls"]
     return failed
+
+
+def _leaves_error(ledger: Ledger, state: AdkMemory) -> bool:
+    """Does a turn that the newest summary covers end with the error of a call, which it does not cover."""
+    latest = state.covered[-1] if state.covered else None
+    return latest is not None and not latest.with_error and latest.stop in _failed_calls(ledger)
 
 
 def _split(ledger: Ledger, groups: list[Group], split: int) -> int:

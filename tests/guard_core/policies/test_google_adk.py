@@ -10,6 +10,7 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.usage import RatioUsage
+from guard_core.views import Span
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
 
@@ -76,6 +77,18 @@ def test_the_error_of_a_failed_call_counts_as_an_event():
     _, requests = replayed(chat(2, answered=False), "adk-token-threshold", **settings)
     assert [event.role for event in requests[2]] == [Role.MODEL, Role.USER]
     assert requests[2][1].parts[0].text == "question 1"  # with the error the second of the two that stay
+
+
+def test_a_turn_whose_error_no_summary_covers_is_summarised_again():
+    broken, answered = chat(1, answered=False), chat(2)
+    calls = (*broken.calls, *(ModelCall(at=call.at + len(broken.events)) for call in answered.calls))
+    session = Session((*broken.events, *answered.events), calls)
+    settings = {"token_threshold": 150, "event_retention_size": 4, "compaction_interval": 1, "overlap_size": 0}
+    trace, _ = replayed(session, "adk-token-threshold", **settings)
+    before_the_answer, after_the_turn, *_ = trace.compactions
+    # the four events that stay are the error of the first turn, and the next question, call and result
+    assert before_the_answer.passes[0].summariser_view == (Span(0, 3),)
+    assert after_the_turn.passes[0].summariser_view == (Span(0, 7),)
 
 
 def test_a_call_is_not_parted_from_its_result():
