@@ -207,14 +207,19 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
 
     asked = ask(job, step, state)
     counted = count(asked)
-    refuses = getattr(usage, "refuses", True)  # a provider that answers whatever it is sent says so
-    while refuses and counted.tokens > job.run.window and asked.may_retry(policy):
+    # a provider that answers whatever it is sent says so, and one that refuses by another count than it reports
+    refuses, refused_by = getattr(usage, "refuses", True), getattr(usage, "refused", None)
+
+    def is_refused(asked: Asked, counted: Counted) -> bool:
+        return counted.tokens > job.run.window if refused_by is None else bool(refused_by(asked.decision.view))
+
+    while refuses and is_refused(asked, counted) and asked.may_retry(policy):
         asked = retry(job, step, asked)
         if not asked.ended:
             counted = count(asked)
     decision = asked.decision
     tried_all = getattr(policy, "gives_up", False) and asked.attempt == most_attempts(policy) - 1
-    if tried_all and counted.tokens > job.run.window:
+    if tried_all and is_refused(asked, counted):
         decision = decision._replace(evidence={**decision.evidence, "held": RAISED})
     compactions = asked.all_compactions
     if asked.fired and not decision.evidence.get("fired"):

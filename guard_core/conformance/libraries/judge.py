@@ -249,13 +249,13 @@ def replayed(
     return replay(
         ledger,
         policy_of(kind, parameters),
-        window=int(parameters.get("overflow_at", parameters.get("window", judged.window))),
+        window=int(parameters.get("window", judged.window)),
         usage=WordUsage(scripted.session, _answer_words(run, scripted))
         if _counts_words(judged, parameters)
         else usage_of(
             run,
             scripted,
-            refuses="overflow_at" in parameters,
+            most=int(parameters.get("overflow_at", -1)),
             count=partial(judged.refused_by, ledger) if judged.refused_by else None,
         ),
         summarizer=_summarizer(parameters, written=judged.writes_summaries),

@@ -190,27 +190,29 @@ def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
 
 @dataclass(frozen=True)
 class RecordedUsage:
-    """The provider of a run: the counts that the file has, whatever is sent; -1: it reported nothing. `session`: it
-    refuses requests by their characters / 4, or by what `count` says."""
+    """The provider of a run: the counts that the file has, whatever is sent; -1: it reported nothing. Requests of the
+    `session` with more than `most` tokens are refused (-1: none are), by their characters / 4 or what `count` says."""
 
     tokens: Ints
-    session: Session | None = None
+    session: Session
+    most: int = -1
     count: Callable[[View], int] | None = None
 
     @property
     def refuses(self) -> bool:
         """Does it refuse any request."""
-        return self.session is not None
+        return self.most >= 0
+
+    def refused(self, view: View) -> bool:
+        """Is a request refused."""
+        return (_characters(view, self.session) // 4 if self.count is None else self.count(view)) > self.most
 
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         count = int(self.tokens[step])
-        if self.session is not None:
-            tokens = _characters(view, self.session) // 4 if self.count is None else self.count(view)
-            return Counted(tokens, False, PROVIDER)
         return Counted(max(count, 0), count >= 0, PROVIDER)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
-        if self.session is not None:  # no step is looked over, for any may be refused
+        if self.refuses:  # no step is looked over, for any may be refused
             return CountedRun(np.full(stop - start, 2**40), np.zeros(stop - start, dtype=bool), self.tokens[start:stop])
         counts = self.tokens[start:stop]
         return CountedRun(np.maximum(counts, 0), counts >= 0, np.full(stop - start, PROVIDER))
@@ -223,12 +225,12 @@ class RecordedUsage:
 
 
 def usage_of(
-    run: LibraryRun, scripted: Scripted, *, refuses: bool, count: Callable[[View], int] | None = None
+    run: LibraryRun, scripted: Scripted, *, most: int = -1, count: Callable[[View], int] | None = None
 ) -> RecordedUsage:
-    """What the scripted provider reported at the calls of a run."""
+    """What the scripted provider reported at the calls of a run, and what it refused (`RecordedUsage`)."""
     reported = [run.steps[row].detail.get("usage") for row in scripted.rows]
     tokens = np.array([item[0] if item else -1 for item in reported], dtype=np.int64)
-    return RecordedUsage(tokens, scripted.session if refuses else None, count)
+    return RecordedUsage(tokens, scripted.session, most, count)
 
 
 def _characters(view: View, session: Session) -> int:

@@ -52,6 +52,22 @@ def test_a_run_that_is_equal_is_equal(tmp_path):
     assert outcome.verdicts[0].figures > 10
 
 
+def test_a_provider_may_refuse_by_another_count_than_it_reports(tmp_path):
+    """strands-agents 1.62.0: requests over 300 tokens are refused, counts reported, and the window is another one."""
+    cut = {"of": [3], "role": "tool", "chars": 449, "sha": "3d7aae55ba59"}
+    steps = [
+        [2, 0, 420, 1_050, {"usage": [104, 6]}],
+        [4, 1, 223, 1_050, {"rewritten": [cut], "overflows": [1104], "usage": [228, 3]}],
+        [6, 0, 235, 1_050, {"usage": [242, 4]}],
+    ]
+    parameters = {"name": "small", "overflow_at": 300, "window": 1_500, "limit": 1_050, "usage": "c4"}
+    parameters["proactive_compression"] = True
+    run = {"parameters": "small", "conversation": "small", "steps": steps, "outside": [0]}
+    library = {"library": "strands-agents", "strategy": "sliding_window"}
+    outcome = judged(tmp_path, parameters=parameters, runs=[run], **library)
+    assert (outcome.problem, differences(outcome)) == ("", [])
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [
