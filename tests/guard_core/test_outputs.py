@@ -171,7 +171,8 @@ def test_growth_far_beyond_the_messages_is_not_carried_on():
 
 def test_claude_code_s_outputs_are_believed_from_the_first_answer_on_where_they_are_those_of_whole_answers():
     ledger = replace(thinking(drops=False), agent="claude-code")
-    assert error(ledger, 1, 2) == pytest.approx(0.0, abs=0.01)
+    assert error(ledger, 2, 3) == pytest.approx(0.0, abs=0.01)
+    assert error(thinking(drops=False), 2, 3) < -0.05
     cut = replace(ledger, steps={**ledger.steps, "output_tokens": np.full(ledger.step_count, 3)}, _prefixes={})
     without = replace(ledger, steps={**ledger.steps, "output_tokens": np.full(ledger.step_count, -1)}, _prefixes={})
-    assert predict(cut, known_at(cut, 1), 2) == predict(without, known_at(without, 1), 2)
+    assert predict(cut, known_at(cut, 2), 3) == predict(without, known_at(without, 2), 3)
