@@ -1,13 +1,15 @@
 """Codex: at most 90 % of the raw window, of which recordings hold the usable 95 %.
 
-Measured by running 0.169.0; the count of pending outputs was fitted there to results of many sizes, with
-and without letters beyond ASCII.
+Measured by running 0.60.1 to 0.169.0. Up to 0.94.0 the tokens of the last answer alone are compared; from 0.96.0 on the
+pending outputs, too, whose estimate was fitted in 0.169.0 to results of many sizes, with and without letters beyond
+ASCII.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.agent_versions import numbers
 from guard_core.policies.codex import default_limit, output_tokens
 from guard_core.rules.base import (
     FRACTIONS,
@@ -29,10 +31,11 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import TOTAL_PENDING, Counter
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.sessions import Provenance, Sourced
 from guard_core.window_evidence import CODEX_USABLE
 
+PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.96.0 what waits, too
 COUNTER = Counter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and JSON bytes / 4 of tool outputs since",
@@ -41,8 +44,14 @@ COUNTER = Counter(
 )
 
 
+def counter(stretch: Stretch) -> Counter:
+    """What this version compares."""
+    return LAST_TOTAL if () < numbers(stretch.version) < PENDING_FROM else COUNTER
+
+
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
+    counted = counter(stretch).name
     window, limit = raw_window(stretch), whole(typed, "model_auto_compact_token_limit")
     most = default_limit(window.value) if window else 0
     setting = chosen("model_auto_compact_token_limit", limit, most, "tokens", "default: 90 % of the raw window")
@@ -51,9 +60,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         agent="Codex",
         version=stretch.version,
         policy="codex",
-        profile="current",
+        profile="current" if counted == TOTAL_PENDING else "seed",
         settings=(window_setting(window), setting) if window else (window_setting(None),),
-        counter=TOTAL_PENDING,
+        counter=counted,
         relation=">=",
         threshold=min(limit or most, most) if window else None,
         formula=(f"min({limit:,}, {ninety})" if limit else ninety) or "90 % of the raw window",
@@ -92,7 +101,7 @@ AGENT = Agent(
     label="Codex",
     rule=rule,
     variants=variants,
-    counter=lambda _: COUNTER,
+    counter=counter,
     keeps=lambda _, __: KEEPS,
     names={"model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect"},
     fitted=lambda _, limit: f"model_auto_compact_token_limit {limit:,}",
