@@ -68,7 +68,7 @@ def inserted_tokens(message: Synthetic, id_chars: int, quoted: int = 0) -> int:
     if not quoted:
         quoted = message.bytes + 2 if message.text is None else text_sizes(message.text)["json_chars"]
     chars = MESSAGE + id_chars + ROLE_CHARS[ASSISTANT] + CONTENT[TEXT] + quoted
-    return int(tokens_of(np.array(chars)))
+    return max(chars // CHARS_PER_TOKEN, 1)
 
 
 def _by_role(ledger: Ledger) -> Ints:
@@ -102,7 +102,7 @@ class Lines(NamedTuple):
 
     def tokens(self, first: int) -> int:
         """Tokens of the lines, whose numbers begin with `first`, joined by line breaks."""
-        numbers = int(_digits(np.arange(first, first + self.messages)).sum())
+        numbers = sum(len(str(number)) for number in range(first, first + self.messages))
         return max((self.chars + numbers + self.messages - 1) // CHARS_PER_TOKEN, 1)
 
 

@@ -5,9 +5,9 @@ Groups stay or go whole. Reasoning around a call belongs to its group, as do res
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -174,106 +174,143 @@ def _in_tool_groups(ledger: Ledger) -> Ints:
 
 class Groups(NamedTuple):
     """A list in groups. A row of `first`, `stop` and `group` is a run of neighbouring messages (an inserted message
-    has -1 and its place among `messages`); a row of the others is a group, in the order of their first messages."""
+    has -1 and its place among `messages`); a row of the others is a group, in the order of their first messages.
+
+    Plain lists: a library that acts at every step mostly looks at few groups each time."""
 
     included: Included
-    messages: tuple[Synthetic, ...]
-    first: Ints
-    stop: Ints
-    group: Ints
-    kinds: Ints
-    tokens: Ints
-    sizes: Ints
-    begins: Ints  # the row of its first run
+    messages: list[Synthetic]
+    first: list[int]
+    stop: list[int]
+    group: Sequence[int]
+    kinds: list[int]
+    tokens: list[int]
+    sizes: list[int]
+    begins: Sequence[int]  # the row of its first run
+
+    def of_kind(self, kind: int) -> list[int]:
+        """The groups of a kind."""
+        return [group for group, other in enumerate(self.kinds) if other == kind]
 
     @property
-    def plain(self) -> Ints:
+    def plain(self) -> list[int]:
         """The groups that are not of the system."""
-        return np.flatnonzero(self.kinds != SYSTEM_GROUP)
+        return [group for group, kind in enumerate(self.kinds) if kind != SYSTEM_GROUP]
 
     @property
     def least(self) -> int:
         """The group that always stays: the newest that is not of the system."""
-        return int(self.plain[-1]) if len(self.plain) else len(self.kinds) - 1
+        last = len(self.kinds) - 1
+        return next((group for group in range(last, -1, -1) if self.kinds[group] != SYSTEM_GROUP), last)
 
     def members(self, group: int) -> Iterator[range]:
         """The events of a group."""
-        for row in np.flatnonzero(self.group == group).tolist():
-            if self.first[row] >= 0:
-                yield range(int(self.first[row]), int(self.stop[row]))
+        rows = range(group, group + 1) if self._is_each_a_run else range(len(self.group))
+        for row in rows:
+            if self.group[row] == group and self.first[row] >= 0:
+                yield range(self.first[row], self.stop[row])
 
-    def only(self, kept: Bools, new: Mapping[int, tuple[Synthetic, int]] | None = None) -> Included:
-        """The list with some groups left, and `new` messages, with their tokens, before where a group begins."""
-        stays, new = kept[self.group], new or {}
-        before = {int(self.begins[group]): item for group, item in new.items()}
+    @property
+    def _is_each_a_run(self) -> bool:
+        return isinstance(self.group, range)
+
+    def only(self, chosen: Collection[int]) -> Included:
+        """The list with some groups left."""
+        return self.without(set(range(len(self.kinds))).difference(chosen))
+
+    def without(self, gone: Container[int], new: Mapping[int, tuple[Synthetic, int]] | None = None) -> Included:
+        """The list without some groups, and with `new` messages, with their tokens, before where a group begins."""
+        messages = {self.begins[group]: item for group, item in new.items()} if new else {}
         view: list[Segment] = []
         inserted: list[int] = []
-        start = 0
-        for row in [*sorted(before), len(stays)]:
-            rows = np.flatnonzero(stays[start:row]) + start
-            view += self._segments(rows)
-            inserted += [self.included.inserted[int(self.stop[each])] for each in rows[self.first[rows] < 0].tolist()]
-            if row in before:
-                message, tokens = before[row]
+        start = stop = -1  # of the span that is not in the view yet: neighbours are joined
+        for row, group in enumerate(self.group):
+            if row in messages:
+                if start >= 0:
+                    view.append(Span(start, stop))
+                    start = stop = -1
+                message, tokens = messages[row]
                 view.append(message)
                 inserted.append(tokens)
-            start = row
-        return Included(tuple(view), tuple(inserted), self.included.added + len(new))
-
-    def _segments(self, rows: Ints) -> Iterator[Segment]:
-        """Runs as spans, neighbours joined, and inserted messages."""
-        first, stop = self.first[rows], self.stop[rows]
-        joined = np.zeros(len(rows), dtype=np.bool_)
-        joined[1:] = (first[1:] >= 0) & (first[:-1] >= 0) & (first[1:] == stop[:-1])
-        ends = np.append(~joined[1:], True)[: len(rows)]
-        for start, last in zip(first[~joined].tolist(), stop[ends].tolist(), strict=True):
-            yield Span(start, last) if start >= 0 else self.messages[last]
+            if group in gone:
+                continue
+            first, last = self.first[row], self.stop[row]
+            if first >= 0 and first == stop:
+                stop = last
+                continue
+            if start >= 0:
+                view.append(Span(start, stop))
+            start, stop = first, last
+            if first < 0:
+                view.append(self.messages[last])
+                inserted.append(self.included.inserted[last])
+                stop = -1
+        if start >= 0:
+            view.append(Span(start, stop))
+        return Included(tuple(view), tuple(inserted), self.included.added + len(messages))
 
 
 def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     """The groups of a list, with the tokens of each."""
-    runs = runs_of(ledger)
-    messages = [segment for segment in included.view if isinstance(segment, Synthetic)]
-    bounds = np.array(_bounds(included.view), dtype=np.int64).reshape(-1, 2)
-    is_span = bounds[:, 0] >= 0
-    low = np.searchsorted(runs.starts, bounds[:, 0], side="right") - 1
-    high = np.searchsorted(runs.starts, bounds[:, 1], side="left")
-    counts = np.where(is_span, high - low, 1)
-    segment = np.repeat(np.arange(len(bounds)), counts)
-    spans = is_span[segment]
-    place = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)
-    run = np.where(spans, low[segment] + place, 0)
-    starts, stops = bounds[segment, 0], bounds[segment, 1]
-    first = np.where(spans, np.maximum(runs.starts[run], starts), -1)
-    stop = np.where(spans, np.minimum(runs.starts[run + 1], stops), stops)
-    names = np.where(spans, runs.group[run], -1 - stops)
-    kinds = np.where(spans, runs.kinds[run], ANSWER)
-    group, begins = _numbered(names)
+    starts, run_kinds, run_groups = _run_lists(ledger)
     prefix = costs.prefix(ledger)
-    own = np.where(first >= 0, prefix[stop] - prefix[np.maximum(first, 0)], 0)
-    own[first < 0] = included.inserted
-    sizes = np.where(first >= 0, stop - first, 1)
-    tokens, lengths = (np.bincount(group, weights, len(begins)).astype(np.int64) for weights in (own, sizes))
-    return Groups(included, tuple(messages), first, stop, group, kinds[begins], tokens, lengths, begins)
+    run_tokens = _run_tokens(ledger, costs)
+    messages: list[Synthetic] = []
+    first: list[int] = []
+    stop: list[int] = []
+    names: list[int] = []
+    kinds: list[int] = []
+    tokens: list[int] = []
+    for segment in included.view:
+        if not isinstance(segment, Span):
+            assert isinstance(segment, Synthetic)
+            place = len(messages)
+            messages.append(segment)
+            first.append(-1)
+            stop.append(place)
+            names.append(-1 - place)
+            kinds.append(ANSWER)
+            tokens.append(included.inserted[place])
+            continue
+        low, high = bisect_right(starts, segment.start) - 1, bisect_left(starts, segment.stop)
+        if low >= high:
+            continue
+        row, last = len(first), len(first) + high - low - 1
+        first += starts[low:high]
+        stop += starts[low + 1 : high + 1]
+        names += run_groups[low:high]
+        kinds += run_kinds[low:high]
+        tokens += run_tokens[low:high]
+        first[row], stop[last] = segment.start, segment.stop  # the first and the last run may be held in part
+        for each in {row, last}:
+            tokens[each] = prefix.item(stop[each]) - prefix.item(first[each])
+    sizes = [end - begin if begin >= 0 else 1 for begin, end in zip(first, stop, strict=True)]
+    count = len(names)
+    if len(set(names)) == count:  # each group is one run, as in most lists
+        return Groups(included, messages, first, stop, range(count), kinds, tokens, sizes, range(count))
+    numbers: dict[int, int] = {}
+    group = [numbers.setdefault(name, len(numbers)) for name in names]
+    begins = sorted(dict(zip(reversed(group), range(count - 1, -1, -1), strict=True)).values())
+    own, lengths = [0] * len(numbers), [0] * len(numbers)
+    for number, cost, size in zip(group, tokens, sizes, strict=True):
+        own[number] += cost
+        lengths[number] += size
+    return Groups(included, messages, first, stop, group, [kinds[row] for row in begins], own, lengths, begins)
 
 
-def _bounds(view: View) -> list[tuple[int, int]]:
-    """Of each segment the first event and the end; of an inserted message -1 and its place among those."""
-    places = count()
-    return [(item.start, item.stop) if isinstance(item, Span) else (-1, next(places)) for item in view]
+def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int]]:
+    """`runs_of` as plain numbers."""
+    key = "agent-framework run lists"
+    if key not in ledger.derived:
+        ledger.derived[key] = tuple(column.tolist() for column in runs_of(ledger))
+    lists: tuple[list[int], list[int], list[int]] = ledger.derived[key]
+    return lists
 
 
-def _numbered(names: Ints) -> tuple[Ints, Ints]:
-    """Names as numbers in the order in which they first occur, and where each first occurs."""
-    begins = np.append(True, names[1:] != names[:-1])[: len(names)]
-    firsts = names[begins]
-    spans = firsts[firsts >= 0]
-    if (
-        spans[1:] > spans[:-1]
-    ).all():  # each name is in one place, as in most lists: that of an inserted one is its own
-        return np.cumsum(begins) - 1, np.flatnonzero(begins)
-    _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank[inverse], first[order]
+def _run_tokens(ledger: Ledger, costs: Costs) -> list[int]:
+    """The tokens of every run."""
+    key = "agent-framework run tokens", costs.key
+    if key not in ledger.derived:
+        ledger.derived[key] = np.diff(costs.prefix(ledger)[runs_of(ledger).starts]).tolist()
+    tokens: list[int] = ledger.derived[key]
+    return tokens

@@ -6,17 +6,17 @@ list as it is.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from guard_core.costs import RESULT, text_sizes
 from guard_core.errors import SummaryFailed
 from guard_core.events import Role, ToolCallPart, ToolResultPart, utf8_bytes, value_text
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ledger
 from guard_core.policies.agent_framework.counting import (
     LINE_BREAK_TOKENS,
     LINE_COSTS,
@@ -29,7 +29,6 @@ from guard_core.policies.agent_framework.groups import (
     SYSTEM_GROUP,
     TOOL_GROUP,
     USER_GROUP,
-    Bools,
     Groups,
     Included,
     groups_of,
@@ -99,68 +98,64 @@ class Work:
         return any(not step.failed and not step.empty for step in self.passes)
 
 
-def without_oldest(work: Work, groups: Groups, amounts: Ints, most: int, protected: Bools) -> Work:
+def without_oldest(work: Work, groups: Groups, amounts: list[int], most: int, protected: Container[int]) -> Work:
     """The oldest groups that are not protected go until the amounts of the others are at most `most`."""
-    candidates = np.flatnonzero(~protected)
-    gone = np.cumsum(amounts[candidates])
-    enough = int(np.searchsorted(gone, int(amounts.sum()) - most)) + 1
-    return _without(work, groups, candidates[:enough])
+    gone: set[int] = set()
+    over = sum(amounts) - most
+    for group, amount in enumerate(amounts):
+        if group in protected:
+            continue
+        gone.add(group)
+        over -= amount
+        if over <= 0:
+            break
+    return _without(work, groups, gone)
 
 
-def protected(groups: Groups, *, system: bool, first_user: bool = False) -> Bools:
+def protected(groups: Groups, *, system: bool, first_user: bool = False) -> set[int]:
     """The groups that truncation leaves: the newest, and as asked those of the system and the user's first."""
-    stays: Bools = (groups.kinds == SYSTEM_GROUP) & system
-    users = np.flatnonzero(groups.kinds == USER_GROUP)
-    if first_user and len(users):
-        stays[users[0]] = True
-    if len(stays):
-        stays[groups.least] = True
-    return stays
+    stays = set(groups.of_kind(SYSTEM_GROUP) if system else ())
+    if first_user:
+        stays.update(groups.of_kind(USER_GROUP)[:1])
+    return stays | {groups.least}
 
 
 def last_groups(work: Work, keep: int, *, system: bool) -> Work:
     """The last groups stay, and, as asked, those of the system."""
     groups = work.groups
-    plain = groups.plain[:-keep]
-    others = () if system else np.flatnonzero(groups.kinds == SYSTEM_GROUP)
-    return _without(work, groups, np.append(plain, np.array(others, dtype=np.int64)))
+    gone = set(groups.plain[:-keep])
+    return _without(work, groups, gone if system else gone.union(groups.of_kind(SYSTEM_GROUP)))
 
 
 def without_tool_groups(work: Work, keep: int) -> Work:
     """All tool groups but the last ones go."""
     before, groups = work.tool_groups()
-    return _without(work, groups, _older_tool_groups(groups, keep), before)
+    return _without(work, groups, set(_older_tool_groups(groups, keep)), before)
 
 
 def collapsed_tool_groups(work: Work, keep: int) -> Work:
     """All tool groups but the last ones become a message each that says what the tools returned."""
     (before, groups), session = work.tool_groups(), work.request.check.session
     older = _older_tool_groups(groups, keep)
-    if not len(older):
+    if not older:
         return work
     new = {}
-    for group in older.tolist():
+    for group in older:
         events = [event for events in groups.members(group) for event in events]
         message, quoted = tool_results_message(work.ledger, session, events)
         id_chars = len("tool_summary_group_") + len(work.id_prefix) + len(str(events[0]))
         new[group] = message, inserted_tokens(message, id_chars, quoted)
-    kept = np.ones(len(groups.kinds), dtype=np.bool_)
-    kept[older] = False
-    return work.became(groups.only(kept, new).behind(before))
+    return work.became(groups.without(new, new).behind(before))
 
 
-def _older_tool_groups(groups: Groups, keep: int) -> Ints:
-    tools = np.flatnonzero(groups.kinds == TOOL_GROUP)
+def _older_tool_groups(groups: Groups, keep: int) -> list[int]:
+    tools = groups.of_kind(TOOL_GROUP)
     return tools[: max(len(tools) - keep, 0)]
 
 
-def _without(work: Work, groups: Groups, gone: Ints, before: Included = NOTHING) -> Work:
+def _without(work: Work, groups: Groups, gone: set[int], before: Included = NOTHING) -> Work:
     """The list without some groups, behind what comes `before` them."""
-    if not len(gone):
-        return work
-    kept = np.ones(len(groups.kinds), dtype=np.bool_)
-    kept[gone] = False
-    return work.became(groups.only(kept).behind(before))
+    return work.became(groups.without(gone).behind(before)) if gone else work
 
 
 def tool_results_message(ledger: Ledger, session: Session | None, events: list[int]) -> tuple[Synthetic, int]:
@@ -220,11 +215,9 @@ def summarised(work: Work, rule: Summarising) -> Work:
     groups = work.groups
     older = _older(groups, rule)
     chosen = _fitting(work.ledger, groups, older, rule.input_tokens) if rule.input_tokens else older
-    if not len(chosen):
+    if not chosen:
         return work
-    goes = np.zeros(len(groups.kinds), dtype=np.bool_)
-    goes[chosen] = True
-    given = groups.only(goes)
+    given = groups.only(chosen)
     try:
         summary, state = work.request.summarise(work.state, given.view, rule.budget)
     except SummaryFailed:
@@ -234,7 +227,7 @@ def summarised(work: Work, rule: Summarising) -> Work:
     if not message.bytes:
         return work.failed_call(given, state, empty=True)
     id_chars = len("summary_") + len(str(work.request.check.at + work.included.added))
-    after = groups.only(~goes, {int(chosen[0]): (message, inserted_tokens(message, id_chars))})
+    after = groups.without(set(chosen), {chosen[0]: (message, inserted_tokens(message, id_chars))})
     state = msgspec.structs.replace(state, summary_bytes=message.bytes)
     return replace(work, state=state).became(after, given, message.bytes)
 
@@ -247,21 +240,24 @@ def summary_message(summary: Summary) -> Synthetic:
     return Synthetic(SUMMARY, utf8_bytes(text), text, Role.MODEL)
 
 
-def _older(groups: Groups, rule: Summarising) -> Ints:
+def _older(groups: Groups, rule: Summarising) -> list[int]:
     """The groups before the newest ones with as many messages as are to stay."""
     plain = groups.plain
-    sizes = groups.sizes[plain]
-    if int(sizes.sum()) <= rule.target + rule.threshold:
-        return plain[:0]
-    kept = int(np.searchsorted(np.cumsum(sizes[::-1]), rule.target)) + 1
-    return plain[: max(len(plain) - kept, 0)]
+    if sum(groups.sizes[group] for group in plain) <= rule.target + rule.threshold:
+        return []
+    kept = 0
+    while plain:
+        kept += groups.sizes[plain.pop()]
+        if kept >= rule.target:
+            break
+    return plain
 
 
-def _fitting(ledger: Ledger, groups: Groups, older: Ints, most: int) -> Ints:
+def _fitting(ledger: Ledger, groups: Groups, older: list[int], most: int) -> list[int]:
     """The first of some groups that the summariser can be given at once; too large ones before them are skipped."""
     chosen: list[int] = []
     used, messages = PROMPT_TOKENS, 0
-    for group in older.tolist():
+    for group in older:
         lines = _lines(ledger, groups, group)
         tokens = lines.tokens(messages + 1) + (LINE_BREAK_TOKENS if chosen else 0)
         if used + tokens <= most:
@@ -270,14 +266,14 @@ def _fitting(ledger: Ledger, groups: Groups, older: Ints, most: int) -> Ints:
             messages += lines.messages
         elif chosen:
             break
-    return np.array(chosen, dtype=np.int64)
+    return chosen
 
 
 def _lines(ledger: Ledger, groups: Groups, group: int) -> Lines:
     events = [*groups.members(group)]
     if not events:
-        message = groups.messages[int(groups.stop[groups.begins[group]])]
+        message = groups.messages[groups.stop[groups.begins[group]]]
         return Lines(LINE_COSTS.inserted(message), 1)
     prefix = LINE_COSTS.prefix(ledger)
-    chars = sum(int(prefix[each.stop] - prefix[each.start]) for each in events)
+    chars = sum(prefix.item(each.stop) - prefix.item(each.start) for each in events)
     return Lines(chars, sum(map(len, events)))
