@@ -14,6 +14,7 @@ from guard_core.errors import GuardError
 Packed = dict[str, tuple[str, bytes]]
 
 _WIDTHS = ("<i1", "<i2", "<i4", "<i8")
+_INT64 = np.dtype(np.int64)  # compared by identity first: columns are read at every step of a replay
 _LIMITS = {width: (int(np.iinfo(width).min), int(np.iinfo(width).max)) for width in _WIDTHS}
 
 
@@ -23,8 +24,8 @@ class Columns(dict[str, NDArray[Any]]):
     A column of floats stays as it is. No column may be changed in place."""
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        column = super().__getitem__(name)
-        if column.dtype.kind == "i" and column.dtype != np.int64:
+        column = dict.__getitem__(self, name)
+        if column.dtype is not _INT64 and column.dtype.kind == "i" and column.dtype != _INT64:
             self._widths[name] = column.dtype
             column = column.astype(np.int64)
             super().__setitem__(name, column)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -45,15 +45,15 @@ class Job:
     def check(self, step: int, point: Point = Point.BEFORE_CALL, at: int | None = None, attempt: int = 0) -> Check:
         """What the policy may look at at a point before a step, over `at` events (default: those of the step)."""
         steps = self.run.ledger.steps
-        user_event = int(steps["user_event"][step])
+        user_event = steps["user_event"].item(step)
         return Check(
             ledger=self.run.ledger,
             step=step,
-            at=int(steps["at"][step]) if at is None else at,
+            at=steps["at"].item(step) if at is None else at,
             window=self.run.window,
             summarizer=self.summarizer,
             user_event=user_event,
-            request_bytes=int(self.run.request_bytes[step]),
+            request_bytes=self.run.request_bytes.item(step),
             request=self._words(user_event),
             session=self.session,
             todos=self.todos,
@@ -91,8 +91,7 @@ class Job:
         return next((text for part in parts if (text := getattr(part, "text", ""))), "")
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(NamedTuple):
     """One step that a policy decided by itself. `compactions` were made at any of its points, `refused` says that a
     request before the last one was larger than the window."""
 
@@ -228,8 +227,7 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
     return Decided(decision, counted, compactions, asked.attempt > 0), after
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """What a policy decided for one request, before it is sent.
 
     `compactions` are those of its earlier points and of requests that were refused, `fired` says that there were any

@@ -206,7 +206,8 @@ class Trace:
     def view(self, step: int, at: int, ledger: Ledger | None = None) -> View:
         """What was sent at a step whose request was built over `at` log events. Without the ledger a form may be named
         although it changes nothing there."""
-        return self.heads[int(self.columns["head"][step])].at(ledger, at)
+        head: int = self.columns["head"].item(step)
+        return self.heads[head].at(ledger, at)
 
     def digest(self) -> str:
         """SHA-256 over policy, settings, engine version, window, columns and compaction records.

@@ -48,20 +48,25 @@ def cycles_of(sent: SentRequests) -> tuple[Cycle, ...]:
     first: dict[int, int] = {}
     for item in sent.fired:
         first.setdefault(item.step, item.before)
-    return tuple(
-        Cycle(step, before, sent.tokens.item(step), _limit(sent, step, before)) for step, before in first.items()
-    )
+    after = sent.tokens[list(first)].tolist()
+    rows = zip(first.items(), after, _limits(sent, first), strict=True)
+    return tuple(Cycle(step, before, tokens, limit) for (step, before), tokens, limit in rows)
 
 
-def _limit(sent: SentRequests, step: int, before: int) -> int:
+def _limits(sent: SentRequests, before: dict[int, int]) -> list[int]:
+    """What each of some requests is compared with; `before` are their prompt tokens by step."""
+    if sent.trace is None:
+        return [sent.facts.window.value] * len(before)
+    window, steps = sent.trace.window, list(before)
+    compared = (sent.trace.columns[name][steps].tolist() for name in ("decision_tokens", "threshold"))
+    return [_limit(window, tokens, *numbers) for tokens, *numbers in zip(before.values(), *compared, strict=True)]
+
+
+def _limit(window: int, before: int, decided: int, threshold: int) -> int:
     """What the request is compared with, in prompt tokens.
 
     A threshold is in the policy's own tokens: it is scaled as the policy's count at this step is to the request.
     """
-    window = sent.facts.window.value if sent.trace is None else sent.trace.window
-    if sent.trace is None:
-        return window
-    decided, threshold = (sent.trace.columns[name].item(step) for name in ("decision_tokens", "threshold"))
     if decided <= 0 or threshold <= 0 or before <= 0:
         return window
     return min(window, round(threshold * before / decided)) if decided >= threshold else int(min(window, threshold))

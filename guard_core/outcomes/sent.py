@@ -78,7 +78,21 @@ class SentRequests:
         """What was sent at a step, and the epoch whose inserted messages it means (-1: none)."""
         if self.trace is None:
             return self.ledger.recorded_view(step)
-        return self.trace.view(step, int(self.ledger.steps["at"][step]), self.ledger), -1
+        known = self._views.get(step)
+        if known is None:
+            known = self._views[step] = self.trace.view(step, self._at[step], self.ledger)
+        return known, -1
+
+    @cached_property
+    def _views(self) -> dict[int, View]:
+        """The views of a replay that were asked for: each is compared with the one before and the one after it."""
+        return {}
+
+    @cached_property
+    def _at(self) -> list[int]:
+        """How many events are in the log at every step."""
+        at: list[int] = self.ledger.steps["at"].tolist()
+        return at
 
     @cached_property
     def changed(self) -> Ints:

@@ -42,8 +42,7 @@ class Point(StrEnum):
 # the times of events (`time_ms` of the ledger's events), where the recording has them.
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """What a policy may look at at one of its points before a model call.
 
     `at` events are in the log. `request_bytes` and `request` are the user's words of this turn (0: none, None: text not

@@ -151,7 +151,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         budget = self.budget(sizes.window)
-        over = counted > budget if budget >= 0 else np.zeros(len(counted), dtype=np.bool_)
+        over = (counted > budget) & (budget >= 0)
         may_cut = self._cuts(counted, sizes.messages, sizes.window) & may_be_cut(sizes, self.settings.truncate_length)
         return np.asarray(super().acts(sizes, counted, limit) | over | may_cut)
 
@@ -200,7 +200,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         """Where the trigger of cutting arguments is met by lists of so many tokens and messages."""
         trigger, settings = self.truncate_trigger, self.settings
         if trigger is None or (trigger.kind == FRACTION and not settings.model_profile):
-            return np.zeros(len(tokens), dtype=np.bool_)
+            return np.asarray(tokens < 0)
         return messages >= trigger.value if trigger.kind == MESSAGES else tokens >= trigger.tokens(window)
 
     @cached_property

@@ -88,7 +88,7 @@ class Gptme(ListPolicy):
         return np.asarray((sizes.whole + sizes.ledger.system_chars) // CHARS_PER_TOKEN)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        return np.zeros(len(counted), dtype=np.bool_)
+        return np.asarray(counted < 0)
 
     def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Over the limit; and, in the earlier revision, from a lower share on where a result is large."""

@@ -127,7 +127,7 @@ class Condenser(ListPolicy):
 
     def noted(self, sizes: Sizes) -> dict[str, Ints]:
         events = _event_counts(sizes)
-        return {"sdk_events": events, "sdk_event_limit": np.full(len(events), self.settings.max_size)}
+        return {"sdk_events": events, "sdk_event_limit": np.full_like(events, self.settings.max_size)}
 
     def reason(self, request: Request) -> str:
         asked = _is_requested(request, self.settings)

@@ -135,7 +135,7 @@ class AdkSlidingWindow(AdkCompaction):
         return new_turns(sizes)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        return np.zeros(len(counted), dtype=np.bool_)
+        return np.asarray(counted < 0)
 
     def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         return np.asarray((new_turns(sizes) >= max(self.settings.compaction_interval, 1)) & has_answer(sizes))
@@ -158,7 +158,7 @@ class AdkTokenThreshold(AdkCompaction):
 
     def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         interval = self.settings.compaction_interval
-        by_turns = (new_turns(sizes) >= interval) if interval else np.zeros(len(sizes.at), dtype=np.bool_)
+        by_turns = np.asarray((new_turns(sizes) >= interval) & (interval > 0))
         ledger, head = sizes.ledger, sizes.head
         prefix = RELAYED.prefix(ledger)
         relayed = (RELAYED.view(ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from]) // 4
@@ -205,7 +205,9 @@ def new_turns(sizes: Sizes) -> Ints:
 def has_answer(sizes: Sizes) -> NDArray[np.bool_]:
     """Did the turn end with a final answer."""
     flags = sizes.ledger.events["flags"]
-    flags = flags[np.maximum(sizes.at, 1) - 1] if len(flags) else np.zeros(len(sizes.at), dtype=np.int64)
+    if not len(flags):
+        return np.asarray(sizes.at < 0)
+    flags = flags[np.maximum(sizes.at, 1) - 1]
     return np.asarray((sizes.at > 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0))
 
 

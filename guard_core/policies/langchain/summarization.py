@@ -70,9 +70,9 @@ class SummarizationPolicy(ReportedPolicy):
 
     def met(self, tokens: Ints, messages: Ints, window: int) -> NDArray[np.bool_]:
         """Where the trigger is met by lists of so many tokens and messages."""
-        met = np.zeros(len(tokens), dtype=np.bool_)
+        met = np.zeros_like(tokens, dtype=np.bool_)
         for group in self.trigger:
-            whole = np.ones(len(tokens), dtype=np.bool_)
+            whole = np.ones_like(tokens, dtype=np.bool_)
             for size in group:
                 whole &= messages >= size.value if size.kind == MESSAGES else tokens >= size.tokens(window)
             met |= whole

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -106,9 +106,10 @@ class LastCount(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What a library may compare at some steps, an array each: the `whole` list and what is `new` since the provider's
-    `last` count (0: none since the last compaction), in the unit of its costs, and how many `messages` there are, and
-    how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools.
+    """What a library may compare at some steps, an array each; at one step, a plain number each. That is the `whole`
+    list and what is `new` since the provider's `last` count (0: none since the last compaction), in the unit of its
+    costs, and how many `messages` there are, and how many of them are new (`new_messages`). `fixed` is the heuristic
+    estimate of system prompt and tools.
 
     The steps are `rows` of the `ledger`, over `at` events of its log; the last counts are those `as_of` a step (-1:
     none), and requests begin with `head`. `state` is what is remembered before the first of them, `window` the context
@@ -130,7 +131,7 @@ class Sizes(NamedTuple):
     head: Head
     state: Any
     window: int
-    request: CountedRun | None = None
+    request: Any = None  # a `CountedRun`, at one step a `Counted`
 
 
 class Outcome(NamedTuple):
@@ -258,7 +259,7 @@ class ListPolicy(ABC):
 
     def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Where it acts at the end of a turn (only with the point END_OF_TURN): `sizes` are of the log at its end."""
-        return np.zeros(len(sizes.at), dtype=np.bool_)
+        return np.asarray(sizes.at < 0)
 
     def noted(self, sizes: Sizes) -> dict[str, Ints]:
         """Its own columns (`own_columns`) at some steps."""
@@ -322,52 +323,46 @@ class ListPolicy(ABC):
             window=window,
         )
 
-    def _sizes_of(self, check: Check, head: Head, state: Any) -> Sizes:
-        """The same at one step. Numbers are looked up one by one: a library that acts at every step asks for them at
-        every step, and arithmetic on arrays of one entry takes ten times as long."""
-        ledger, costs, at, as_of = check.ledger, self.costs(), check.at, state.as_of
-        prefix = costs.prefix(ledger)
+    def _sizes_of(self, check: Check, head: Head, state: Any, costs: Heuristic) -> Sizes:
+        """The same at one step, as plain numbers: a library that acts at every step asks for them at every step, and
+        arithmetic on arrays of one entry takes ten times as long."""
+        ledger, own, at, as_of = check.ledger, self.costs(), check.at, state.as_of
+        prefix = own.prefix(ledger)
         counted_at = ledger.steps["at"].item(as_of) if as_of >= 0 else at
-        numbers = (
-            costs.view(ledger, head.view) + prefix.item(at) - prefix.item(head.kept_from),
+        end = prefix.item(at)
+        sizes: Any = (
+            own.view(ledger, head.view) + end - prefix.item(head.kept_from),
             messages_in(ledger, head.view) + at - head.kept_from,
             state.tokens if as_of >= 0 else 0,
-            prefix.item(at) - prefix.item(counted_at),
+            end - prefix.item(counted_at),
             at - counted_at,
-            *(check.step, at, as_of),
         )
-        whole, messages, last, new, new_messages, rows, ats, counts = np.array(numbers, dtype=np.int64).reshape(-1, 1)
-        fixed = self.estimator(ledger).fixed
-        return Sizes(
-            *(whole, messages, last, new, new_messages, fixed, ledger, rows, ats, counts, head, state, check.window)
-        )
+        place: Any = (check.step, at, as_of)
+        return Sizes._make((*sizes, costs.fixed, ledger, *place, head, state, check.window, None))
 
     def decide(self, check: Check, state: Any) -> Decision:
         ledger, costs, head = check.ledger, self.estimator(check.ledger), self._list(state)
         if check.point is Point.END_OF_TURN:
-            check = replace(check, at=max(int(turn_ends(ledger)[check.at]), head.kept_from))
+            check = check._replace(at=max(turn_ends(ledger).item(check.at), head.kept_from))
         if self._next_left_out(ledger, head.kept_from) < check.at:
             head = self._without_left_out(ledger, head, check.at)
             state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
-        sizes, view = self._sizes_of(check, head, state), head.at(ledger, check.at)
-        sent = sent_numbers(costs, head, check.at)
+        sizes, view = self._sizes_of(check, head, state, costs), head.at(ledger, check.at)
+        evidence = sent_numbers(costs, head, check.at)
         if self.counts_request:
-            sizes = sizes._replace(request=_request_count(check, view, sent["heuristic_sent"]))
-        counted = self.counted(sizes)
-        limit = self.limit(check.window)
-        evidence = {
-            **sent,
-            **{name: values.item(0) for name, values in self.noted(sizes).items()},
-            **self._compared(counted.item(0), limit),
-            **self._remembered(state),
-        }
+            sizes = sizes._replace(request=_request_count(check, view, evidence["heuristic_sent"]))
+        own_count, limit = self.counted(sizes), self.limit(check.window)
+        counted = int(own_count)
+        evidence.update({name: int(value) for name, value in self.noted(sizes).items()})
+        evidence.update(self._compared(counted, limit))
+        evidence.update(self._remembered(state))
         if check.point is Point.END_OF_TURN:
-            acts = bool(self.acts_after_turn(sizes)[0])
+            acts = bool(self.acts_after_turn(sizes))
         else:
-            acts = check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, counted, limit)[0])
+            acts = check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, own_count, limit))
         if not acts:
             return Decision(view, state, evidence)
-        request = Request(check, view, counted.item(0), limit, costs)
+        request = Request(check, view, counted, limit, costs)
         outcome = self.compact(request, state)
         return Decision(view, state, evidence) if outcome is None else self._acted(request, state, outcome, evidence)
 
@@ -380,14 +375,13 @@ class ListPolicy(ABC):
             return Decision(before, outcome.state, {**evidence, "held": RAISED if outcome.error else outcome.held})
         view = in_form(check.ledger, outcome.view, self.sent_form) if self.sent_form else outcome.view
         view = shared(before, view)
-        head, request_head = self._head(view, check.at), Head((), 0)
-        last_sent = Head(state.sent or state.head, state.sent_from if state.sent else state.kept_from)
-        is_new = self.keeps or view != last_sent.at(check.ledger, check.at)
+        head, request_head = self._head(view, check.at), _NO_HEAD
+        is_new = self.keeps or view != _last_sent(state).at(check.ledger, check.at)
+        sent_view = view
         if outcome.sent is not None:
-            request_head = self._head(outcome.sent, check.at)
+            sent_view, request_head = outcome.sent, self._head(outcome.sent, check.at)
             changed = bool(outcome.passes) or view != before
-            is_new = changed or outcome.sent != last_sent.at(check.ledger, check.at)
-        sent_view = view if outcome.sent is None else outcome.sent
+            is_new = changed or outcome.sent != _last_sent(state).at(check.ledger, check.at)
         edited = not self.keeps or outcome.sent is not None
         sent = costs.request(sent_view)
         contents = messages_in(check.ledger, sent_view)
@@ -398,9 +392,8 @@ class ListPolicy(ABC):
             kept_from=head.kept_from,
             sent=request_head.view,
             sent_from=request_head.kept_from,
+            **(_FORGOTTEN if self.keeps and self.forgets else {}),
         )
-        if self.keeps and self.forgets:
-            after = msgspec.structs.replace(after, tokens=0, as_of=-1)
         if not is_new or (view == before and not self.keeps):
             return Decision(sent_view, after, {**evidence, "edited": int(sent_view != before)})
         record = CompactionRecord(
@@ -530,12 +523,19 @@ class ListPolicy(ABC):
         )
 
 
-def _request_count(check: Check, view: View, heuristic: int) -> CountedRun:
+_NO_HEAD = Head((), 0)
+_FORGOTTEN = {"tokens": 0, "as_of": -1}  # the provider's last count
+
+
+def _last_sent(state: ListMemory) -> Head:
+    """The head of what was sent last."""
+    return Head(state.sent, state.sent_from) if state.sent else Head(state.head, state.kept_from)
+
+
+def _request_count(check: Check, view: View, heuristic: int) -> Counted:
     """The provider's count of one request."""
     counted = Counted(-1, False, 0) if check.usage is None else check.usage.one(check.step, view, heuristic)
-    if counted.tokens < 0:
-        counted = Counted(heuristic, counted.reported, 0)
-    return CountedRun(*(np.array([value]) for value in counted))
+    return counted if counted.tokens >= 0 else Counted(heuristic, counted.reported, 0)
 
 
 def _or_estimated(counted: CountedRun, heuristics: Ints) -> CountedRun:
