@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from guard_core.costs import event_columns
-from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger
 from guard_core.view_sums import SHORT, sums_of
 from guard_core.views import Rewritten, Segment, Span, Synthetic, View
@@ -78,9 +78,8 @@ class Heuristic:
         much, and a replay that compacts at every step asks twenty times a step."""
         if isinstance(segment, Span):
             start, stop, form = segment.start, segment.stop, segment.form
-            if form and (alone := self.ledger.alone(start, stop, form)) is not None:
-                changes = get_form(form).changes
-                return sum(int((alone.events[name] + changes(alone, name)).item()) for name in self.names)
+            if form and (alone := self.ledger.of_one(start, stop, form, self.names, self._alone(form))) is not None:
+                return alone
             prefix = self.log(form) if form else self.prefix
             return prefix.item(stop) - prefix.item(start)
         if isinstance(segment, Synthetic):
@@ -89,6 +88,9 @@ class Heuristic:
             columns = event_columns(segment.message)
             return sum(columns[name] for name in self.names)
         raise TypeError("a recorded compaction's messages are not part of a replayed view")
+
+    def _alone(self, form: str) -> Callable[[Ledger], int]:
+        return lambda alone: sum(alone.in_form(name, form).item() for name in self.names)
 
     def recorded(self, view: View, epoch: int) -> int:
         return sum(self.ledger.price(view, name, epoch=epoch) for name in self.names)

@@ -51,6 +51,8 @@ STEP_COLUMNS = (
 EDIT = "edit"  # the kind of a compaction that only cleared or repeated old content
 SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not in the file
 MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
+FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
+MOST_NUMBERS = 32_768  # ours: numbers of single events in forms that are remembered, about 200 bytes each
 LEDGER_VERSION = 8  # of the stored bytes; raise it when a column is added or changes its meaning
 CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
 
@@ -169,11 +171,11 @@ class Ledger:
     counter: CounterState | None = field(default=None, compare=False, repr=False)
     _prefixes: dict[str, Ints] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def event_count(self) -> int:
         return len(self.events["flags"])
 
-    @property
+    @cached_property
     def step_count(self) -> int:
         return len(self.steps["at"])
 
@@ -187,8 +189,7 @@ class Ledger:
     def prefix(self, name: str, form: str = "") -> Ints:
         """Prefix sums of a column: `prefix[j] - prefix[i]` is the cost of events i to j - 1, in a form if named."""
         if form:
-            changes = get_form(form).changes
-            return self.prefix_by(f"{name}/{form}", lambda ledger: ledger.events[name] + changes(ledger, name))
+            return self.prefix_by(f"{name}/{form}", lambda ledger: ledger.in_form(name, form))
         return self.prefix_by(name, lambda ledger: ledger.events[name])
 
     def prefix_of(self, names: tuple[str, ...], form: str = "") -> Ints:
@@ -213,6 +214,10 @@ class Ledger:
         if form not in self._formed:
             self._formed[form] = get_form(form).parts(self, self.parts)
         return self._formed[form]
+
+    def in_form(self, name: str, form: str) -> Ints:
+        """A column of the events in a form."""
+        return np.asarray(self.events[name] + get_form(form).changes(self, name, self.parts_in(form)))
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
@@ -250,8 +255,9 @@ class Ledger:
     def changed_between(self, start: int, stop: int, form: str) -> tuple[int, int]:
         """The first of some events that a form changes, and the end of the last one; twice `stop` where it changes
         none."""
-        if self.alone(start, stop, form) is not None:
-            return (start, stop) if self.changed_in(start, stop, form).any() else (stop, stop)
+        alone = self.changes_one(start, stop, form)
+        if alone is not None:
+            return (start, stop) if alone else (stop, stop)
         key = f"changed places/{form}"
         if key not in self.derived:
             self.derived[key] = np.flatnonzero(self.changed_by(form))
@@ -269,13 +275,19 @@ class Ledger:
         return changed
 
     def alone(self, start: int, stop: int, form: str) -> Ledger | None:
-        """The ledger of one event in a form that is not worth columns over the whole log: there are many already, and
-        what this one makes of an event depends on nothing else. None for any other events and forms."""
+        """The ledger of one event in a form that is not worth columns over the whole log: it was asked for few events,
+        or many forms have columns already, and what it makes of an event depends on nothing else. None for any other
+        events and forms."""
         if stop - start != 1 or form in self._with_columns:
             return None
-        if len(self._with_columns) < MOST_FORMS or not get_form(form).is_local:
+        asked, last_event = self._events_asked.get(form, (0, -1))
+        asked += start != last_event
+        if (asked > FEW_EVENTS and len(self._with_columns) < MOST_FORMS) or not get_form(form).is_local:
             self._with_columns.add(form)
             return None
+        if len(self._events_asked) >= MOST_NUMBERS:
+            self._events_asked.clear()
+        self._events_asked[form] = asked, start
         if len(self._alone) > MOST_FORMS:
             self._alone.clear()
         ledger = self._alone.get(start)
@@ -288,8 +300,32 @@ class Ledger:
             self._alone[start] = ledger
         return ledger
 
+    def of_one(self, start: int, stop: int, form: str, key: object, number: Callable[[Ledger], int]) -> int | None:
+        """A number of one event in a form, made of its ledger as `alone` gives it, and found again by its key; None as
+        there."""
+        if stop - start != 1 or form in self._with_columns:
+            return None
+        known = self._numbers.get((start, form, key))
+        if known is None:
+            ledger = self.alone(start, stop, form)
+            if ledger is None:
+                return None
+            if len(self._numbers) >= MOST_NUMBERS:
+                self._numbers.clear()
+            known = self._numbers[start, form, key] = number(ledger)
+        return known
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[int, str, object], int]:
+        return {}
+
     @cached_property
     def _alone(self) -> dict[int, Ledger]:
+        return {}
+
+    @cached_property
+    def _events_asked(self) -> dict[str, tuple[int, int]]:
+        """For forms without columns: of how many events `alone` was asked, about, and the last one."""
         return {}
 
     @cached_property
@@ -298,13 +334,18 @@ class Ledger:
 
     def changed_in(self, start: int, stop: int, form: str) -> NDArray[np.bool_]:
         """Which of some events a form changes."""
-        alone = self.alone(start, stop, form)
-        return self.changed_by(form)[start:stop] if alone is None else alone.changed_by(form)
+        alone = self.changes_one(start, stop, form)
+        return self.changed_by(form)[start:stop] if alone is None else np.array([alone])
+
+    def changes_one(self, start: int, stop: int, form: str) -> bool | None:
+        """Does a form change one event, None as for `alone`."""
+        alone = self.of_one(start, stop, form, "changed", lambda alone: int(alone.changed_by(form).item()))
+        return None if alone is None else alone > 0
 
     def span(self, start: int, stop: int, form: str = "") -> Span:
         """Events in a form, which is named only where it changes one of them: equal requests are equal views."""
-        if form and self.alone(start, stop, form) is not None:
-            return Span(start, stop, form if self.changed_in(start, stop, form).any() else "")
+        if form and (alone := self.changes_one(start, stop, form)) is not None:
+            return Span(start, stop, form if alone else "")
         return Span(start, stop, form if form and self.first_changed(start, form) < stop else "")
 
     def cut(self, index: int) -> int:

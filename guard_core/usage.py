@@ -137,12 +137,16 @@ class AttributedUsage:
     def _saved_by(self, segment: Segment) -> int:
         if not isinstance(segment, Span) or not segment.form:
             return 0
-        alone = self.ledger.alone(segment.start, segment.stop, segment.form)
+        start, stop, form = segment.start, segment.stop, segment.form
+
+        def fewer(alone: Ledger) -> int:
+            return alone.events["bytes"].item() - alone.in_form("bytes", form).item()
+
+        alone = self.ledger.of_one(start, stop, form, "fewer bytes", fewer)
         if alone is not None:
-            fewer = -get_form(segment.form).changes(alone, "bytes").item()
-            return int(fewer * self.attribution.tokens.item(segment.start) // max(alone.events["bytes"].item(), 1))
-        saved = self._saved(segment.form)
-        return saved.item(segment.stop) - saved.item(segment.start)
+            return alone * self.attribution.tokens.item(start) // max(self.ledger.events["bytes"].item(start), 1)
+        saved = self._saved(form)
+        return saved.item(stop) - saved.item(start)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         """As `one`, step by step. Inserted messages in `head` are those of the epoch of step `start`."""
@@ -177,7 +181,7 @@ class AttributedUsage:
     def _saved(self, form: str) -> Ints:
         """Prefix sums of what a form saves, in attributed tokens: of each event the share of its bytes."""
         if form not in self._savings:
-            fewer = -get_form(form).changes(self.ledger, "bytes")
+            fewer = -get_form(form).changes(self.ledger, "bytes", self.ledger.parts_in(form))
             total = np.maximum(self.ledger.events["bytes"], 1)
             self._savings[form] = prefix_sums(fewer * self.attribution.tokens // total)
         return self._savings[form]

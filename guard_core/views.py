@@ -54,6 +54,7 @@ View = tuple[Segment, ...]  # long ones are a `SharedView`, which does what is a
 Pieces = tuple[tuple[View, int], ...]  # tuples, and how many of the first segments of each count
 LONG = 64  # segments; ours: copying fewer costs less than sharing them
 CHUNK = 64  # segments that are compared at once
+REMEMBERED = 16  # pairs of long views; ours: a step of a replay compares about half as many
 
 
 class SharedView(Sequence[Segment]):
@@ -196,7 +197,19 @@ def common_length(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
         return len(first)
     if not isinstance(first, SharedView) and not isinstance(second, SharedView):
         return _common_beginning(first, 0, second, 0, min(len(first), len(second)))
-    return _common_of_pieces(_pieces_of(first), _pieces_of(second))
+    key = id(first), id(second)
+    known = _compared.get(key)
+    if known is not None and known[0] is first and known[1] is second:
+        return known[2]
+    common = _common_of_pieces(_pieces_of(first), _pieces_of(second))
+    if len(_compared) >= REMEMBERED:
+        _compared.clear()
+    _compared[key] = first, second, common
+    return common
+
+
+# The long views that were compared last, by their ids: every sum over views asks for the same two.
+_compared: dict[tuple[int, int], tuple[tuple[Any, ...], tuple[Any, ...], int]] = {}
 
 
 def _common_of_pieces(first: Pieces, second: Pieces) -> int:

@@ -97,12 +97,13 @@ class Form(msgspec.Struct, frozen=True):
         """Which parts it changes, by the columns before and after it."""
         return np.asarray(np.any([old[name] != new[name] for name in ("kind", "bytes", "chars", "heuristic")], axis=0))
 
-    def changes(self, ledger: Columns, column: str) -> Ints:
-        """What the form adds to a column of the ledger's events (mostly below 0)."""
+    def changes(self, ledger: Columns, column: str, parts: PartColumns | None = None) -> Ints:
+        """What the form adds to a column of the ledger's events (mostly below 0). `parts` are the columns of the parts
+        as it leaves them, where they are known."""
         if column in ("inline_tokens", "metadata_tokens"):
             return np.zeros(ledger.event_count, dtype=np.int64)
         old = ledger.parts
-        new = self.parts(ledger, old)
+        new = self.parts(ledger, old) if parts is None else parts
         of_event = {
             "chars": lambda: _difference(new, old, _text_chars),
             "bytes": lambda: _difference(new, old, _text_bytes),
@@ -114,7 +115,7 @@ class Form(msgspec.Struct, frozen=True):
         }
         if column == "lexical_tokens":
             lexical, total = ledger.events["lexical_tokens"], ledger.events["bytes"]
-            saved = self.changes(ledger, "bytes")
+            saved = self.changes(ledger, "bytes", new)
             return np.asarray(np.where(total > 0, saved * lexical // np.maximum(total, 1), 0))
         if column not in of_event:
             return np.zeros(ledger.event_count, dtype=np.int64)

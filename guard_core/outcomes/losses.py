@@ -210,7 +210,7 @@ class Verbatim:
         """The messages asked for that the form of a span changes in it."""
         if self.ledger.alone(span.start, span.stop, span.form) is not None:
             is_asked = bool((self.events == span.start).any())
-            return [span.start] if is_asked and self.ledger.changed_in(span.start, span.stop, span.form).any() else []
+            return [span.start] if is_asked and self.ledger.changes_one(span.start, span.stop, span.form) else []
         changed = self._changed_by(span.form)
         inside: list[int] = changed[np.searchsorted(changed, span.start) : np.searchsorted(changed, span.stop)].tolist()
         return inside

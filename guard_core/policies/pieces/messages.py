@@ -14,7 +14,6 @@ import numpy as np
 
 from guard_core.costs import CALL, HAS_RESULT, MODEL, RESULT, SYSTEM
 from guard_core.events import Role
-from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger
 from guard_core.view_sums import SHORT, ViewSums, sums_of
 from guard_core.views import Segment, Span, Synthetic, View, followed
@@ -196,8 +195,12 @@ class Costs:
         """One segment of a view."""
         if isinstance(segment, Span):
             start, stop, form = segment.start, segment.stop, segment.form
-            if form and self.is_local and (alone := ledger.alone(start, stop, form)) is not None:
-                return int(self.events(alone, get_form(form).parts(alone, alone.parts)).item())
+            if form and self.is_local:
+                alone = ledger.of_one(
+                    *(start, stop, form, self.key), lambda alone: int(self.events(alone, alone.parts_in(form)).item())
+                )
+                if alone is not None:
+                    return alone
             prefix = self.prefix(ledger, form)
             return prefix.item(stop) - prefix.item(start)
         assert isinstance(segment, Synthetic)
