@@ -15,15 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from guard_core.errors import SettingError
-from guard_core.redaction.kinds import (
-    PRIVATE_KEY,
-    PRIVATE_KEY_BEGIN,
-    PRIVATE_KEY_NAME,
-    SHAPES,
-    TELEGRAM,
-    TELEGRAM_NAME,
-    TELEGRAM_WORD,
-)
+from guard_core.redaction.kinds import INNER, PRIVATE_KEY, PRIVATE_KEY_BEGIN, PRIVATE_KEY_NAME, SHAPES
 
 PASSWORD, CREDENTIAL, EMAIL, ACCOUNT, PHONE = (
     "password",
@@ -129,13 +121,14 @@ def _private_keys(text: str) -> Iterator[Match]:
             yield Match(PRIVATE_KEY_NAME, place, hit.end())
 
 
-def _telegram(text: str) -> Iterator[Match]:
-    for place in _places(text, TELEGRAM_WORD):
-        start = place
-        while start and place - start < 10 and text[start - 1].isdigit():
-            start -= 1
-        if hit := TELEGRAM.match(text, start):
-            yield Match(TELEGRAM_NAME, start, hit.end())
+def _inner_shapes(text: str) -> Iterator[Match]:
+    for shape in INNER:
+        for place in _places(text, shape.word):
+            start = place
+            while start and place - start < shape.before and _is_word(text[start - 1]):
+                start -= 1
+            if hit := shape.whole.match(text, start):
+                yield Match(shape.name, start, hit.end())
 
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4096}={0,2}")
@@ -163,40 +156,73 @@ def decoded(text: str) -> str:
 # -- values beside telling words
 
 _TELLING = re.compile(
-    r"(?i)(?P<word>passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_ -]?key|access[_ -]?key|account[_ -]?key"
+    r"(?i)(?P<word>passw(?:or)?[dt]|passwd|passphrase|mot de passe|contraseña|kennwort|wachtwoord|senha|pwd"
+    r"|(?<=_)pass(?=[\"'`\s]{0,4}[:=])|(?<![A-Za-z])pass(?=\s{0,3}=)|(?<=_)auth(?==)"  # no "PASS: TestOrders"
+    r"|(?:role|master|admin|license|subscription|api|access|account)[_ -]?key|secret|token"
     r"|auth[_ -]?key|private[_ -]?key|signing[_ -]?key|encryption[_ -]?key|client[_ -]?secret|credentials?|bearer)"
     r"(?:[_-]?(?:key|value|base|id|hash|default|prod|dev|live|test|[0-9]{1,2}))?"
-    r"(?:\\{0,2}[\"'`\]]){0,2}(?:\s{0,3}(?::=|=>|==?|:|\bis\b|\bwas\b)\s{0,3}|(?<=[a-z])[ \t]{1,3})"
+    r"(?:\\{0,2}[\"'`\]]){0,2}(?:\s{0,3}(?::=|=>|==?|:|\b(?:is|was|lautet|ist|est)\b)\s{0,3}|>|(?<=[a-z])[ \t]{1,3})"
     r"(?:\\{0,2}[\"'`]){0,1}(?:[bf](?=[\"']))?"
 )
 _VALUE = re.compile(r"[^\s\"'`<>\\,;&|(){}\[\]]{6,300}")
 _HEADER = re.compile(r"(?i)\b(?:bearer|basic|token)\s{1,3}([A-Za-z0-9+/=_.~-]{16,2000})")
-_LOGIN = re.compile(r"[A-Za-z0-9._~%!$&+-]{0,100}:([^\s/@:\"'<>]{3,200})@(?=[A-Za-z0-9.\[-])")
+_LOGIN = re.compile(r"([A-Za-z0-9._~%!$&+-]{0,100}):([^\s/@:\"'<>]{3,200})@(?=[A-Za-z0-9.\[-])")
+_NO_LOGIN = re.compile(r"(?i)^(?:\$|%|<|\{|\*|password|pass|passwd|pwd|secret|token|x+|user)\W*$|^\$|^\{|^<")
 _SIGNED = re.compile(r"(?i)[?&](?:sig|signature|access_token|api_?key|token|key)=([A-Za-z0-9%+/=_.-]{20,500})")
 _CODE = re.compile(
     r"(?i)^(?:os\.|process\.|self\.|this\.|env\b|environ|config|settings|request|getenv|\$|%|@|var\.|data\.|secrets\.|none|null|true|false"
     r"|undefined|string|str|optional|required|example|changeme|placeholder|redacted|your|my_|the_|test_|dummy|xxx|https?://|/|\./|~/"
     r"|\.\.\.|…|\*{3}|-{3}|new_?|old_?|get_|set_|fetch|load|read|generate|create|validate|hash|len|int)"
 )
-_STRICT_WORDS = ("pass", "pwd")  # a value of few characters beside these may be one
+# A value of few characters beside these may be one.
+_STRICT_WORDS = ("pass", "pwd", "mot de passe", "contraseña", "kennwort", "wachtwoord", "senha")
+_SIGN = re.compile(r"[=:>]|\b(?:is|was|lautet|ist|est)\b")
+_QUOTES = "\"'`"
+_QUOTED = re.compile(r"[^\s\"'`\\]{6,300}(?=\\{0,2}[\"'`])")  # what a quoted value may be, with brackets and signs
+_LOGIN_BEFORE = re.compile(r"(?i)\blogin\s{1,8}\S{1,64}\s{1,8}\Z")  # in a .netrc, whose words have no sign between
+
+
+# Where one of these words may begin, in lower case: looking for all of them in any case at once takes twice as long.
+_BEGINNINGS = re.compile(
+    r"pass|mot de|contra|kennw|wacht|senha|pwd|auth(?==)|secret|token|bearer|credential"
+    r"|(?:role|master|admin|license|subscription|api|access|account|auth|private|signing|encryption|client)[_ -]?[ks]e"
+)
+
+
+def _telling(text: str) -> Iterator[re.Match[str]]:
+    stop = 0
+    for begin in _BEGINNINGS.finditer(_lowered(text)):
+        if begin.start() >= stop and (hit := _TELLING.match(text, begin.start())):
+            stop = hit.end()
+            yield hit
+
+
+def _lowered(text: str) -> str:
+    """The text in lower case, every character at its place."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
 
 
 def _beside_words(text: str) -> Iterator[Match]:
-    for hit in _TELLING.finditer(text):
-        if (value := _VALUE.match(text, hit.end())) is None:
+    for hit in _telling(text):
+        quoted = _QUOTED.match(text, hit.end()) if text[hit.end() - 1] in _QUOTES else None
+        if (value := quoted or _VALUE.match(text, hit.end())) is None:
             continue
         word, start, stop = hit["word"].lower(), value.start(), value.end()
-        while stop > start and text[stop - 1] in ".:!?" and stop - start > 6:
+        while not quoted and stop > start and text[stop - 1] in ".:!?" and stop - start > 6:
             stop -= 1
         is_password = word.startswith(_STRICT_WORDS)
-        says = re.search(r"[=:]|\bis\b|\bwas\b", hit[0])
+        says = _SIGN.search(hit[0]) or (
+            is_password and _LOGIN_BEFORE.search(text, max(0, hit.start() - 90), hit.start())
+        )
         if (
             not says
             and text[max(0, hit.start() - 2) : hit.start()] != "--"
             and "-" not in text[hit.start() - 1 : hit.start()]
         ):
             continue  # "the token bucket": no sign between the words
-        if (stop < len(text) and text[stop] in "([") or not is_secret(text[start:stop], is_password=is_password):
+        is_call = not quoted and stop < len(text) and text[stop] in "(["
+        if is_call or not is_secret(text[start:stop], is_password=is_password):
             continue
         yield Match(PASSWORD if is_password else CREDENTIAL, start, stop)
 
@@ -227,6 +253,51 @@ def entropy(text: str) -> float:
     return -sum(count / size * math.log2(count / size) for count in Counter(text).values()) if size else 0.0
 
 
+_COOKIES = re.compile(r"(?i)\b(?:set-)?cookie[\"']?\s{0,2}[:=]\s{0,2}[\"']?([^\r\n\"']{1,4000})")
+_COOKIE = re.compile(r"[\w.-]{1,100}=([A-Za-z0-9%+/=_.:~-]{16,2000})")
+
+
+def _cookies(text: str) -> Iterator[Match]:
+    for header in _COOKIES.finditer(text) if "ookie" in text or "OOKIE" in text else ():
+        for hit in _COOKIE.finditer(text, *header.span(1)):
+            if is_secret(hit[1], is_password=False):
+                yield Match(CREDENTIAL, *hit.span(1))
+
+
+# Passwords that programs take without a telling word, by the word that is searched for first.
+_COMMANDS = tuple(
+    (word, re.compile(rest))
+    for word, rest in (
+        ("redis-cli", r"redis-cli\b[^\n|;]{0,100}?\s-a\s{1,3}[\"']?([^\s\"'\\]{6,200})"),
+        ("mysql", r"mysql(?:dump|admin)?\b[^\n|;]{0,100}?\s-p[\"']?([^\s\"'\\]{6,200})"),
+        ("sshpass", r"sshpass\s{1,3}-p\s{0,3}[\"']?([^\s\"'\\]{6,200})"),
+        ("curl", r"curl\b[^\n|;]{0,200}?\s(?:-u|--user)[ =][\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{6,200})"),
+    )
+)
+
+
+def _commands(text: str) -> Iterator[Match]:
+    for word, pattern in _COMMANDS:
+        for place in _places(text, word):
+            if (hit := pattern.match(text, place)) and is_secret(hit[1], is_password=True):
+                yield Match(PASSWORD, *hit.span(1))
+
+
+_PORT = re.compile(r":(?:[0-9]{2,5}|\*):(?=[A-Za-z*])")
+_HOST = re.compile(r"(?:\A|(?<=[\s\"'`]))[A-Za-z0-9.*_-]{1,100}\Z")
+_PASSWORD_LINE = re.compile(r"[A-Za-z*][\w*-]{0,62}:[A-Za-z*][\w*.@-]{0,62}:([^\s:\"'`\\]{6,100})(?=[\s\"'`\\]|\Z)")
+
+
+def _password_lines(text: str) -> Iterator[Match]:
+    """Lines of a .pgpass: host, port, database, account, password."""
+    for port in _PORT.finditer(text):
+        if _HOST.search(text, max(0, port.start() - 101), port.start()) is None:
+            continue
+        hit = _PASSWORD_LINE.match(text, port.end())
+        if hit and is_secret(hit[1], is_password=True):
+            yield Match(PASSWORD, *hit.span(1))
+
+
 def _headers(text: str) -> Iterator[Match]:
     lower = text.lower()
     if "authorization" in lower or "bearer" in lower:
@@ -238,10 +309,10 @@ def _headers(text: str) -> Iterator[Match]:
 def _logins(text: str) -> Iterator[Match]:
     for place in _places(text, "://"):
         hit = _LOGIN.match(text, place + 3)
-        if hit and not re.match(
-            r"(?i)^(?:\$|%|<|\{|\*|password|pass|passwd|pwd|secret|token|x+|user)\W*$|^\$|^\{|^<", hit[1]
-        ):
-            yield Match(BASIC_LOGIN, *hit.span(1))
+        if hit is None or hit[1] == hit[2]:  # postgres:postgres, guest:guest: with what every installation begins
+            continue
+        if not _NO_LOGIN.match(hit[2]):
+            yield Match(BASIC_LOGIN, *hit.span(2))
     if "=" in text:
         for hit in _SIGNED.finditer(text):
             if is_secret(hit[1], is_password=False):
@@ -254,8 +325,8 @@ _LOCAL = re.compile(r"[A-Za-z0-9._%+-]{1,64}\Z")
 _DOMAIN = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9@])")
 _NOBODY = re.compile(
     r"(?i)^(?:git|noreply|no-reply|user|username|you|your\.?name|me|foo|bar|name|someone|test|admin|root|npm|postgres)@"
-    r"|@(?:[\w-]+\.)*(?:example\.(?:com|org|net)|localhost|test|invalid|users\.noreply\.github\.com|host|domain\.com|email\.com)$"
-    r"|\.(?:py|js|ts|md|png|jpg|svg|css|html|json|txt|service|timer|go|rs|sh|yml|yaml|lock)$"
+    r"|@(?:[\w-]+\.)*(?:example\.(?:com|org|net)|localhost|test|invalid|[\w-]+\.example|users\.noreply\.github\.com|host|domain\.com|email\.com)$"
+    r"|\.(?:py|js|ts|md|png|jpe?g|webp|gif|svg|css|html|json|txt|service|timer|go|rs|sh|yml|yaml|lock)$"
 )
 
 
@@ -282,8 +353,8 @@ _SHARED_NAMES = frozenset(
         """
     user users username ubuntu root runner app apps work node vscode admin administrator dev developer test tester
     me you name shared public default guest ec2-user jovyan circleci travis jenkins gitpod codespace coder agent
-    sandbox claude opam linuxbrew docker build builder foo bar example data git www someone yourname your-name
-    your_name home postgres ansible debian pi vagrant student oai model swe workspace openhands
+    runneradmin sandbox claude opam linuxbrew docker build builder foo bar example data git www someone yourname
+    your-name your_name home postgres ansible debian pi vagrant student oai model swe workspace openhands
     """,
     )
 )
@@ -297,7 +368,8 @@ def _accounts(text: str) -> Iterator[Match]:
 
 
 _PHONES = re.compile(
-    r"(?<![\w.+/=-])(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?(?:[0-9]{2,5}[ .-]){1,4}[0-9]{2,6}"
+    r"(?<![\w.+/=-])"
+    r"(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,5}[ .-](?:[0-9]{2,5}[ .-]){0,4}[0-9]{2,6}"
     r"|\+[1-9][0-9]{9,13}"
     r"|\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}|[2-9][0-9]{2}([-.])[2-9][0-9]{2}\1[0-9]{4})(?![\w/=-]|\.[0-9])"
 )
@@ -309,4 +381,17 @@ def _phones(text: str) -> Iterator[Match]:
             yield Match(PHONE, *hit.span())
 
 
-_SEARCHES = (_private_keys, _shapes, _telegram, _logins, _headers, _beside_words, _encoded, _emails, _phones)
+_SEARCHES = (
+    _private_keys,
+    _shapes,
+    _inner_shapes,
+    _logins,
+    _headers,
+    _cookies,
+    _commands,
+    _password_lines,
+    _beside_words,
+    _encoded,
+    _emails,
+    _phones,
+)

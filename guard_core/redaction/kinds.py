@@ -77,6 +77,15 @@ SHAPES: tuple[Shape, ...] = (
     _shape("Docker token", "dckr_pat_", rf"{_U}{{27}}"),
     _shape("Fly token", "FlyV1 fm2_", r"[ A-Za-z0-9+/=_,]{40,1000}"),
     _shape("age key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
+    _shape("AWS Bedrock key", "ABSK", r"[A-Za-z0-9+/]{100,200}={0,2}"),
+    _shape("LangSmith key", "lsv2_pt_ lsv2_sk_", rf"{_X}{{32}}_{_X}{{10}}"),
+    _shape("Tavily key", "tvly-dev- tvly-prod- tvly-", rf"{_U}{{20,60}}"),
+    _shape("Supabase key", "sb_secret_", rf"{_U}{{20,60}}"),
+    _shape("Together key", "tgp_v1_", rf"{_U}{{40,60}}"),
+    _shape("Fireworks key", "fw_", rf"(?=[A-Za-z]{{0,20}}[0-9]){_A}{{22,30}}(?![A-Za-z0-9_-])"),
+    _shape("Brave key", "BSA", rf"(?=[A-Za-z_-]{{0,20}}[0-9]){_U}{{28}}(?![A-Za-z0-9_-])"),
+    _shape("PuTTY key", "Private-Lines:", r"\s{1,3}[0-9]{1,3}(?:\s{1,3}[A-Za-z0-9+/=]{4,64}){1,60}"),
+    _shape("Django secret key", "django-insecure-", r"[A-Za-z0-9!@#$%^&*(\-_=+)]{30,80}"),
     _shape("JSON web token", "eyJ", rf"{_U}{{10,2000}}\.eyJ{_U}{{4,8000}}\.{_U}{{6,2000}}"),
 )
 # A private key, whole or cut off. Lines may be written as "\n" in a JSON text.
@@ -86,5 +95,20 @@ PRIVATE_KEY = re.compile(
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 PRIVATE_KEY_NAME = "private key"
-TELEGRAM = re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
-TELEGRAM_NAME, TELEGRAM_WORD = "Telegram token", ":AA"
+
+
+class Inner(NamedTuple):
+    """A kind of secret whose word is within it, at most `before` characters behind its beginning."""
+
+    name: str
+    word: str
+    before: int
+    whole: re.Pattern[str]
+
+
+INNER: tuple[Inner, ...] = (
+    Inner("Telegram token", ":AA", 10, re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")),
+    Inner("Mailchimp key", "-us", 32, re.compile(rf"{_X}{{32}}-us[0-9]{{1,2}}(?![A-Za-z0-9_-])")),
+    Inner("Terraform token", ".atlasv1.", 14, re.compile(rf"{_A}{{14}}\.atlasv1\.{_U}{{60,70}}")),
+    Inner("Azure DevOps token", "JQQJ99", 52, re.compile(rf"{_A}{{52}}JQQJ99{_A}{{24}}(?![A-Za-z0-9])")),
+)
