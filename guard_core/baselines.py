@@ -21,6 +21,7 @@ LEAST_SHARE, LEAST_TOKENS = 10, 2_000
 MOST_PER_LEXICAL, MOST_PER_PICTURE = 4, 1_600
 # Two tokenizers that count the same text with less difference than that are taken for one, nor on fewer tokens.
 LEAST_FACTOR, LEAST_MEASURED, LEAST_STRETCHES = 1.08, 2_000, 5
+MOST_UNCOUNTED = 20  # ours: lexical tokens that a request may grow by without a token more; no text costs so little
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -38,6 +39,11 @@ class Truncation:
         """Tokens that the request would have had more."""
         return self.before + self.added - self.after
 
+    @property
+    def is_deep(self) -> bool:
+        """Is more than half of the request gone."""
+        return 2 * self.after < self.before
+
 
 def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     """The steps at which the recorded prompt falls while the log grew and no compaction is recorded."""
@@ -50,12 +56,23 @@ def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     same_model = ledger.steps["model"][first] == ledger.steps["model"][last]
     fallen = (recorded[last] < recorded[first]) & (at[last] > at[first])
     fallen &= (missing >= least) & (missing > _reasoning(ledger, first, last))
+    fallen &= ~np.isin(first, repeated_counts(ledger))  # a fall from a count that is another call's
     recounted = {change.step for change in count_changes(ledger)}
     return tuple(
         Truncation(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
         for row in np.flatnonzero(fallen & same_model)
         if int(last[row]) not in recounted
     )
+
+
+def repeated_counts(ledger: Ledger) -> Ints:
+    """The steps whose recorded prompt is that of the counted call before, to the token, though text was added since: a
+    recorder has written down an earlier count once more, or the provider is a script."""
+    recorded, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
+    reported, lexical = np.flatnonzero(recorded > 0), ledger.prefix("lexical_tokens")
+    first, last = reported[:-1], reported[1:]
+    added = lexical[at[last]] - lexical[at[first]]
+    return np.asarray(last[(recorded[first] == recorded[last]) & (added > MOST_UNCOUNTED)])
 
 
 @dataclass(frozen=True)

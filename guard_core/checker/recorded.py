@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from guard_core.checker.prices import never_paid
 from guard_core.checker.shared import (
@@ -329,6 +330,19 @@ def silent_truncation(story: Story, finding: Finding) -> None:
         raise Wrong("a recorded compaction explains it")
 
 
+def usage_repeated(story: Story, finding: Finding) -> None:
+    counted = [step for step, count in enumerate(story.counts) if count is not None]
+    repeated = [
+        after
+        for before, after in pairwise(counted)
+        if story.counts[before] == story.counts[after]
+        and sum(lexical_tokens(part_text(part)) for event in _since(story, before, after) for part in event.parts) > 20
+    ]
+    agree(finding, repeated=len(repeated), counted=len(counted))
+    if not repeated or finding.step != repeated[0]:
+        raise Wrong("it is not the first count that repeats the one before")
+
+
 def _since(story: Story, first: int, last: int) -> tuple[Event, ...]:
     """The messages that the log grew by between the calls of two steps."""
     return story.session.events[story.session.calls[first].at : story.session.calls[last].at]
@@ -370,6 +384,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         fallback_summary,
         empty_summary,
         silent_truncation,
+        usage_repeated,
         no_usage,
         never_paid,
     )

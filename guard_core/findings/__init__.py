@@ -68,6 +68,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     own_rule.own_rule_gaps,
     prices.never_paid,
     gaps.silent_truncation,
+    gaps.repeated_usage,
     gaps.unreported,
 )
 _OF_REPLAYS: tuple[Check, ...] = (

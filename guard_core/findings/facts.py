@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
+from guard_core.baselines import Truncation, repeated_counts, silent_truncations
 from guard_core.columns import narrowed
+from guard_core.costs import SYSTEM
 from guard_core.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
@@ -25,6 +27,8 @@ from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import PROVIDER, Usage, usage_for
 from guard_core.views import Span, View, followed
 from guard_core.window_evidence import Status, WindowJudgement, judge_session, other_windows
+
+OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are no accident, at least so many and such a share of all
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,36 @@ class Facts:
         """How many calls of a recording its provider did not count, and of how many; empty where it counted each."""
         missing = int(np.count_nonzero(~self.requests.reported)) if self.ledger.usage_ratio is None else 0
         return {"uncounted": missing, "all_calls": self.ledger.step_count} if missing else {}
+
+    @property
+    def not_estimated(self) -> str:
+        """What the requests of a recording without any count had besides what is estimated, "" for nothing known."""
+        fixed = self.ledger.system_tokens + self.ledger.tools_tokens
+        if not self.is_uncounted or self.attribution.overhead > fixed:
+            return ""
+        has_system = self.ledger.system_recorded or bool((self.ledger.events["flags"] & SYSTEM).any())
+        names = [*([] if has_system else ["system prompt"]), *([] if self.ledger.tools_recorded else ["tools"])]
+        return " and ".join(names)
+
+    @cached_property
+    def falls(self) -> tuple[Truncation, ...]:
+        """Where the recorded prompt falls though the log grew and no compaction is recorded."""
+        return silent_truncations(self.ledger) if self.ledger.usage_ratio is None else ()
+
+    @cached_property
+    def repeated(self) -> Ints:
+        """The steps whose count repeats the one before it, where so many do that it is no accident."""
+        repeated = repeated_counts(self.ledger)
+        return repeated if self._is_often(len(repeated)) else repeated[:0]
+
+    @property
+    def is_miscounted(self) -> bool:
+        """Are so many recorded counts not those of their requests that nothing can be concluded from their sizes."""
+        return bool(len(self.repeated)) or self._is_often(len(self.falls))
+
+    def _is_often(self, times: int) -> bool:
+        counted = int(np.count_nonzero(self.ledger.steps["prompt_tokens"] > 0))
+        return self.ledger.usage_ratio is None and times >= OFTEN and times >= OFTEN_SHARE * counted
 
     @property
     def fixed_not_in_file(self) -> int:

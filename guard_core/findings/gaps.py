@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from guard_core.baselines import silent_truncations
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, totals_words
@@ -22,7 +21,13 @@ def unreported(case: Case) -> list[Finding]:
     calls, lack = counted(answered, name), "no recorded token usage"
     if is_all:
         who = f"The only {name} has {lack}" if answered == 1 else f"None of the {calls} has recorded token usage"
-        sentence = f"{who}. Every figure is an estimate."
+        lacking = case.facts.not_estimated
+        sentence = f"{who}. Every figure is an estimate"
+        sentence += (
+            f", without the {lacking}, which {'is' if lacking == 'system prompt' else 'are'} not in the file."
+            if lacking
+            else "."
+        )
     elif len(missing) == 1:
         sentence = f"1 of {calls} has {lack}: {at_step(first)}."
     else:
@@ -40,13 +45,29 @@ def unreported(case: Case) -> list[Finding]:
     return [Finding("no_usage", severity, first, sentence, numbers, (), tuple(missing[:LISTED].tolist()), len(missing))]
 
 
+def repeated_usage(case: Case) -> list[Finding]:
+    """Counts that repeat the one before them to the token, though messages were added."""
+    repeated = case.facts.repeated
+    if not case.is_recorded or not len(repeated):
+        return []
+    calls, first = int(case.facts.requests.reported.sum()), int(repeated[0])
+    sentence = (
+        f"{len(repeated):,} of {calls:,} recorded counts repeat the one before them, though messages were added: what "
+        f"those calls sent is not known. The first is {at_step(first)}."
+    )
+    numbers, steps = {"repeated": len(repeated), "counted": calls}, tuple(repeated[:LISTED].tolist())
+    return [Finding("usage_repeated", WARNING, first, sentence, numbers, (), steps, len(repeated))]
+
+
 def silent_truncation(case: Case) -> list[Finding]:
     """Recorded prompts that fell while the log grew, though no compaction is recorded."""
-    falls = silent_truncations(case.facts.ledger) if case.is_recorded else ()
+    falls = case.facts.falls if case.is_recorded else ()
     if not falls:
         return []
     worst = max(falls, key=lambda fall: fall.before + fall.added - fall.after)
     more = "" if len(falls) == 1 else f" {counted(len(falls) - 1, 'more fall')} like it."
+    if len(falls) > 1 and case.facts.is_miscounted:
+        more += " Perhaps the counts leave out what the provider's cache held."
     sentence = (
         f"The recorded prompt fell from {worst.before:,} to {worst.after:,} tokens at {at_step(worst.step)}, though "
         f"about {worst.added:,} were added and no compaction is recorded.{more}"

@@ -10,6 +10,7 @@ from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
 from guard_core.sessions import Provenance
+from guard_core.triggers import MANUAL
 from guard_core.window_evidence import Status
 
 SIGNS = {">=": "≥", ">": ">"}
@@ -25,12 +26,14 @@ class _Ruled(NamedTuple):
 
 def own_rule_gaps(case: Case) -> list[Finding]:
     """Where a recording and the rule of its agent part: one finding of each kind, of the first stretch that has it."""
-    if case.facts.is_contextguards or not case.window_counts:
+    if case.facts.is_contextguards or not case.window_counts or case.facts.is_miscounted:
         return []
     findings: dict[str, Finding] = {}
     for ruled in _stretches(case):
         of_stretch = (
-            [_other_threshold(case, ruled)] if _is_elsewhere(ruled) else [_early(case, ruled), _missed(case, ruled)]
+            [_other_threshold(case, ruled)]
+            if _is_elsewhere(case, ruled)
+            else [_early(case, ruled), _missed(case, ruled)]
         )
         for finding in filter(None, of_stretch):
             findings.setdefault(finding.kind, finding)
@@ -45,11 +48,13 @@ def _stretches(case: Case) -> Iterator[_Ruled]:
             yield _Ruled(stretch, rule, explanation.interval_of(stretch, rule.counter))
 
 
-def _is_elsewhere(ruled: _Ruled) -> bool:
+def _is_elsewhere(case: Case, ruled: _Ruled) -> bool:
     """Do the checks fit one threshold that is not the rule's."""
     interval, threshold = ruled.interval, ruled.rule.threshold
     if interval is None or interval.at_most is None or interval.contradiction or threshold is None:
         return False
+    if interval.above_step in {fall.step for fall in case.facts.falls if fall.is_deep}:
+        return False  # the check did not pass: the prompt fell there, without a record
     return not interval.contains(threshold)
 
 
@@ -66,16 +71,27 @@ def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
     typed = next((item for item in rule.settings if item.source is Provenance.USER and item.name != "window"), None)
     if typed is not None and typed.value is not None:
         return _never_acts(case, ruled, typed, numbers)
-    fits = f"very check fits a threshold {low}at most {interval.at_most:,} ({at_step(numbers['high_step'])})"
+    fits = f"very known count fits a threshold {low}at most {interval.at_most:,} ({at_step(numbers['high_step'])})"
+    unknown, automatic = _uncounted(case)
+    more = f" {unknown:,} of {counted(automatic, 'compaction')} {'has' if unknown == 1 else 'have'} no known count."
+    if unknown:
+        numbers |= {"uncounted_compactions": unknown, "automatic_compactions": automatic}
     if rule.assumed_window is None:
         sentence = f"E{fits}, not the {rule.threshold:,} of {rule.agent}{_conditions(case, rule)}."
+        sentence += more if unknown else ""
     else:
         numbers["assumed_window"] = rule.assumed_window
         sentence = (
             f"The window of {rule.agent} is not known: e{fits}; the assumed {rule.assumed_window:,} would give "
-            f"{rule.threshold:,}."
+            f"{rule.threshold:,}.{more if unknown else ''}"
         )
     return _finding("other_threshold", INFO, case, rule, sentence, numbers, [numbers["high_step"]])
+
+
+def _uncounted(case: Case) -> tuple[int, int]:
+    """How many compactions that nobody is known to have asked for have no known count, and how many there are."""
+    automatic = [item for item in case.facts.explanation.compactions if item.trigger != MANUAL]
+    return sum(item.decision_tokens is None for item in automatic), len(automatic)
 
 
 def _never_acts(case: Case, ruled: _Ruled, typed: RuleSetting, numbers: dict[str, Any]) -> Finding:

@@ -26,6 +26,8 @@ def never_paid(case: Case) -> list[Finding]:
     facts = case.facts
     if not case.is_recorded or not case.fired or facts.is_uncounted or not case.window_counts:
         return []
+    if facts.falls or facts.is_miscounted:  # what a later call would have cost without it is not known
+        return []
     prices = Prices.of(facts.session, facts.ledger, facts.answers)
     if not prices.has_prices:
         return []

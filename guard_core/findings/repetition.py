@@ -101,6 +101,8 @@ def _follows_text(case: Case) -> bool:
     """Do recorded counts grow with the text, before anything was compacted? Else they prove nothing afterwards."""
     if not case.is_recorded or not case.fired:
         return True
+    if case.facts.is_miscounted:
+        return False
     seen = np.flatnonzero(case.facts.requests.reported[: case.fired[0].step])
     if not len(seen):
         return False
@@ -145,6 +147,8 @@ def _end(case: Case, item: Fired, following: Fired | None) -> int:
 
 def grown(case: Case) -> list[Finding]:
     """Compactions whose request was not smaller than before."""
+    if case.is_recorded and case.facts.is_miscounted:
+        return []
     larger = [item for item in case.fired if item.after >= item.before > 0 and not _is_guessed(case, item)]
     if not larger:
         return []

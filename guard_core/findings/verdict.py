@@ -23,6 +23,7 @@ from guard_core.findings.words import at_step, counted, if_window, percent, step
 from guard_core.trace import Trace
 from guard_core.window_evidence import Status, fired_words
 
+MOST_WORDS = 25
 QUOTED_CHARS = 30  # of a request, in a verdict
 
 Wording = Callable[[Case, Finding], str]
@@ -67,7 +68,11 @@ def _healthy(case: Case) -> Verdict:
     assumptions = (*assumptions_at(case, peak.step), *modelled, *((SIZES_ONLY,) if uncounted else ()))
     count = _total(case)
     head = f"{counted(count, 'compaction')}{_remark(case)}" if count else "Healthy: no compaction needed"
-    return Verdict("healthy", INFO, peak.step, f"{head}; {_peak_words(case, peak)}.", numbers, assumptions)
+    sentence = f"{head}; {_peak_words(case, peak)}."
+    if (lacking := case.facts.not_estimated) and case.is_recorded:
+        longer = sentence.replace("(estimated)", f"(estimated without {lacking})", 1)
+        sentence = longer if len(longer.split()) <= MOST_WORDS else sentence
+    return Verdict("healthy", INFO, peak.step, sentence, numbers, assumptions)
 
 
 def _remark(case: Case) -> str:
@@ -189,6 +194,14 @@ def _truncated(case: Case, finding: Finding) -> str:
     return (
         f"{_head(case)}the recorded prompt fell from {numbers['before']:,} to {numbers['after']:,} tokens at "
         f"{at_step(finding.step)}, and no compaction is recorded there."
+    )
+
+
+def _repeated(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}{numbers['repeated']:,} of {numbers['counted']:,} recorded counts repeat the one before, though "
+        "messages were added: what those calls sent is not known."
     )
 
 
@@ -343,6 +356,7 @@ _ORDER: dict[str, Wording] = {
     "summary_not_kept": _not_kept,
     "empty_summary": _empty,
     "request_lost": _request,
+    "usage_repeated": _repeated,
     "silent_truncation": _truncated,
     "grown": _grown,
     "thrash": _thrash,

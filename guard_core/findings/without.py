@@ -93,8 +93,13 @@ def _agrees_with_counts(case: Case, without: Without) -> bool:
     """Do the recorded counts, added up from call to call, come to about the same as the modelled requests.
 
     Where they do not, the provider counted something else than the messages of the file (a scripted provider, content
-    that is left out), and what a longer history would have cost is not known.
+    that is left out), and what a longer history would have cost is not known. Nor is it where the recorder counted
+    far more or less before a compaction than the model has there.
     """
+    for item in without.removed:
+        modelled = case.facts.grown_to(item.step)
+        if abs(item.before - modelled) > MOST_APART * item.before:
+            return False
     seen = np.flatnonzero(case.facts.requests.reported)
     counts, epochs = case.tokens[seen], case.facts.ledger.steps["epoch"][seen]
     if len(seen) < 2:
@@ -102,6 +107,12 @@ def _agrees_with_counts(case: Case, without: Without) -> bool:
     grown = np.where(np.diff(epochs) == 0, np.maximum(np.diff(counts), 0), 0)
     added_up = int(counts[0]) + int(grown.sum())
     return abs(int(without.tokens.max()) - added_up) <= MOST_APART * added_up
+
+
+def _is_cut_unrecorded(case: Case) -> bool:
+    """Was the history also shortened without a record, or are the counts not those of the requests: what it would have
+    been without any compaction is then not known."""
+    return bool(case.facts.falls) or case.facts.is_miscounted
 
 
 def _keeps_the_peak(case: Case, without: Without) -> bool:
@@ -122,7 +133,7 @@ def has_smaller_window(case: Case) -> bool:
 def needless_or_needed(case: Case) -> list[Finding]:
     """Whether the session would have fitted its window without them, and what follows."""
     without = without_automatic(case) if case.window_counts else None
-    if without is None or (case.is_recorded and has_smaller_window(case)):
+    if without is None or (case.is_recorded and (has_smaller_window(case) or _is_cut_unrecorded(case))):
         return []
     if case.is_recorded and not (_agrees_with_counts(case, without) and _keeps_the_peak(case, without)):
         return []

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.baselines import silent_truncations
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules import agreement
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
@@ -88,6 +89,12 @@ class Counted:
         if self.agent is None:
             return np.zeros(len(self.checks.step), dtype=np.bool_)
         return self.agent.held(self.session, self.ledger, self.checks) > 0
+
+    @cached_property
+    def cut(self) -> frozenset[int]:
+        """The steps whose recorded prompt fell to less than half though the log grew: the agent compacted there, or
+        something else cut the history, and the file has no record of it."""
+        return frozenset(fall.step for fall in silent_truncations(self.ledger) if fall.is_deep)
 
     @cached_property
     def compacted(self) -> Ints:
@@ -316,8 +323,9 @@ class StretchChecks:
         """The checks at which the rule fires and the agent did not compact."""
         if self.rule is None or self.rule.threshold is None:
             return
+        cut = self.counted.cut
         for row in self.quiet[self.counts[self.quiet] >= max(self.rule.threshold, UNKNOWN + 1)]:
-            if self.rule.fires(int(self.counts[row])):
+            if self.rule.fires(int(self.counts[row])) and int(self.checks.step[row]) not in cut:
                 yield MissedCheck(int(self.checks.step[row]), int(self.counts[row]), self.rule.threshold)
 
 

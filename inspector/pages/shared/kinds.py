@@ -33,6 +33,7 @@ KINDS = {
     "fallback_summary": "fallback summary",
     "sealed_summary": "summary not readable",
     "silent_truncation": "silent truncation",
+    "usage_repeated": "repeated counts",
     "no_usage": "no usage",
 }
 

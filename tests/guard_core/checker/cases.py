@@ -202,6 +202,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "fallback", exchange(10, tokens=_falling_at(5), compactions=(compaction(5, kind="fallback"),))
     yield "empty", exchange(10, tokens=_falling_at(5), compactions=(compaction(5, ""),))
     yield "truncated", exchange(10, tokens=_falling_at(5, start=60_000, low=20_000))
+    yield "repeated", exchange(10, tokens=lambda turn: 9_000 + 2_000 * (turn // 2))
     yield "partly counted", exchange(10, tokens=lambda turn: None if turn % 3 else 9_000 + 1_000 * turn)
     yield "at the end", exchange(6, tokens=growing(), compactions=(compaction(6),))
     yield (

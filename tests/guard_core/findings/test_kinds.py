@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from guard_core.attribution import attribute
 from guard_core.checker import check
+from guard_core.events import TextPart
 from guard_core.findings import Facts, Finding, Verdict, recorded_findings, recorded_verdict, replayed_findings
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -151,7 +152,10 @@ def test_a_call_without_an_answer_is_none_that_lacks_a_count():
     waiting = replace(built, calls=(*built.calls[:2], replace(built.calls[2], response=None)))
     found = confirmed(waiting)[1]
     said = found["no_usage"].sentence
-    assert said == "None of the 2 answered calls has recorded token usage. Every figure is an estimate."
+    assert said == (
+        "None of the 2 answered calls has recorded token usage. Every figure is an estimate, without the system prompt "
+        "and tools, which are not in the file."
+    )
     assert findings(chat(None))["no_usage"].sentence.startswith("The only call has no recorded token usage.")
     assert findings(chat(4_000, None))["no_usage"].sentence == "1 of 2 calls has no recorded token usage: step 2."
 
@@ -341,7 +345,42 @@ def test_mechanical_empty_and_sealed_summaries_are_told_apart():
 def test_calls_without_usage_are_counted(no_usage_reported):
     found = findings(no_usage_reported)["no_usage"]
     assert (found.numbers, found.severity) == ({"missing": 10, "calls": 10}, "warning")
-    assert "Every figure is an estimate." in found.sentence
+    assert found.sentence.endswith(
+        "Every figure is an estimate, without the system prompt and tools, which are not in the file."
+    )
+
+
+def test_what_is_in_the_file_is_not_called_missing(no_usage_reported):
+    fixed = msgspec.structs.replace(no_usage_reported, system=(TextPart("Be brief."),), tools=())
+    assert findings(fixed)["no_usage"].sentence.endswith("Every figure is an estimate.")
+    fixed = msgspec.structs.replace(no_usage_reported, tools=())
+    assert findings(fixed)["no_usage"].sentence.endswith(
+        "Every figure is an estimate, without the system prompt, which is not in the file."
+    )
+
+
+def test_counts_that_repeat_the_one_before_are_named_and_nothing_is_concluded_from_them():
+    """A recorder wrote each count twice: the one before the compaction is that of the call after it, too."""
+    counts = [5_000 + 1_000 * (call - call % 2) for call in range(9)] + [6_000 + 1_000 * (k - k % 2) for k in range(9)]
+    counts[9] = counts[8]
+    found = confirmed(chat(*counts, window=100_000, compactions=(compaction(10),)))[1]
+    assert set(found) == {"usage_repeated", "request_lost"}
+    assert found["usage_repeated"].sentence == (
+        "8 of 18 recorded counts repeat the one before them, though messages were added: what those calls sent is not "
+        "known. The first is step 2."
+    )
+
+
+def test_few_repeated_counts_are_no_finding_but_no_fall_begins_at_one():
+    counts = [*range(20_000, 30_000, 1_000), 29_000, 9_000, *range(10_000, 70_000, 1_000)]
+    assert set(findings(chat(*counts, window=100_000))) == set()
+    assert "silent_truncation" in findings(chat(*counts[:10], *counts[11:], window=100_000))
+
+
+def test_falls_that_are_too_many_may_be_counts_without_what_the_cache_held():
+    counts = [call * 1_000 + 10_000 if call % 4 else 1_000 for call in range(1, 40)]
+    found = findings(chat(*counts, window=100_000))["silent_truncation"]
+    assert found.sentence.endswith("8 more falls like it. Perhaps the counts leave out what the provider's cache held.")
 
 
 def test_totals_are_named_where_no_call_has_a_count(no_usage_reported):

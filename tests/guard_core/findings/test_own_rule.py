@@ -49,8 +49,8 @@ def test_it_leads_the_verdict():
 
 def test_checks_that_fit_another_threshold_name_its_bounds():
     assert said(transcript(version="2.1.21"))["other_threshold"].sentence == (
-        "Every check fits a threshold above 151,010 (step 3) and at most 155,010 (step 4), not the 167,000 of Claude "
-        "Code, if its settings are the defaults."
+        "Every known count fits a threshold above 151,010 (step 3) and at most 155,010 (step 4), not the 167,000 of "
+        "Claude Code, if its settings are the defaults."
     )
 
 
@@ -64,6 +64,24 @@ def test_checks_that_fit_none_are_early_and_late():
         "By its rule Claude Code would compact at 1 check more than it did, at step 3: 161,010 ≥ 155,000, if its "
         "settings are the defaults."
     )
+
+
+def test_a_check_at_which_the_prompt_fell_by_half_did_not_pass():
+    """The agent compacted there, and the record of it is missing."""
+    unrecorded = msgspec.structs.replace(transcript(prompts=(20_000, 160_000, 60_000, 61_000)), compactions=())
+    assert not {"own_missed", "other_threshold"} & set(said(unrecorded))
+    compacted = transcript(prompts=(20_000, 155_500, 60_000, 156_000, 30_000), place=4, tokens_before=157_100)
+    assert not {"own_missed", "other_threshold"} & set(said(compacted))
+
+
+def test_compactions_without_a_known_count_are_named():
+    built = transcript(version="2.1.21", prompts=(20_000, 150_000, 154_000, 30_000, 31_000))
+    calls = tuple(
+        msgspec.structs.replace(call, prompt_tokens=None) if step > 2 else call for step, call in enumerate(built.calls)
+    )
+    second = msgspec.structs.replace(built.compactions[0], at=calls[4].at)
+    built = msgspec.structs.replace(built, calls=calls, compactions=(*built.compactions, second))
+    assert said(built)["other_threshold"].sentence.endswith(" 1 of 2 compactions has no known count.")
 
 
 def test_checks_of_all_stretches_with_the_same_threshold_are_counted_together():

@@ -50,6 +50,14 @@ def test_the_sentence_says_how_many_calls_are_not_counted():
     ]
 
 
+def test_nothing_is_said_where_the_prompt_also_fell_without_a_record():
+    """What a later call would have cost without the compaction is not known."""
+    calls = (*CALLS[:10], *(8_000 + 100 * k for k in range(10)))
+    claims = found(counted(calls, compactions=TWICE))
+    assert "silent_truncation" in claims
+    assert "never_paid" not in claims
+
+
 def test_one_that_pays_is_not_named():
     calls = (90_000, 100_000, *(20_000 + 100 * k for k in range(30)))
     assert "never_paid" not in found(counted(calls, compactions=(compacted(5, 100_100),)))
@@ -78,7 +86,7 @@ def begins_with_its_summary(tokens_before):
     first = RecordedCompaction(
         0, Evidence.DECLARED, "summary", base, (user("summary " * 60),), "auto", tokens_before=tokens_before
     )
-    return counted((80_000, 82_000, 30_000, *(31_000 + 100 * k for k in range(20))), compactions=(first,))
+    return counted((80_000, *(82_000 + 100 * k for k in range(22))), compactions=(first,))
 
 
 def test_one_that_replaced_what_is_neither_counted_nor_in_the_file_is_not_named():

@@ -98,7 +98,7 @@ def test_an_assumed_window_is_in_the_sentence():
 
 def test_a_peak_without_any_count_is_called_an_estimate():
     said = verdict(session(user("hello " * 100), model("yes"), reported=False))
-    assert "(estimated)" in said.sentence
+    assert "(estimated without system prompt and tools)" in said.sentence
     assert {"modelled_tokens", "sizes_only"} <= set(said.assumptions)
 
 

@@ -64,6 +64,22 @@ def test_nothing_is_said_where_only_a_model_makes_the_requests_larger_with_them(
     assert "needless" not in findings(built)
 
 
+def test_nothing_is_said_where_the_prompt_also_fell_without_a_record():
+    falling = [*range(30_000, 40_000, 1_000), *range(5_000, 9_000, 1_000), *range(2_000, 5_000, 1_000)]
+    found = findings(chat(*falling, window=100_000, compactions=(compaction(15),)))
+    assert "silent_truncation" in found
+    assert not {"needless", "needed"} & set(found)
+
+
+def test_nothing_is_said_where_the_recorder_counted_far_more_before_it_than_the_model_has():
+    """Counts begin after the compaction: what was before the file is in the recorder's figure alone."""
+    counts = [None] * 5 + [*range(20_000, 30_000, 1_000)]
+    cut = compaction(6)
+    assert "needless" in findings(chat(*counts, window=100_000, compactions=(cut,)))
+    far = msgspec.structs.replace(cut, tokens_before=80_000)
+    assert not {"needless", "needed"} & set(findings(chat(*counts, window=100_000, compactions=(far,))))
+
+
 def test_a_manual_compaction_is_never_needless():
     cuts = (compaction(5, trigger="manual"), compaction(9, trigger="manual"))
     assert not {"needless", "needed"} & set(findings(chat(*TWICE, compactions=cuts)))
