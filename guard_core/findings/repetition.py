@@ -16,6 +16,7 @@ THRASH_LENGTH, THRASH_STEPS = 3, 6  # so many compactions in a row, each fewer t
 # The history is back in a request that is larger than the one after the compaction by 1.5 times what was added since
 # (estimates of that may be a third too low) and half of what the compaction removed.
 RETURN_GROWTH, RETURN_SHARE = 1.5, 0.5
+MOST_ABOVE = 4  # a recorder's figure above so many times the largest request is no request's
 MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token (four bytes); no text has more
 MOST_UNSEEN = 20_000  # tokens that one call may grow by besides the text in the file: attached files, reminders
 
@@ -113,7 +114,11 @@ def _follows_text(case: Case) -> bool:
 
 
 def _return(case: Case, item: Fired, following: Fired | None) -> dict[str, int] | None:
-    """The first request, up to the next compaction, that has the history back."""
+    """The first request, up to the next compaction, that has the history back; none where a recorder's own figure is
+    far above anything that was sent."""
+    figures = [item.before, *([following.before] if following else [])]
+    if case.is_recorded and max(figures) > MOST_ABOVE * int(case.tokens.max()):
+        return None
     start, stop = item.step + 1, _end(case, item, following)
     growth = case.facts.growth
     again = case.tokens[start:stop].copy()

@@ -160,7 +160,7 @@ class SessionBuilder:
         return Session(
             events=self._paired(),
             calls=tuple(self.calls),
-            compactions=recorder_counts.checked(self.compactions, self.calls, self.events),
+            compactions=recorder_counts.checked(self.compactions, self.calls),
             guard_states=tuple(self.guard_states),
             side_calls=tuple(self.side_calls),
             notes=(*self.notes, *fields.pop("notes", ())),

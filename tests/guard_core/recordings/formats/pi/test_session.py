@@ -195,7 +195,7 @@ def test_a_sub_agent_tells_its_system_prompt():
 
 
 def test_an_empty_summary_is_sent_in_its_frame():
-    session = session_of(*TALK, entry("k", "e4", "compaction", summary="", firstKeptEntryId="e3", tokensBefore=5))
+    session = session_of(*TALK, entry("k", "e4", "compaction", summary="", firstKeptEntryId="e3", tokensBefore=150))
     assert "<summary>" in session.compactions[0].messages[0].parts[0].text
     assert session.compactions[0].note == "The summary is empty."
 
@@ -270,3 +270,10 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "pi")
+
+
+def test_two_files_in_one_are_two_sessions():
+    other = {**HEADER, "id": "another"}
+    recording = read_as(FORMAT, lines(HEADER, *TALK, other, *chain(user("Hello"), assistant("Hi"))))
+    assert [item.source_id for item in recording.sessions] == [HEADER["id"], "another"]
+    assert [len(item.events) for item in recording.sessions] == [len(TALK), 2]
