@@ -42,7 +42,7 @@ from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.prompt import Prompt
 from guard_core.recordings.formats.claude.requests import Requests
 from guard_core.recordings.formats.claude.restored import used_file
-from guard_core.recordings.formats.claude.tree import Node, Picked, parents_first
+from guard_core.recordings.formats.claude.tree import Node, Picked, conversations, parents_first
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
@@ -111,6 +111,8 @@ class ClaudeTranscriptReader:
         self.moved = 0  # tool outputs that were moved to files of their own
         self.started: dict[str, str] = {}  # ids of sub-agents, with the tool call that started each
         self.session_id = ""
+        self.names: dict[str, int] = {}  # ids of sessions, in the order of their first lines, numbered
+        self.owners = array("l")  # for each node the number of its session
         self.title = ""
 
     def read(self) -> Recording:
@@ -283,6 +285,9 @@ class ClaudeTranscriptReader:
         sidechain = line.obj.get("isSidechain") is True
         node = Node(line.number, uuid, parent or logical, kind, sidechain, rooted="parentUuid" in line.obj)
         self.nodes.append(node)
+        name = fields.text(line.obj, "sessionId")
+        last = self.owners[-1] if self.owners else 0
+        self.owners.append(self.names.setdefault(name, len(self.names)) if name else last)
         return node
 
     # -- facts
@@ -326,9 +331,11 @@ class ClaudeTranscriptReader:
     def _sessions(self) -> list[Session]:
         if not self._has_main():
             return [self._whole(chain, name) for name, chain in self._sidechains().items()]
-        main = (index for index, node in enumerate(self.nodes) if not node.sidechain)
-        path = path_of(Picked(self.nodes, main), self.lines)
-        log = (self.draft and self.draft.finished(path)) or self._log(path)
+        main = array("q", (index for index, node in enumerate(self.nodes) if not node.sidechain))
+        parts = conversations(self.nodes, self.owners, main) if len(self.names) > 1 else [main]
+        paths = [path_of(Picked(self.nodes, part), self.lines) for part in parts]
+        path = paths[0]
+        log = (len(paths) == 1 and self.draft and self.draft.finished(path)) or self._log(path)
         log.finish()
         builder = log.builder
         chains = self._sidechains()
@@ -338,7 +345,7 @@ class ClaudeTranscriptReader:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
         if elsewhere := self.started.keys() - chains.keys():
             builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
-        self._add_side_calls(builder, path)
+        self._add_side_calls(builder, [node for one in paths for node in one])
         about = {
             "agent": ClaudeTranscriptFormat.label,
             "title": self.title,
@@ -348,7 +355,17 @@ class ClaudeTranscriptReader:
             **self._prompt(),
         }
         session = log.session(source_id=self.session_id, **about)
-        return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]
+        others = [self._other(one, part) for one, part in zip(paths[1:], parts[1:], strict=True) if self._answers(one)]
+        agents = (self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))
+        return [session, *others, *agents]
+
+    def _other(self, path: Sequence[Node], part: Sequence[int]) -> Session:
+        """Another session whose file was put behind that of the first, or between its lines."""
+        log = self._log(path)
+        log.finish()
+        versions = self.versions.of(log.builder.outlines)
+        name = list(self.names)[self.owners[part[0]]]
+        return log.session(source_id=name, agent=ClaudeTranscriptFormat.label, versions=versions, **self._prompt())
 
     def _whole(self, chain: Sequence[Node], name: str) -> Session:
         log = self._log(parents_first(chain))

@@ -92,6 +92,40 @@ class Groups:
         return lines
 
 
+def conversations(nodes: Sequence[Node], owners: Sequence[int], main: Sequence[int]) -> list[array[int]]:
+    """The nodes of each conversation of a file, by their indexes among `main`. `owners` has the session of each node.
+
+    Lines of several sessions are one conversation where one follows from another, as after a resume; a compaction and
+    a line that does not say what it follows continue the line before them. What else begins under another session's
+    id is another conversation: several files were put into one.
+    """
+    places = numbers_for(len(nodes))
+    for index in main:
+        if nodes[index].uuid:
+            places.setdefault(nodes[index].uuid, index)
+    leaders: dict[int, int] = {}
+
+    def leader(owner: int) -> int:
+        while (above := leaders.get(owner, owner)) != owner:
+            owner = above
+        return owner
+
+    before = main[0] if main else 0
+    for index in main:
+        node = nodes[index]
+        parent = places.get(node.parent) if node.parent else None
+        if parent is None and (node.kind == "boundary" or not node.rooted):
+            parent = before
+        if parent is not None:
+            first, second = sorted((leader(owners[parent]), leader(owners[index])))
+            leaders[second] = first
+        before = index
+    parts: dict[int, array[int]] = {}
+    for index in main:
+        parts.setdefault(leader(owners[index]), array("q")).append(index)
+    return [*parts.values()]
+
+
 def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: dict[int, set[str]]) -> Sequence[Node]:
     """The nodes on the path, in the order of the file, parents first.
 

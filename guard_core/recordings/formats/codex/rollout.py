@@ -32,10 +32,11 @@ from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.placeholders import is_placeholder
 from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import View
 
 _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
@@ -55,11 +56,15 @@ class CodexRolloutFormat:
         return codex_lines.is_rollout(source)
 
     def read(self, source: ByteSource) -> Recording:
-        reader = CodexRolloutReader(source)
+        reader, sessions = CodexRolloutReader(source), list[Session]()
         for number, obj in codex_lines.records(source):
+            if reader.is_over(obj):
+                sessions += reader.recording().sessions
+                reader = reader.next()
             with source.tolerate(number):
                 reader.record(obj, number)
-        return reader.recording()
+        last = reader.recording()
+        return Recording(last.format, (*sessions, *last.sessions), last.facts, last.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook:
         return look.look(source)
@@ -87,14 +92,15 @@ class _Open:
 class CodexRolloutReader:
     """One rollout, record by record."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, *, first: bool = True) -> None:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter("codex")
-        self.log = SessionBuilder("codex", source, first=True)
+        self.log = SessionBuilder("codex", source, first=first)
         self.index = LogIndex(self.log)
         self.meta: dict[str, Any] = {}
         self.copied = False  # does the parent's own header follow that of a fork?
+        self.parents = ""  # the id in that header
         self.model = ""
         self.title = ""
         self.window = 0
@@ -107,6 +113,21 @@ class CodexRolloutReader:
         self.records = False
         self.marked = codex_lines.marks_requests(source)
         self.for_compaction = False  # does the line at hand say that it is a summariser's answer?
+
+    def is_over(self, obj: dict[str, Any]) -> bool:
+        """Is this the header of another session, behind the items of one: several files were put into one. A fork has
+        its parent's header, too, before any item."""
+        name = fields.text(fields.mapping(obj, "payload"), "id")
+        is_header = fields.text(obj, "type") == "session_meta" and bool(self.log.events or self.log.calls)
+        is_known = name in (fields.text(self.meta, "id"), self.parents)
+        return is_header and not is_known and " " not in name and not is_placeholder(name)
+
+    def next(self) -> CodexRolloutReader:
+        """The reader of the session that follows in the same file; the facts are of both."""
+        following = CodexRolloutReader(self.source, first=False)
+        following.facts = self.facts
+        following.facts.session()
+        return following
 
     def record(self, obj: dict[str, Any], line: int | None) -> None:
         kind, payload = fields.text(obj, "type"), obj.get("payload")
@@ -125,6 +146,7 @@ class CodexRolloutReader:
             self._compacted(payload, where)
         elif kind == "session_meta":
             self.copied = bool(self.meta)
+            self.parents = fields.text(payload, "id") if self.copied else self.parents
             self.meta = self.meta or payload
         elif kind == "turn_context":
             self.model = fields.text(payload, "model") or self.model

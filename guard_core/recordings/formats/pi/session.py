@@ -15,6 +15,7 @@ Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.refusals import says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
 
 # How pi words the messages that it makes of summaries (packages/coding-agent/src/core/messages.ts).
@@ -76,12 +77,18 @@ class PiSessionFormat:
         return entries * 2 > len(heads) and any("parentId" in obj or _is_pis_own(obj) for obj in heads)
 
     def read(self, source: ByteSource) -> Recording:
-        path = _active_path(source)
-        reader = PiSessionReader(source)
+        paths, sessions = [*_active_paths(source)], list[Session]()
+        path, reader, entries = paths[0], PiSessionReader(source), 0
         for line in source.lines():
+            if _begins_another(line.obj, fields.text(reader.header, "id"), entries):
+                sessions += reader.recording().sessions
+                path, entries = paths[len(sessions)], 0
+                reader = reader.next()
+            entries += not _is_header(line.obj)
             with source.tolerate(line.number):
                 reader.line(line, path is None or line.number in path)
-        return reader.recording()
+        last = reader.recording()
+        return Recording(last.format, (*sessions, *last.sessions), last.facts, last.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook:
         return look.look(source)
@@ -113,40 +120,66 @@ class _Node(NamedTuple):
     parent: str
 
 
-def _active_path(source: ByteSource) -> set[int] | None:
-    """The lines on the way from the last entry to the root; None where entries have no ids (version 1).
+class _Tree:
+    """The entries of one session, and the way from the last of them to the root.
 
     Some descendants name parents that are no entries (a tool call's id): then the entry before is taken for it.
     """
-    nodes: dict[str, _Node] = {}
-    written: dict[str, bytes] = {}  # what is on the line of each id
-    last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
-    leaf = header = before = ""
-    for line in source.lines():
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, _Node] = {}
+        self.written: dict[str, bytes] = {}  # what is on the line of each id
+        self.last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
+        self.leaf = self.header = self.before = ""
+        self.lines = 0  # that are no header
+
+    def add(self, line: Line) -> None:
         entry, parent = fields.text(line.obj, "id"), fields.text(line.obj, "parentId")
         if _is_header(line.obj):
-            header = header or entry
-        if _is_header(line.obj) or not entry or "parentId" not in line.obj:
-            continue
+            self.header = self.header or entry
+            return
+        self.lines += 1
+        if not entry or "parentId" not in line.obj:
+            return
         digest = blake2b(line.raw, digest_size=8).digest()
-        if written.get(entry) == digest:
-            continue
-        if entry in written:  # another line of this id follows the first
-            parent = last.get(entry, entry)
-            last[entry] = entry = f"{entry} on line {line.number}"
+        if self.written.get(entry) == digest:
+            return
+        if entry in self.written:  # another line of this id follows the first
+            parent = self.last.get(entry, entry)
+            self.last[entry] = entry = f"{entry} on line {line.number}"
         else:
-            parent = last.get(parent, parent)
-        written[entry] = digest
-        lost = parent not in nodes and parent not in ("", header)
-        nodes[entry] = _Node(line.number, before if lost else parent)
-        before = entry
+            parent = self.last.get(parent, parent)
+        self.written[entry] = digest
+        lost = parent not in self.nodes and parent not in ("", self.header)
+        self.nodes[entry] = _Node(line.number, self.before if lost else parent)
+        self.before = entry
         chosen = next((entry_id for key in _LEAF_KEYS if (entry_id := fields.text(line.obj, key))), "")
-        leaf = chosen if line.obj.get("type") == "leaf" and chosen in nodes else entry
-    path: set[int] = set()
-    while leaf in nodes and nodes[leaf].line not in path:
-        path.add(nodes[leaf].line)
-        leaf = nodes[leaf].parent
-    return path or None
+        self.leaf = chosen if line.obj.get("type") == "leaf" and chosen in self.nodes else entry
+
+    def path(self) -> set[int] | None:
+        """The lines on that way; None where entries have no ids (version 1)."""
+        path: set[int] = set()
+        leaf = self.leaf
+        while leaf in self.nodes and self.nodes[leaf].line not in path:
+            path.add(self.nodes[leaf].line)
+            leaf = self.nodes[leaf].parent
+        return path or None
+
+
+def _active_paths(source: ByteSource) -> Iterator[set[int] | None]:
+    """The lines on the way to the root, of each session of a file in turn."""
+    tree = _Tree()
+    for line in source.lines():
+        if _begins_another(line.obj, tree.header, tree.lines):
+            yield tree.path()
+            tree = _Tree()
+        tree.add(line)
+    yield tree.path()
+
+
+def _begins_another(obj: dict[str, Any], header: str, entries: int) -> bool:
+    """Is this the header of another session, behind the entries of one: several files were put into one."""
+    return bool(header) and entries > 0 and _is_header(obj) and fields.text(obj, "id") not in ("", header)
 
 
 class PiSessionReader:
@@ -166,6 +199,13 @@ class PiSessionReader:
         self.elsewhere = 0  # messages on other branches
         self.refused = False  # was the last message a request that the provider found too long?
         self.unsent = 0  # answers that were aborted or failed
+
+    def next(self) -> PiSessionReader:
+        """The reader of the session that follows in the same file; the facts are of both."""
+        following = PiSessionReader(self.source, first=False)
+        following.facts = self.facts
+        following.facts.session()
+        return following
 
     def line(self, line: Line, on_path: bool) -> None:
         kind, entry = fields.text(line.obj, "type"), fields.text(line.obj, "id")

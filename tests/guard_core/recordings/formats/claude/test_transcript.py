@@ -466,3 +466,32 @@ def test_wrong_types_anywhere_are_survived():
     for index, record in enumerate(records):
         rest = [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)]
         check_hostile(FORMAT, rest)
+
+
+OTHER = (
+    user("v1", None, "Another task", sessionId="s2"),
+    answer("b1", "v1", "Begun", sessionId="s2", prompt=70),
+)
+
+
+@pytest.mark.parametrize("places", [(0, 1, 2, 3, 4, 5), (0, 4, 1, 2, 5, 3)], ids=["behind", "between"])
+def test_files_of_two_sessions_in_one_are_two_sessions(places):
+    own = (user("u1", None), answer("a1", "u1"), user("u2", "a1", "More"), answer("a2", "u2"))
+    recording = read(*((*own, *OTHER)[place] for place in places))
+    assert [(item.source_id, len(item.events)) for item in recording.sessions] == [("s", 4), ("s2", 2)]
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (3, 270)
+    assert not any("rewound" in note for item in recording.sessions for note in item.notes)
+
+
+def test_a_session_whose_id_changes_is_one():
+    """A resume continues the chain, a compaction the lines before it."""
+    found = read(
+        user("u1", None),
+        answer("a1", "u1"),
+        user("u2", "a1", "More", sessionId="s2"),
+        answer("a2", "u2", sessionId="s2"),
+        {**boundary("b", "gone"), "sessionId": "s3"},
+        user("s1", "b", SUMMARY, isCompactSummary=True, sessionId="s3"),
+        answer("a3", "s1", sessionId="s3"),
+    ).sessions
+    assert [len(item.events) for item in found] == [5]

@@ -361,3 +361,16 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "codex")
+
+
+def test_two_rollouts_in_one_file_are_two_sessions():
+    other = line("session_meta", id="s9", base_instructions={"text": "Be kind."})
+    recording = read_as(FORMAT, lines(META, *TURN, assistant("Done."), other, *TURN))
+    assert [(item.source_id, len(item.calls)) for item in recording.sessions] == [("s1", 2), ("s9", 1)]
+    assert (recording.facts.tool_calls, recording.facts.model_calls) == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["s1", "[trimmed for fixture]", "REDACTED"])
+def test_a_header_that_names_no_other_session_begins_none(name):
+    recording = read_as(FORMAT, lines(META, *TURN, line("session_meta", id=name), assistant("Done.")))
+    assert [len(item.calls) for item in recording.sessions] == [2]
