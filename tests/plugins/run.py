@@ -1,5 +1,5 @@
-"""The whole suite: everything on SQLite, then on PostgreSQL with Redis what a second database may change, and at last
-what measures time, alone: by then `make test` has checked the types, too.
+"""The whole suite: everything on SQLite, beside it on PostgreSQL with Redis what a second database may change, and at
+last what measures time, alone: by then `make test` has checked the types, too.
 
 What that is, `second_database.py` says of each test. The folders of WITHOUT_DATABASE, whose tests can reach no database
 at all, are not even collected there, and `test_run.py` holds them to it.
@@ -10,15 +10,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import NamedTuple
+import tempfile
+from contextlib import ExitStack
+from typing import IO, NamedTuple
 
 from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, find_redis
 
-PARALLEL = "3"  # processes: two wait for servers and a browser half of the time, and leave a small machine to the third
+# Processes on SQLite: two wait for servers and a browser half of the time, and leave a small machine to the third. What
+# a second database may change takes as long as a third of the rest, in one process, which begins but once.
+PARALLEL = "3"
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
-TOGETHER = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")
-AGAIN = ("--second-database", *(f"--ignore={folder}" for folder in WITHOUT_DATABASE))
+ONCE = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")
+AGAIN = ("-n", "0", "--second-database", *(f"--ignore={folder}" for folder in (SPEED_TESTS, *WITHOUT_DATABASE)))
 REFUSED = 2
 
 
@@ -42,8 +46,7 @@ def main(arguments: list[str]) -> int:
         return run(Run("", tuple(arguments), chosen), redis)
     print(told(postgres, redis), flush=True)
     for each in plan(postgres):
-        print(each.title, flush=True)
-        if failed := run(each, redis):
+        if failed := run_beside(each, redis):
             return failed
     return 0
 
@@ -52,24 +55,48 @@ def told(postgres: str, redis: str) -> str:
     """What the suite runs on, and what is left out, in a sentence."""
     missing = [name for name, url in (("PostgreSQL", postgres), ("Redis", redis)) if not url]
     if not missing:
-        return "PostgreSQL and Redis answer: the suite runs on SQLite, then on PostgreSQL."
+        return "PostgreSQL and Redis answer: the suite runs on SQLite, and beside it on PostgreSQL."
     left_out = "; it runs on SQLite alone" if not postgres else ""
     return f"No {' and no '.join(missing)} answers on this machine: the suite goes on without{left_out}."
 
 
-def plan(postgres: str) -> list[Run]:
-    """The runs of the whole suite."""
-    runs = [Run("Everything but what measures time, on SQLite:", TOGETHER)]
+def plan(postgres: str) -> list[list[Run]]:
+    """The runs of the whole suite: each list runs beside each other, one list after the other."""
+    runs = [Run("Everything but what measures time, on SQLite:", ONCE)]
     if postgres:
-        runs.append(Run("What a second database may change, on PostgreSQL:", (*TOGETHER, *AGAIN), postgres))
-    return [*runs, Run("What measures time, alone:", (SPEED_TESTS,))]
+        runs.append(Run("What a second database may change, on PostgreSQL:", AGAIN, postgres))
+    return [runs, [Run("What measures time, alone:", (SPEED_TESTS,))]]
+
+
+def run_beside(runs: list[Run], redis: str) -> int:
+    """Run them all at once; the first exit code that is no 0. What the first prints is seen at once, what the others
+    print once they have ended."""
+    first, *others = runs
+    print(first.title, flush=True)
+    with ExitStack() as stack:
+        started = []
+        for each in others:
+            output = stack.enter_context(tempfile.TemporaryFile("w+"))
+            started.append((each, output, stack.enter_context(start(each, redis, output))))
+        codes = [run(first, redis)]
+        for each, output, process in started:
+            codes.append(process.wait())
+            output.seek(0)
+            print(each.title, output.read(), sep="\n", flush=True)
+    return next(filter(None, codes), 0)
 
 
 def run(each: Run, redis: str) -> int:
+    with start(each, redis) as process:
+        return process.wait()
+
+
+def start(each: Run, redis: str, output: IO[str] | None = None) -> subprocess.Popen[str]:
     environment = {**os.environ, "TEST_DATABASE_URL": each.postgres, "TEST_REDIS_URL": redis}
     # Without compiled modules every process of every run rewrites the assertions of all tests: two thirds of its start.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return subprocess.call([sys.executable, "-m", "pytest", "-q", *each.arguments], env=environment)
+    command = [sys.executable, "-m", "pytest", "-q", *each.arguments]
+    return subprocess.Popen(command, env=environment, stdout=output, stderr=output, text=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.plugins import neighbours
-from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, plan
+from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, Run, plan, run_beside
 from tests.plugins.scheduling import FIRST, ByFile, rank
 from tests.plugins.second_database import ONE_SESSION, is_repeated, pytest_ignore_collect
 
@@ -46,7 +46,7 @@ def test_a_folder_that_is_left_out_on_postgres_can_reach_no_database(folder):
 
 
 def test_every_other_folder_is_collected_for_both_databases():
-    sqlite, postgres, speed = plan("postgresql://127.0.0.1/some")
+    (sqlite, postgres), (speed,) = plan("postgresql://127.0.0.1/some")
     assert (speed.arguments[-1], speed.postgres, sqlite.postgres) == (SPEED_TESTS, "", "")
     assert postgres.postgres == "postgresql://127.0.0.1/some"
     left_out = {argument.removeprefix("--ignore=") for argument in postgres.arguments if "--ignore" in argument}
@@ -56,6 +56,13 @@ def test_every_other_folder_is_collected_for_both_databases():
     assert not [
         argument for argument in (*sqlite.arguments, *postgres.arguments) if argument.startswith(("tests/", "-m"))
     ]
+
+
+def test_of_runs_beside_each_other_each_is_shown_and_one_that_fails_fails_them_all(capfd):
+    assert run_beside([Run("first:", ("--version",)), Run("second:", ("no-such-folder",))], "") == 4
+    shown = capfd.readouterr().out
+    assert shown.index("first:") < shown.index("second:") < shown.index("no-such-folder")
+    assert run_beside([Run("", ("--version",)), Run("", ("--version",))], "") == 0
 
 
 def item(nodeid: str, *fixtures: str, marks: tuple[str, ...] = ()) -> SimpleNamespace:
@@ -107,7 +114,7 @@ def test_a_module_that_chooses_its_database_starts_no_server_on_that_of_the_suit
 
 
 def test_without_postgres_it_is_sqlite_alone():
-    assert [run.postgres for run in plan("")] == ["", ""]
+    assert [[run.postgres for run in runs] for runs in plan("")] == [[""], [""]]
 
 
 @pytest.mark.parametrize(
