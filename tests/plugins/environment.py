@@ -4,7 +4,8 @@ heard.
 Loaded with `-p` on the command line of pytest, which comes before pytest-django reads the settings. The databases to
 test on are named by TEST_DATABASE_URL and TEST_REDIS_URL; without them it is SQLite and the in-memory layer.
 
-The processes of a parallel run share the folder TEST_SHARED_DIR, made and removed by the one that starts them.
+The processes of a run share the folder TEST_SHARED_DIR, made and removed by the one that starts them: for the whole
+suite, on both databases, that is `run.py`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _folder(name: str) -> str:
 
 
 os.environ["DATA_DIR"] = _folder("tests")
-if "PYTEST_XDIST_WORKER" not in os.environ:
+if not os.environ.get("TEST_SHARED_DIR"):
     os.environ["TEST_SHARED_DIR"] = _folder("shared")
 if _database := os.environ.get("TEST_DATABASE_URL"):
     os.environ["DATABASE_URL"] = _database

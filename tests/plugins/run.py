@@ -45,9 +45,11 @@ def main(arguments: list[str]) -> int:
         chosen = postgres if os.environ.get("TEST_DATABASE_URL") else ""
         return run(Run("", tuple(arguments), chosen), redis)
     print(told(postgres, redis), flush=True)
-    for each in plan(postgres):
-        if failed := run_beside(each, redis):
-            return failed
+    with tempfile.TemporaryDirectory(prefix="inspector-shared-") as shared:  # a first start serves both databases
+        os.environ["TEST_SHARED_DIR"] = shared
+        for each in plan(postgres):
+            if failed := run_beside(each, redis):
+                return failed
     return 0
 
 

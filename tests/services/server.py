@@ -28,7 +28,8 @@ from uuid import uuid4
 from tests.services.databases import DATABASE, ROOT, is_free, neighbours_of
 
 PATIENCE = 300.0  # seconds until what must come is missing: no test may fail because a machine is slow
-LOOK_EVERY = 0.05  # seconds between two looks at what must come
+LOOK_EVERY = 0.05  # seconds between two looks at what must come, at least
+LOOK_RARELY = 0.3  # seconds, at most
 MOMENT = 0.03  # seconds that a held process goes on between two looks
 
 
@@ -137,13 +138,15 @@ def clean_environment() -> dict[str, str]:
 def running(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Running]:
     """A server on the database that the suite runs on, ended with the block.
 
-    A new folder begins with the tables and static files that the first start of a server makes.
+    A new folder begins with the tables and static files that the first start of a server makes, a used one that has no
+    static files with those: making them is most of what a start computes.
     """
     if "DATABASE_URL" not in environment:
         environment = {**neighbours_of(data_dir), **environment}
-    if not data_dir.exists() or not any(data_dir.iterdir()):
+    is_new = not data_dir.exists() or not any(data_dir.iterdir())
+    if is_new or not (data_dir / "static").exists():
         begun = begun_folder()
-        names = ("static", "static.stamp") if environment.get("DATABASE_URL") else ("static", "static.stamp", DATABASE)
+        names = ["static", "static.stamp", *([DATABASE] if is_new and not environment.get("DATABASE_URL") else [])]
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in names:
             copy = shutil.copytree if (begun / name).is_dir() else shutil.copy2
@@ -225,12 +228,15 @@ def _origin(lines: queue.Queue[str], errors: list[str]) -> str:
 
 
 def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """The first true value of the condition, looked for again and again; AssertionError after the time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    """The first true value of the condition, looked for again and again; AssertionError after the time.
+
+    Looking takes a quarter of the time at most: a page that is asked for costs the server that is waited for.
+    """
+    begun = time.monotonic()
+    while (begin := time.monotonic()) < begun + seconds:
         if found := condition():
             return found
-        time.sleep(LOOK_EVERY)
+        time.sleep(min(max(LOOK_EVERY, 3 * (time.monotonic() - begin)), LOOK_RARELY))
     raise AssertionError("what was waited for did not come")
 
 

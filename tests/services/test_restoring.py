@@ -16,7 +16,7 @@ from inspector.data_folder.owner import Refused, beside
 from inspector.data_folder.restoring import ASIDE, STAGING, VERIFIED, finish_restoring, restore
 from tests.services.databases import fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
-from tests.services.server import running, transcript
+from tests.services.server import begun_folder, running, transcript
 
 pytestmark = pytest.mark.once
 
@@ -91,6 +91,7 @@ def test_a_folder_that_holds_something_is_left_alone(source: Path, backup: Path,
 
 def test_what_a_folder_held_is_moved_aside_when_asked(backup: Path, tmp_path: Path) -> None:
     (tmp_path / "third.json").write_bytes(transcript())
+    shutil.copytree(begun_folder(), tmp_path / "used")
     manage(tmp_path / "used", "import", tmp_path / "third.json")
     held = recordings(tmp_path / "used")
     done = manage(tmp_path / "used", "restore", backup, "--replace")
@@ -170,7 +171,7 @@ def test_nothing_is_restored_or_moved_while_a_server_runs(backup: Path, tmp_path
 @pytest.mark.parametrize("moved", [[], ["recordings"], ["recordings", DATABASE]])
 def test_a_restore_that_was_killed_half_way_goes_on_at_the_next_start(moved, source, tmp_path) -> None:
     folder, verified = tmp_path / "data", tmp_path / "data" / f"{VERIFIED}20260101-000000"
-    manage(folder, "migrate", "-v0")
+    shutil.copytree(begun_folder(), folder)
     shutil.copytree(source / "recordings", verified / "recordings")
     shutil.copy(source / DATABASE, verified)
     for name in moved:  # before it was killed
