@@ -16,6 +16,9 @@ MOST_RESERVED = 20_000  # measured from 2.1.21 on
 WHOLE, CAPPED, REFUSAL = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"  # groups of versions with one rule
 CAPPED_FROM = (2, 1, 21)  # 2.1.20 reserves all of the output
 REFUSAL_FROM = (2, 1, 153)  # 2.1.152 has a threshold
+LEAST_SET = 100_000  # a smaller CLAUDE_CODE_AUTO_COMPACT_WINDOW counts as this: measured in 2.1.100, 152, 200 and 330
+MOST_OUTPUT = 64_000  # a larger CLAUDE_CODE_MAX_OUTPUT_TOKENS counts as this: 2.1.14 with Opus and Sonnet 4.5
+SMALL_OUTPUTS = ("opus-4-0", "opus-4-1", "opus-4-2025")  # models whose most is MAX_OUTPUT: measured for Opus 4.1
 SET_WINDOW_FROM = (2, 1, 81)  # 2.1.74 ignores a window that is set; versions between were not measured
 
 
@@ -33,6 +36,16 @@ def takes_window(version: str) -> bool:
     return not number or number >= SET_WINDOW_FROM
 
 
+def window_set(window: int, limit: int) -> int:
+    """The window that counts where `limit` is set for a model's window."""
+    return min(window, max(limit, LEAST_SET))
+
+
+def most_output(model: str) -> int:
+    """The most tokens that an answer of a model can be set to."""
+    return MAX_OUTPUT if any(name in model for name in SMALL_OUTPUTS) else MOST_OUTPUT
+
+
 def threshold_of(window: int, reserve: int, percent: float | None = None) -> tuple[str, int]:
     """The threshold as an expression, and in tokens. `percent`: CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, which only lowers."""
     default = window - reserve - MARGIN
@@ -45,7 +58,7 @@ def threshold_of(window: int, reserve: int, percent: float | None = None) -> tup
 
 def reserve_of(profile: str, max_output: int) -> int:
     """What a group of versions keeps free for an answer of at most `max_output`."""
-    return max_output if profile == WHOLE else min(max_output, MOST_RESERVED)
+    return min(max_output, MOST_OUTPUT if profile == WHOLE else MOST_RESERVED)
 
 
 def limit_of(
@@ -57,5 +70,5 @@ def limit_of(
     if profile == REFUSAL and set_window is None:
         return None
     if set_window is not None and takes_window(version):
-        window = min(window, set_window)
+        window = window_set(window, set_window)
     return threshold_of(window, reserve_of(profile, max_output), percent)

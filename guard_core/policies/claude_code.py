@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from guard_core.claude_code_limits import CAPPED, MAX_OUTPUT, REFUSAL, WHOLE, reserve_of, threshold_of
+from guard_core.claude_code_limits import CAPPED, MAX_OUTPUT, REFUSAL, WHOLE, reserve_of, threshold_of, window_set
 from guard_core.costs import CALL, MEDIA, MODEL, OTHER, RESULT, tool_key
 from guard_core.forms import Replaced
 from guard_core.forms.edits import tools_of
@@ -81,7 +81,7 @@ class ClaudeCodeSettings(msgspec.Struct, frozen=True):
         if self.profile == REFUSAL and not self.auto_compact_window:
             return None
         if self.profile != WHOLE and self.auto_compact_window:
-            window = min(window, self.auto_compact_window)
+            window = window_set(window, self.auto_compact_window)
         return threshold_of(window, self.reserve, self.autocompact_pct or None)
 
 

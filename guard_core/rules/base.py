@@ -156,8 +156,10 @@ class Agent:
     `names` are the settings that can be typed, with what they mean; `aliases` say which of them each name of the
     agent's own configuration or environment is: "!" before it where true and false are exchanged, WINDOW for the
     context window. `held` marks checks (not 0) at which the agent did not or could not compact for another reason than
-    a count; `held_reason` says why. `records_count`: the agent writes the compared count into the recording
-    (`tokens_before`). `forgets_on_resume`: in a resumed session the last count is not known until the next answer.
+    a count; `held_reason` says why. A compaction there at which the rule fires is compared like any other, for the file
+    may not name a version that does compact there. `records_count`: the agent writes the compared count into the
+    recording (`tokens_before`), from the version `records_from` on. `forgets_on_resume`: in a resumed session the last
+    count is not known until the next answer.
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format
     is any. `series` gives the counts of an agent that compares an estimate of its own. `keeps` says what stays
@@ -174,6 +176,7 @@ class Agent:
     held: Callable[[Session, Ledger, Checks], Ints] = no_hold
     held_reason: str = ""
     records_count: bool = False
+    records_from: tuple[int, ...] = ()
     forgets_on_resume: bool = False
     wrote: Callable[[Session], bool] = lambda _: True
     fitted: Callable[[Stretch, int], str] | None = None

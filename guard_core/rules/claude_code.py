@@ -14,15 +14,18 @@ from guard_core.agent_versions import numbers
 from guard_core.agent_windows import taken_by_agent
 from guard_core.claude_code_limits import (
     DEFAULT_WINDOW,
+    LEAST_SET,
     MARGIN,
     MAX_OUTPUT,
     MOST_RESERVED,
     REFUSAL,
     WHOLE,
+    most_output,
     profile_of,
     reserve_of,
     takes_window,
     threshold_of,
+    window_set,
 )
 from guard_core.policies.claude_code import (
     FIRST_PICTURE,
@@ -87,12 +90,15 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if profile != WHOLE and has_threshold and (output.value or 0) > MOST_RESERVED:
         reserved = f"this version reserves at most {MOST_RESERVED:,} of it"
         output = msgspec.structs.replace(output, note="; ".join(filter(None, (output.note, reserved))))
+    elif profile == WHOLE and (output.value or 0) > most_output(stretch.model):
+        output = msgspec.structs.replace(output, note=f"{output.note}; counts as {most_output(stretch.model):,}")
     settings = [window_setting(window), output]
     percent, limit = percentage(typed, "autocompact_pct", is_fraction=False), whole(typed, "auto_compact_window")
     if percent is not None:
         settings.append(RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in"))
     if limit is not None:
-        settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, "typed in"))
+        note = "typed in" if limit >= LEAST_SET else f"typed in; counts as {LEAST_SET:,}"
+        settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, note))
     elif profile == REFUSAL:
         note = "not set, as far as the file says"
         settings.append(RuleSetting("auto_compact_window", None, "tokens", Provenance.ASSUMED, note))
@@ -100,8 +106,8 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if profile == REFUSAL and limit is None:
         reason = "a threshold exists only where a window is set" if stretch.version else NO_VERSION
     elif limit is not None and takes_limit:
-        size = min(size, limit)
-    reserve = reserve_of(profile, int(output.value or 0))
+        size = window_set(size, limit)
+    reserve = reserve_of(profile, min(int(output.value or 0), most_output(stretch.model)))
     formula, threshold = threshold_of(size, reserve, percent)
     return OwnRule(
         agent="Claude Code",
@@ -131,7 +137,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(default.formula, default.threshold, 0)
     own = stretch._replace(window=_window(stretch))
     profile = profile_of(stretch.version)
-    most = whole(typed, "max_output_tokens") or MAX_OUTPUT
+    most = min(whole(typed, "max_output_tokens") or MAX_OUTPUT, most_output(stretch.model))
     reserve = reserve_of(profile, most)
     for window, other in windows_of(own):  # all outputs: a version that was not measured may reserve as older ones do
         yield from _variants(window, other + (default.threshold is None), reserve, OUTPUTS)
@@ -139,9 +145,9 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(*threshold_of(_window(stretch).value, most, None), 1)
     if stretch.version and takes_window(stretch.version):
         size = _window(stretch).value
-        for limit in round_limits(size):
+        for limit in (limit for limit in round_limits(size) if limit >= LEAST_SET):
             yield Hypothesis(*threshold_of(limit, reserve, None), 1)
-        for limit in range(SET_STEP, size, SET_STEP):
+        for limit in range(LEAST_SET, size, SET_STEP):
             yield from _variants(limit, 2, reserve, (size for size in OUTPUTS if size < MOST_RESERVED))
 
 
@@ -185,7 +191,7 @@ AGENT = Agent(
     names={
         "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",
         "autocompact_pct": "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, from 1 to 100",
-        "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, in tokens; from 2.1.81 on",
+        "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, 100,000 or more; from 2.1.81 on",
         AUTO: SWITCH_WORDS,
     },
     fitted=fitted,

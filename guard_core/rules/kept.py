@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 import numpy as np
 
-from guard_core.costs import HAS_RESULT, MODEL
+from guard_core.costs import HAS_RESULT, MODEL, STARTS_TURN
 from guard_core.counts import counted_compactions
 from guard_core.events import part_text, utf8_bytes
 from guard_core.ledger import Ints, Ledger
@@ -103,7 +103,7 @@ def _kept(
         messages=recorded.at,
         kept=_length(spans),
         users=_sum(ledger.prefix_by("users' events", _of_users), spans),
-        tail=last[1] - last[0] if last[1] == recorded.at else 0,
+        tail=last[1] - last[0] if _reaches(ledger, last[1], recorded.at) else 0,
         rewritten=_shortened(recorded),
         kept_tokens=_sum(ledger.prefix("text_tokens"), spans),
         inserted=len(recorded.messages),
@@ -118,6 +118,12 @@ def _kept(
     )
     verdict, reason = _judged(shown, keeps, recorded)
     return msgspec.structs.replace(shown, verdict=verdict, reason=reason)
+
+
+def _reaches(ledger: Ledger, stop: int, at: int) -> bool:
+    """Are all messages from `stop` up to a compaction reminders: the agent wrote them into the message before."""
+    reminders = (ledger.events["flags"][stop:at] & (MODEL | HAS_RESULT | STARTS_TURN)) == 0
+    return bool(reminders.all())
 
 
 def _held(session: Session, place: int) -> int:

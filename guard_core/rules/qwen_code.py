@@ -35,6 +35,7 @@ from guard_core.sessions import Session
 
 EARLY_SHARE = 0.7  # COMPRESSION_TOKEN_THRESHOLD, later DEFAULT_PCT, in chatCompressionService.ts
 TOTAL_FROM, ESTIMATE_FROM, CEILING_FROM = (0, 8), (0, 16), (0, 20)
+RECORDS_FROM = (0, 22)  # 0.21.10 writes down the prompt tokens alone, 0.23.0 the compared count
 WINDOWS = (131_072, 256_000, 262_144, 1_048_576)  # tokens, of models: packages/core/src/core/tokenLimits.ts
 SHARES = tuple(percent / 100 for percent in range(1, 101))
 WAITING = Counter(
@@ -127,6 +128,7 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     records_count=True,
+    records_from=RECORDS_FROM,
     held=held,
     held_reason="a summary was asked for here and not used",
     names={

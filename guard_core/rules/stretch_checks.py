@@ -11,6 +11,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.agent_versions import numbers
 from guard_core.baselines import silent_truncations
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules import agreement
@@ -145,6 +146,8 @@ class StretchChecks:
         """The count that the agent wrote down at a compaction."""
         if self.agent is None or not self.agent.records_count:
             return None
+        if () < numbers(self.stretch.version) < self.agent.records_from:
+            return None
         return self.session.compactions[int(self.checks.place[row])].tokens_before or None
 
     def count_of(self, row: int) -> int | None:
@@ -165,11 +168,16 @@ class StretchChecks:
             return "a person asked for it"
         if item.trigger.lower() in NO_COUNT:
             return NO_COUNT[item.trigger.lower()]
-        if self.held[row] and self.agent is not None:
+        if self.held[row] and self.agent is not None and not self._fires(row):
             return self.agent.held_reason
         if at_turn_end(self.rule) and not self.checks.between[row]:
             return "within a turn, where the rule is not asked: a refused request, or a person asked for it"
         return ""
+
+    def _fires(self, row: int) -> bool:
+        """Does the rule fire at a compaction."""
+        count = self.count_of(row)
+        return self.rule is not None and count is not None and self.rule.fires(count)
 
     def refusal(self, row: int, count: int) -> tuple[Agreement, str, int, int] | None:
         """The verdict of a compaction after a refused request, None for any other."""

@@ -316,10 +316,15 @@ def test_pi_is_not_asked_within_a_turn():
 
 
 def test_gemini_cli_has_nothing_to_cut_in_the_first_turn():
-    session = transcript("gemini-cli", "", prompts=(20_000, 600_000, 600_000, 30_000), place=3)
-    found = explain(session)
+    found = explain(transcript("gemini-cli", "", prompts=(20_000, 600_000, 400_000, 30_000), place=3))
     assert (found.missed, found.inference) == ((), ())
     assert found.compactions[0].reason == "in the first turn there is no user's text to cut at"
+
+
+def test_a_version_of_gemini_cli_that_compacts_in_the_first_turn_is_explained_by_its_count():
+    found = explain(transcript("gemini-cli", "", prompts=(20_000, 400_000, 600_000, 30_000), place=3))
+    assert (found.auto, found.agrees, found.missed) == (1, 1, ())
+    assert found.inference[0].at_most == 600_000
 
 
 def test_a_change_of_version_begins_another_stretch():
@@ -505,3 +510,23 @@ def test_rule_and_policy_of_an_agent_have_one_threshold(window):
         own = settings.threshold(window) if hasattr(settings, "threshold") else settings.limits(window).threshold
         assert agent.rule(stretch, {}).threshold == own
         assert agent.rule(stretch, {}).profile in policy_kind(name).profile_names
+
+
+def test_an_output_set_above_the_most_of_a_model_counts_as_that():
+    session = transcript()
+    calls = tuple(msgspec.structs.replace(call, model="claude-opus-4-1-20250805") for call in session.calls)
+    typed = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "100000"}
+    rule = explain(msgspec.structs.replace(session, calls=calls), typed=typed).rule
+    assert (rule.threshold, rule.settings[1].note) == (155_000, "typed in; counts as 32,000")
+    assert explain(session, typed=typed).rule.threshold == 123_000
+
+
+def test_what_qwen_code_wrote_down_before_0_22_is_not_the_count_it_compared():
+    def counts(version):
+        built = transcript("qwen-code", version)
+        stated = tuple(msgspec.structs.replace(item, tokens_before=150_000) for item in built.compactions)
+        (item,) = explain(msgspec.structs.replace(built, compactions=stated)).compactions
+        return item.recorded, item.decision_tokens == item.computed
+
+    assert counts("0.21.10") == (None, True)
+    assert counts("0.23.0") == (150_000, False)
