@@ -102,6 +102,13 @@ def handler() -> ClientHandler:
     return page_handler()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Without the million rounds that make a hash slow: servers, in tests of their own, keep them."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield
+
+
 @pytest.fixture
 def client(handler: ClientHandler) -> PageClient:
     return PageClient(handler)

@@ -77,6 +77,7 @@ def shown(server: Running, path: str) -> Answer | None:
     return None if 'id="replay"' in answer.text else answer
 
 
+@pytest.mark.once  # replays run in processes of their own and leave files, whatever the database
 def test_a_long_replay_shows_its_progress_and_then_its_page(served: tuple[Running, str]) -> None:
     server, session = served
     first = server.get(session + SLOW)

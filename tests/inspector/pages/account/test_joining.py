@@ -14,13 +14,8 @@ from inspector.accounts import invitations
 from inspector.models import Account, Invitation, Membership, Project, Role, default_project
 from tests.inspector.people import browser, person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("team", "quick_hashes")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("team")]
 FORM = {"name": "Carol", "password1": "correct horse battery", "password2": "correct horse battery"}
-
-
-@pytest.fixture
-def quick_hashes(settings) -> None:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 def path_of(address: str) -> str:

@@ -11,18 +11,13 @@ from inspector.models import Account, AuditRecord, Project, Role, default_projec
 from tests.inspector.conftest import PageClient, team_middleware
 from tests.inspector.people import PASSWORD, browser, person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("team", "quick_hashes")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("team")]
 SESSION = django_settings.SESSION_COOKIE_NAME
 NEW = "another battery staple"
 
 
 @pytest.fixture
-def quick_hashes(settings) -> None:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
-@pytest.fixture
-def alice(quick_hashes, team) -> Account:
+def alice(team) -> Account:
     return person("alice", default_project(), password=PASSWORD)
 
 
