@@ -36,12 +36,13 @@ types: $(VENV)/.dev
 	@$(BIN)/mypy
 
 # The lock: exact versions for every platform, each with the hashes of its files. What tests need is locked first, so that
-# they run on the very versions that are shipped.
+# they run on the very versions that are shipped; `build` is what builds the package.
 lock: $(VENV)/.dev
-	@compile="$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet pyproject.toml"; \
-	$$compile --extra postgres --extra redis --extra oidc --extra adk --group dev -o requirements/dev.txt && \
-	$$compile -c requirements/dev.txt -o requirements/runtime.txt && \
-	$$compile -c requirements/dev.txt --extra postgres --extra redis --extra oidc -o requirements/team.txt
+	@compile="$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet"; \
+	$$compile pyproject.toml --extra postgres --extra redis --extra oidc --extra adk --group dev -o requirements/dev.txt && \
+	$$compile pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt && \
+	$$compile pyproject.toml -c requirements/dev.txt --extra postgres --extra redis --extra oidc -o requirements/team.txt && \
+	grep -om1 'hatchling==[0-9.]*' pyproject.toml | $$compile - -c requirements/dev.txt -o requirements/build.txt
 
 wheel: $(VENV)/.dev
 	@$(BIN)/python -m build --wheel --no-isolation
