@@ -315,6 +315,18 @@ class Ledger:
             known = self._numbers[start, form, key] = number(ledger)
         return known
 
+    def forget_forms(self) -> None:
+        """Drop the columns of forms that single events were asked in, so that other forms get some; not while another
+        thread reads this ledger."""
+        ends = tuple(f"/{form}" for form in self._with_columns)
+        for known in (self._prefixes, self.derived):
+            for key in [key for key in known if isinstance(key, str) and key.endswith(ends)]:
+                del known[key]
+        for form in self._with_columns:
+            self._formed.pop(form, None)
+        self._with_columns.clear()
+        self._events_asked.clear()
+
     @cached_property
     def _numbers(self) -> dict[tuple[int, str, object], int]:
         return {}

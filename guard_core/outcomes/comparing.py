@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
@@ -23,6 +24,7 @@ from guard_core.summaries.base import Summarizer
 from guard_core.trace import Trace
 
 NO_MEMORY = "its replay of a session of this length needs more memory than there is"
+T = TypeVar("T")
 MOST_MEMORY = 2_000_000_000  # bytes, as for the process of a long replay
 
 
@@ -89,40 +91,76 @@ def compared(
 
 
 def compared_apart(facts: Facts, chosen: Sequence[Candidate], processes: int, **options: Any) -> Iterator[Compared]:
-    """The same rows in the same order, without their replays, made by copies of this process where there can be some
-    (on Linux, and where no other thread runs). All together may grow by MOST_MEMORY. `options` are those of `compared`
-    but for `each`."""
+    """The same rows in the same order, without their replays; the arguments are those of `made_apart`."""
+    simulated = facts.ledger.usage_ratio is not None
+    of_rows: tuple[Candidate | None, ...] = tuple(chosen) if simulated else (None, *chosen)
+    rows = made_apart(facts, chosen, processes, _figures, **options)
+    yield from (Compared(item, row, problem=words) for item, (row, words) in zip(of_rows, rows, strict=True))
+
+
+def _figures(row: Compared) -> tuple[PolicyOutcome | None, str]:
+    return row.outcome, row.problem
+
+
+def made_apart(
+    facts: Facts,
+    chosen: Sequence[Candidate],
+    processes: int,
+    made: Callable[[Compared], T],
+    *,
+    each: Callable[[int], object] = lambda done: None,
+    copied: Callable[[], object] = lambda: None,
+    **options: Any,
+) -> Iterator[T]:
+    """What is `made` of each row, in the same order, by copies of this process where there can be some (on Linux, and
+    where no other thread runs): values that can be pickled. All together may grow by MOST_MEMORY. `copied` is called
+    once there are copies, so that threads may run from then on; `each` and `options` are as for `compared`."""
     copies = processes if sys.platform == "linux" and threading.active_count() == 1 else 1
     prices = Prices.of(facts.session, facts.ledger)
     with limited_growth(MOST_MEMORY // copies):
-        yield from _recording(facts, prices, options.get("rules"))
-        work = partial(_without_replay, facts, chosen, prices, options)
+        yield from map(made, _recording(facts, prices, options.get("rules")))
+        work: Work = partial(_made, facts, chosen, prices, options, made)
         if copies == 1:
-            rows: Iterator[tuple[PolicyOutcome | None, str]] = map(work, range(len(chosen)))
-            yield from (Compared(item, row, problem=words) for item, (row, words) in zip(chosen, rows, strict=True))
+            copied()
+            yield from _heard(map(work, range(len(chosen))), facts.ledger.step_count, each)
             return
         with multiprocessing.get_context("fork").Pool(copies, _inherit, (work,)) as pool:
-            rows = pool.imap(_inherited_work, range(len(chosen)))
-            yield from (Compared(item, row, problem=words) for item, (row, words) in zip(chosen, rows, strict=True))
+            copied()
+            yield from _heard(pool.imap(_inherited_work, range(len(chosen))), facts.ledger.step_count, each)
 
 
-Work = Callable[[int], tuple[PolicyOutcome | None, str]]
+def _heard(rows: Iterator[T], steps: int, each: Callable[[int], object]) -> Iterator[T]:
+    """The rows; `each` hears of every one how many steps are done."""
+    for place, row in enumerate(rows):
+        each((place + 1) * steps)
+        yield row
+
+
+Work = Callable[[int], Any]
 _inherited: list[Work] = []  # in a copy: what it was made for
 
 
 def _inherit(work: Work) -> None:
+    gc.freeze()  # what it was copied with stays until it ends: nobody need look for garbage there
     _inherited.append(work)
 
 
-def _inherited_work(place: int) -> tuple[PolicyOutcome | None, str]:
+def _inherited_work(place: int) -> Any:
     return _inherited[-1](place)
 
 
-def _without_replay(
-    facts: Facts, chosen: Sequence[Candidate], prices: Prices, options: Mapping[str, Any], place: int
-) -> tuple[PolicyOutcome | None, str]:
-    row = _row(facts, chosen[place], prices, **options)
-    return row.outcome, row.problem
+def _made(
+    facts: Facts,
+    chosen: Sequence[Candidate],
+    prices: Prices,
+    options: Mapping[str, Any],
+    made: Callable[[Compared], T],
+    place: int,
+) -> T:
+    row = made(_row(facts, chosen[place], prices, **options))
+    if threading.active_count() == 1:
+        facts.ledger.forget_forms()
+    return row
 
 
 def _later(each: Callable[[int], object], done: int, step: int) -> None:

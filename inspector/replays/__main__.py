@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from functools import cache, cached_property
 from io import BytesIO
 from queue import SimpleQueue
@@ -24,6 +25,8 @@ import msgspec  # noqa: E402
 from guard_core.errors import GuardError  # noqa: E402
 from inspector.replays.messages import (  # noqa: E402
     AVOID,
+    POLICIES,
+    PROFILES,
     REPLAY,
     Ask,
     Failed,
@@ -36,6 +39,7 @@ from inspector.replays.messages import (  # noqa: E402
     write,
 )
 
+MOST_COPIES = 2  # of this process, for a comparison: two such tasks run at a time
 SAY_EVERY = 0.2  # seconds between two words about progress
 NICENESS = 5  # other pages go first
 MOST_MEMORY = 2_000_000_000  # bytes; two such processes run at a time, and the smallest machines meant have 8 GB
@@ -47,10 +51,16 @@ def main() -> int:
     task = msgspec.json.decode(sys.argv[1], type=Task)
     os.nice(NICENESS)
     asked: SimpleQueue[Message | None] = SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, asked), daemon=True).start()
+    thread = threading.Thread(target=_listen, args=(sys.stdin.buffer, asked), daemon=True)
+
+    def listen() -> None:
+        if not thread.is_alive():
+            thread.start()
+
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever a library prints is no message
-        write(out, _replayed(task, out))
+        write(out, _replayed(task, out, listen))
+        listen()
         while isinstance(ask := asked.get(), Ask):
             write(out, _page(ask))
     return 0
@@ -62,8 +72,14 @@ def _listen(source: IO[bytes], asked: SimpleQueue[Message | None]) -> None:
     os._exit(0)  # the server is gone, or has no use for this process any more
 
 
-def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
-    """Do the task, and compute everything that pages will ask of it."""
+def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> Ready | Failed:
+    """Do the task, and compute everything that pages will ask of it.
+
+    A comparison is made by copies of this process, which can be made while it has one thread only: until then nobody
+    listens whether the server is still there.
+    """
+    if task.work not in (POLICIES, PROFILES):
+        listen()
     import django  # Django is set up when a task comes
 
     django.setup()
@@ -81,7 +97,9 @@ def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
         if task.work == AVOID:
             avoiding.search_whole(row, _Progress(out, row.calls * avoiding.USUAL_REPLAYS))
         elif task.work != REPLAY:
-            comparing.compare_whole(row, task.choice, task.work, _Progress(out, comparing.all_steps(row, task.work)))
+            progress = _Progress(out, comparing.all_steps(row, task.work))
+            comparing.compare_whole(row, task.choice, task.work, progress, processes=_copies(), copied=listen)
+        listen()
         result = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
         for owner in (result, result.facts):
             for name, value in vars(type(owner)).items():
@@ -97,6 +115,10 @@ def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
         traceback.print_exc()
         return Failed(OUR_MISTAKE)
     return Ready()
+
+
+def _copies() -> int:
+    return min(os.cpu_count() or 1, MOST_COPIES)
 
 
 class _Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Prices
-from guard_core.outcomes.comparing import Compared, candidates, compared
+from guard_core.outcomes.comparing import Candidate, Compared, candidates, compared, made_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import StatedRule, may_state_rules, stated_rules
 from guard_core.outcomes.outcome import PolicyOutcome
@@ -70,10 +71,26 @@ def comparison_of(row: Session, choice: Choice, *, all_profiles: bool) -> Compar
         raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), choice, work), all_steps(row, work))) from None
 
 
-def compare_whole(row: Session, choice: Choice, work: str, each: Callable[[int], object]) -> Comparison:
+def compare_whole(
+    row: Session,
+    choice: Choice,
+    work: str,
+    each: Callable[[int], object],
+    *,
+    processes: int = 1,
+    copied: Callable[[], object] = lambda: None,
+) -> Comparison:
     """The comparison however long it takes, stored and kept for `comparison_of`; `each` hears how many steps of all
-    replays are done."""
-    return _cache.get(_key(row, choice, work), lambda: _stored_or_made(row, choice, work, each))
+    replays are done. With several `processes` the policies are shared out among copies of this one, where there can be
+    some (guard_core.outcomes.comparing.made_apart); `copied` is called once they are there."""
+
+    def apart(facts: Facts, chosen: Sequence[Candidate], **options: Any) -> Iterator[PolicyRow]:
+        return made_apart(facts, chosen, processes, _row, copied=copied, **options)
+
+    return _cache.get(
+        _key(row, choice, work),
+        lambda: _stored_or_made(row, choice, work, each, apart if processes > 1 else _one_by_one),
+    )
 
 
 def all_steps(row: Session, work: str) -> int:
@@ -93,7 +110,17 @@ def _key(row: Session, choice: Choice, work: str) -> tuple[object, ...]:
 _cache: ByteCache[Comparison] = ByteCache(CACHE_BYTES, lambda found: BYTES_A_ROW * len(found.rows))
 
 
-def _stored_or_made(row: Session, choice: Choice, work: str, each: Callable[[int], object]) -> Comparison:
+def _one_by_one(facts: Facts, chosen: Sequence[Candidate], **options: Any) -> Iterator[PolicyRow]:
+    return map(_row, compared(facts, chosen, **options))
+
+
+def _stored_or_made(
+    row: Session,
+    choice: Choice,
+    work: str,
+    each: Callable[[int], object],
+    rows_of: Callable[..., Iterator[PolicyRow]] = _one_by_one,
+) -> Comparison:
     convert.ensure_current(row)
     chosen = candidates(all_profiles=work == PROFILES)
     names = [work, *(f"{item.kind.name}/{item.profile}" for item in chosen)]
@@ -102,7 +129,7 @@ def _stored_or_made(row: Session, choice: Choice, work: str, each: Callable[[int
         return known
     facts, window = facts_of(row), window_of(row, choice).value
     simulated = facts.ledger.usage_ratio is not None
-    rows = compared(
+    rows = rows_of(
         facts,
         chosen,
         window=window,
@@ -111,7 +138,7 @@ def _stored_or_made(row: Session, choice: Choice, work: str, each: Callable[[int
         each=each,
     )
     comparison = Comparison(
-        tuple(map(_row, rows)),
+        tuple(rows),
         window,
         text_floor(facts, int(NEAR_MISS_SHARE * window)),
         assumptions(Prices.of(facts.session, facts.ledger)),

@@ -131,7 +131,19 @@ def test_a_policy_without_enough_memory_leaves_the_others_theirs():
 def test_rows_made_by_several_processes_are_those_of_one(processes):
     facts = facts_of(counted((20_000, 60_000, 110_000, 150_000)))
     rows = list(compared(facts, candidates()))
-    apart = list(compared_apart(facts, candidates(), processes))
+    heard: list[int] = []
+    copied: list[int] = []
+    apart = list(
+        compared_apart(
+            facts,
+            candidates(),
+            processes,
+            each=heard.append,
+            copied=lambda: copied.append(len(heard)),
+        )
+    )
+    assert copied == [0]
+    assert heard == [facts.ledger.step_count * (place + 1) for place in range(len(candidates()))]
     assert [(row.candidate, row.outcome, row.problem) for row in apart] == [
         (row.candidate, row.outcome, row.problem) for row in rows
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from inspector.replays import comparing
 from inspector.replays.choice import Choice
 from inspector.replays.messages import POLICIES as ALL_POLICIES
 from inspector.replays.messages import PROFILES
+from inspector.replays.stored import FOLDER
 from tests.guard_core.outcomes.cast import counted
 from tests.inspector.pages.conftest import stored as session_of
 
@@ -44,6 +46,19 @@ def test_a_second_look_replays_nothing_and_says_the_same(growing):
     assert steps > 0 == none
     assert again == first
     assert [row.policy for row in first.rows] == ["", *POLICIES]
+
+
+def test_copies_of_the_process_make_the_same_rows(growing, data_folder):
+    alone, _ = compared(growing)
+    comparing.forget()
+    shutil.rmtree(data_folder / FOLDER)
+    copied, steps = [], []
+    shared = comparing.compare_whole(
+        growing, DEFAULTS, ALL_POLICIES, steps.append, processes=2, copied=lambda: copied.append(True)
+    )
+    assert shared == alone
+    assert copied == [True]
+    assert max(steps) == comparing.all_steps(growing, ALL_POLICIES)
 
 
 def test_another_window_and_all_profiles_are_results_of_their_own(growing):
