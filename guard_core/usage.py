@@ -102,9 +102,9 @@ class AttributedUsage:
         return Anchors.of(self.ledger, self.attribution)
 
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
-        recorded = int(self.ledger.steps["prompt_tokens"][step])
+        recorded: int = self.ledger.steps["prompt_tokens"].item(step)
         saved = self._saved_in(view)
-        same = recorded > 0 and self._same(step, view, epoch)
+        same = recorded > 0 and not self._is_replaced(view) and self._same(step, view, epoch)
         if same and not self._has_forms(view):
             return Counted(recorded, True, PROVIDER)
         tokens = recorded if same else self._price(step, view, epoch)[0]
@@ -210,14 +210,23 @@ class AttributedUsage:
         plain, prices, anchors = self._plain.of(view), self.attribution.prices, self.anchors
         overhead, current = self.attribution.overhead, int(self.ledger.steps["epoch"][step])
         resumed = int(self.ledger.last_resumes[current]) if current >= 0 else -1
-        for place in dict.fromkeys((resumed, -1, current)):
+        for place in () if self._is_replaced(view) else dict.fromkeys((resumed, -1, current)):
             stop = self._extends(place, plain, epoch)
             if stop is not None:
                 at, base = self._left_by(place)
                 begin = overhead + (prices.view(base, place) if base else prices.prologue)
                 return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
         tokens = self._sums["tokens"].total(view) if epoch < 0 else sum(self._segment(item, epoch) for item in view)
-        return overhead + self._cut(plain) + tokens, False
+        return overhead + self._cut(view, plain) + tokens, False
+
+    def _is_replaced(self, view: View) -> bool:
+        """Has a view a message that some policy wrote, as no recorded request has."""
+        return not self._writes and self._sums["replaced"].total(view) > 0
+
+    @cached_property
+    def _writes(self) -> bool:
+        """Has a recorded view such messages after all."""
+        return any(isinstance(segment, Synthetic) for base in self.ledger.bases for segment in base.view)
 
     def _price_run(self, first: int, last: int, view: View, epoch: int) -> Ints:
         """The same for steps whose requests only reach further than `view`, that of the first."""
@@ -244,9 +253,9 @@ class AttributedUsage:
         """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
         return place >= 0 and plain == (Span(0, at),) and self.ledger.whole_resumes[place]
 
-    def _cut(self, plain: View) -> int:
+    def _cut(self, view: View, plain: View) -> int:
         """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""
-        begins, replaced = (self._sums[name].total(plain) for name in ("begins", "replaced"))
+        begins, replaced = self._sums["begins"].total(plain), self._sums["replaced"].total(view)
         return (self.attribution.prologue if begins else 0) + (self.anchors.unrecorded.tokens if replaced else 0)
 
     def _segment(self, segment: Segment, epoch: int) -> int:
