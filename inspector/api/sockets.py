@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -47,6 +48,7 @@ class HintConsumer(SafeConsumer):
     hint, and without one every `look_every` seconds, for hints may be lost."""
 
     look_every = 0.15  # seconds
+    pause = 0.05  # seconds between two looks at least, however many hints come
     quiet = LONGEST_WATCH  # seconds without a change after which the socket closes
 
     async def connect(self) -> None:
@@ -56,12 +58,15 @@ class HintConsumer(SafeConsumer):
             await self.close(code=4404)
             return
         await self.channel_layer.group_add(hints.group(self.key), self.channel_name)
+        self.listener = partial(asyncio.get_running_loop().call_soon_threadsafe, self.nudge.set)
+        hints.listen(self.key, self.listener)
         await self.accept()
         self.watcher = asyncio.create_task(self._watch())
 
     async def disconnect(self, code: int) -> None:
         if watcher := getattr(self, "watcher", None):
             watcher.cancel()
+            hints.forget(self.key, self.listener)
             await self.channel_layer.group_discard(hints.group(self.key), self.channel_name)
 
     async def changed(self, event: dict[str, Any]) -> None:
@@ -80,8 +85,9 @@ class HintConsumer(SafeConsumer):
                 await self.send(text_data='{"changed":true}')
             if self.has_ended(state):
                 break
+            await asyncio.sleep(self.pause)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.nudge.wait(), self.look_every)
+                await asyncio.wait_for(self.nudge.wait(), self.look_every - self.pause)
             self.nudge.clear()
         await self.close()
 
@@ -113,7 +119,7 @@ class ImportConsumer(HintConsumer):
 class SessionConsumer(HintConsumer):
     """Of a session whose agent works: pages open this once it has grown before their eyes."""
 
-    look_every = 0.3
+    look_every, pause = 0.45, 0.2
     quiet = 120.0
 
     def state_in(self, project: Project) -> tuple[Any, ...] | None:

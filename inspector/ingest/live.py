@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import msgspec
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from guard_core.errors import DamagedRecording, GuardError
@@ -66,21 +66,27 @@ def take(project: Project, name: str, message: Message) -> Taken:
         return Taken(Answer(0, 0, 0), None)  # who only asks how far a stream is begins none
     with transaction.atomic():
         stream = _locked(project, name)
-        answer = receive(_Lines(stream), message.batch)
-        ended = {"ended": Now() if message.ended else None}
-        Stream.objects.row(stream).update(heard=Now(), **ended)
-    stream.refresh_from_db()
+        lines = _Lines(stream)
+        answer = receive(lines, message.batch)
+        Stream.objects.row(stream).update(heard=Now(), ended=Now() if message.ended else None, **lines.changed)
+    stream.refresh_from_db(fields=["received", "applied"])
     return Taken(answer, _tried(stream))
 
 
 def session_of(stream: Stream) -> Session | None:
     """The session that a stream has, deleted or not; None before its first line."""
-    return stream.recording.sessions.filter(ordinal=0).first()
+    return _sessions(stream).first()
+
+
+def _sessions(stream: Stream) -> QuerySet[Session]:
+    return Session.objects.of(stream.project_id).filter(recording=stream.recording_id, ordinal=0)
 
 
 def lines_of(stream: Stream, start: int = 0) -> Iterator[bytes]:
     """The stored lines of a stream from number `start` on, as many as the row in hand knows, without newlines."""
-    batches = StreamBatch.objects.filter(stream=stream, first__gt=start - MOST_LINES, first__lt=stream.received)
+    mine = StreamBatch.objects.filter(stream=stream, first__lt=stream.received)
+    before = mine.filter(first__lte=start).order_by("-first").values("first")[:1]  # the batch that holds line `start`
+    batches = mine.filter(first__gte=Subquery(before)) if start else mine
     for first, body in batches.order_by("first").values_list("first", "body").iterator(20):
         yield from decompressed(body).split(b"\n")[max(0, start - first) :]
 
@@ -105,7 +111,7 @@ def apply(stream: Stream, *, at_once: bool = True) -> Session | None:
             if _is_mine(stream):
                 row = _store(stream, row, whole)
     if row is not None:
-        row.refresh_from_db()
+        row.refresh_from_db(fields=["calls", "events", "revision"])
     return row
 
 
@@ -129,6 +135,7 @@ class _Lines:
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
+        self.changed: dict[str, Any] = {}  # columns of the stream, to be stored
 
     def received(self) -> int:
         return self.stream.received
@@ -158,20 +165,22 @@ class _Lines:
             digests=b"".join(map(digest, lines)),
             body=compressed(body),
         )
-        Stream.objects.row(self.stream).update(
-            received=first + len(lines), growth=encode(growth), prompt_tokens=growth.prompt_tokens
-        )
+        self.changed = {
+            "received": first + len(lines),
+            "growth": encode(growth),
+            "prompt_tokens": growth.prompt_tokens,
+        }
         Recording.objects.row(self.stream.recording).update(size=F("size") + len(body) + 1)
 
 
 def _locked(project: Project, name: str) -> Stream:
     """The stream of a name, made where there is none, with its row locked until the end of the transaction."""
-    streams = Stream.objects.of(project).select_related("recording")
-    if not streams.filter(name=name).exists():
+    streams = Stream.objects.of(project).select_related("recording").select_for_update(of=("self",)).filter(name=name)
+    stream = streams.first()
+    if stream is None:
         _begin(project, name)
-    stream = streams.select_for_update(of=("self",)).get(name=name)
-    row = session_of(stream)
-    if row is not None and row.deleted is not None:
+        stream = streams.get()
+    if _sessions(stream).filter(deleted__isnull=False).exists():
         raise Deleted("the session of this stream was deleted; begin another stream")
     return stream
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from threading import Lock
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -17,9 +19,31 @@ def group(key: UUID | str) -> str:
     return f"changes.{UUID(str(key)).hex}"
 
 
+def listen(key: UUID | str, nudge: Callable[[], object]) -> None:
+    """Call `nudge`, from whatever thread, when an import or a session changes in this process."""
+    with _lock:
+        _here.setdefault(group(key), []).append(nudge)
+
+
+def forget(key: UUID | str, nudge: Callable[[], object]) -> None:
+    """Call it no longer."""
+    with _lock:
+        left = [other for other in _here.pop(group(key), ()) if other is not nudge]
+        if left:
+            _here[group(key)] = left
+
+
+_here: dict[str, list[Callable[[], object]]] = {}
+_lock = Lock()
+
+
 def send(key: UUID | str) -> None:
-    """Tell watchers on this and other machines. Without Redis the layer does not leave this process, so watchers
-    look at the row themselves a few times a second (api.sockets.HintConsumer)."""
+    """Tell watchers in this process, and with Redis those of others. What another process changes without it they see
+    as they look at the row themselves a few times a second (api.sockets.HintConsumer)."""
+    with _lock:
+        nudges = tuple(_here.get(group(key), ()))
+    for nudge in nudges:
+        nudge()
     if not settings.REDIS_URL:
         return
     try:

@@ -24,6 +24,8 @@ from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
 from inspector.storage.texts import insert_events, store_texts
 
+_READ = ("events", "project")  # columns of a row that grows
+
 
 def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = ()) -> None:
     """Add events, and the model calls over the log up to them, at the end of a session: all of it or nothing.
@@ -32,12 +34,14 @@ def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = (
     them. A recorded compaction changes what earlier calls are compared with: a session that has a new one is stored
     whole (`convert.extend_session`). Raises GuardError where a call is out of order.
     """
-    if not convert.is_current(SessionData.objects.in_session(row).only("in_chunks", "ledger").get()):
-        convert.recount(row)
     with transaction.atomic():
-        row = Session.objects.row(row).select_for_update().get()
+        row = Session.objects.row(row).select_for_update().only(*_READ).get()
         _check_order(row, len(events), calls)
-        known = SessionData.objects.in_session(row).only("ledger").get()
+        data = SessionData.objects.in_session(row).only("in_chunks", "ledger")
+        known = data.get()
+        if not convert.is_current(known):
+            convert.recount(row)
+            known = data.get()
         state = chunks.append(row, decompressed(known.ledger), events, calls)
         insert_events(row, store_texts(events).keys, row.events)
         SessionData.objects.in_session(row).update(ledger=compressed(state))

@@ -8,7 +8,7 @@ made again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -89,10 +89,11 @@ def append(row: Session, state: bytes, events: Sequence[Event], calls: Sequence[
         places[MARKS] = places["events"]
     if "calls" in places:
         places[HEAD + "calls"] = places["calls"]
-    last = _last_bodies(row, places)
+    stored = list(SessionChunk.objects.in_session(row).filter(_at(places)))
+    last = {chunk.kind: decompressed(chunk.body) for chunk in stored}
     growing = chunks.GrowingLedger.resumed(state, last)
     growing.add(events, calls)
-    writer = _Writer(row, places)
+    writer = _Writer(row, stored)
     for kind in COLUMNS:
         first = known.rows[kind] // known.sizes[kind]
         writer.add(kind, (chunk.body for chunk in growing.chunks() if chunk.kind == kind), first)
@@ -168,12 +169,15 @@ def digests(session_id: UUID | str) -> list[bytes]:
 class _Writer:
     """Writes the chunks of one session that are not stored already."""
 
-    def __init__(self, row: Session, places: Mapping[str, int] | None = None) -> None:
-        """`places`: the one chunk of each kind that is looked at, where the session grows; none is removed then."""
-        self._grows = places is not None
+    def __init__(self, row: Session, last: Sequence[SessionChunk] | None = None) -> None:
+        """`last`: the last chunk of each kind, where the session grows; none is removed then."""
+        self._grows = last is not None
         self._row, self._counts = row, dict[str, int]()
         self._changed: list[SessionChunk] = []
-        known = SessionChunk.objects.in_session(row).filter(_at(places)).values_list("kind", "number", "digest")
+        if last is not None:
+            known: Iterable[Any] = [(chunk.kind, chunk.number, chunk.digest) for chunk in last]
+        else:
+            known = SessionChunk.objects.in_session(row).values_list("kind", "number", "digest")
         self._known = {(kind, number): bytes(digest) for kind, number, digest in known}
 
     def add(self, kind: str, bodies: Iterator[bytes], first: int = 0) -> int:
@@ -205,17 +209,10 @@ class _Writer:
         return True
 
 
-def _at(places: Mapping[str, int] | None) -> Q:
-    """The chunks at some places; all of them where none are named, none where there are none."""
-    if places is None:
-        return Q()
+def _at(places: Mapping[str, int]) -> Q:
+    """The chunks at some places, none where there are none."""
     some = (Q(kind=kind, number=number) for kind, number in places.items())
     return Q(*some, _connector=Q.OR) if places else Q(pk__in=[])
-
-
-def _last_bodies(row: Session, places: Mapping[str, int]) -> dict[str, bytes]:
-    bodies = SessionChunk.objects.in_session(row).filter(_at(places)).values_list("kind", "body")
-    return {kind: decompressed(body) for kind, body in bodies}
 
 
 def _joined(*some: Marks) -> Marks:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -168,11 +168,11 @@ def marks_of(events: Sequence[CoreEvent]) -> Marks:
 
 def store_texts(events: Sequence[CoreEvent]) -> StoredTexts:
     """Store the texts of events, without a row."""
-    marks, texts = marks_of(events), list(map(packed, events))
-    with ThreadPoolExecutor(1) as pool:
-        writer = Writer(None, pool)
-        writer.add(Batch(texts, list(map(key_of, texts)), [], marks.lines, marks.timestamps, list(marks.source_ids)))
-        return writer.texts()
+    texts = list(map(packed, events))
+    keys = list(map(key_of, texts))
+    with transaction.atomic():
+        _insert(Payload, ("sha256", "body"), _compressed(dict(zip(keys, texts, strict=True))).items())
+    return StoredTexts(len(keys), keys, marks_of(events), None)
 
 
 def insert_events(row: Session, keys: Sequence[bytes], start: int = 0) -> None:

@@ -79,7 +79,7 @@ def receive(store: Store, batch: Batch) -> Answer:
     if batch.first > expected:
         raise Gap(batch.first, expected)
     repeated = min(len(batch.lines), expected - batch.first)
-    stored = store.digests(batch.first, batch.first + repeated)
+    stored = store.digests(batch.first, batch.first + repeated) if repeated else ()
     for number, (line, known) in enumerate(zip(batch.lines[:repeated], stored, strict=True), batch.first):
         if digest(line) != known:
             raise Conflict(number, expected)
