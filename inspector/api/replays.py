@@ -24,13 +24,15 @@ from inspector.api import schemas
 from inspector.api.asked import ERRORS, UNDER_WAY, Limit, Offset, plain, session_in
 from inspector.pages.comparison import presenter as comparison
 from inspector.replays.analysis import Analysis, analyse
-from inspector.replays.choice import NAMES, SUMMARIES, no_longer_taken, parse_choice
+from inspector.replays.choice import NAMES, PROFILES, SUMMARIES, no_longer_taken, parse_choice
 from inspector.replays.comparing import comparison_of
 
 router = Router()
 VIEWS = ("before", "after", "carried", "in_turn")  # of a record of a compaction: where texts came from, for the engine
+CONTRADICTION = {409: schemas.Problem}  # a setting that the policy does not have or use
 PAGING = ("offset", "limit")
 Policy = Annotated[str, Field(json_schema_extra={"enum": ["", *POLICIES]})]
+Profile = Annotated[str, Field(json_schema_extra={"enum": ["", *sorted(PROFILES)]})]
 Summary = Annotated[str, Field(json_schema_extra={"enum": list(SUMMARIES)})]
 # A number is asked for here; pages also take "200k".
 Window = Annotated[int | None, Field(ge=MIN_WINDOW, le=MAX_WINDOW)]
@@ -50,14 +52,14 @@ def replays(request: HttpRequest, session_id: UUID, window: Window = None) -> di
 
 @router.get(
     "/sessions/{session_id}/replay",
-    response={200: schemas.Replay, **UNDER_WAY, **ERRORS},
+    response={200: schemas.Replay, **UNDER_WAY, **ERRORS, **CONTRADICTION},
     summary="One replay",
 )
 def replay(
     request: HttpRequest,
     session_id: UUID,
     policy: Policy = "",
-    profile: str = "",
+    profile: Profile = "",
     window: Window = None,
     summary: Summary = "",
 ) -> dict[str, Any]:
@@ -84,14 +86,14 @@ def replay(
 
 @router.get(
     "/sessions/{session_id}/replay/steps",
-    response={200: schemas.ReplayRows, **UNDER_WAY, **ERRORS},
+    response={200: schemas.ReplayRows, **UNDER_WAY, **ERRORS, **CONTRADICTION},
     summary="The steps of one replay",
 )
 def replay_steps(
     request: HttpRequest,
     session_id: UUID,
     policy: Policy = "",
-    profile: str = "",
+    profile: Profile = "",
     window: Window = None,
     summary: Summary = "",
     offset: Offset = 0,
@@ -109,14 +111,14 @@ def replay_steps(
 
 @router.get(
     "/sessions/{session_id}/replay/compactions",
-    response={200: schemas.ReplayRows, **UNDER_WAY, **ERRORS},
+    response={200: schemas.ReplayRows, **UNDER_WAY, **ERRORS, **CONTRADICTION},
     summary="The compactions of one replay",
 )
 def replay_compactions(
     request: HttpRequest,
     session_id: UUID,
     policy: Policy = "",
-    profile: str = "",
+    profile: Profile = "",
     window: Window = None,
     summary: Summary = "",
     offset: Offset = 0,
@@ -141,11 +143,11 @@ def _analysed(request: HttpRequest, session_id: UUID) -> Analysis:
     choice, errors = parse_choice(given)
     _refuse(errors)
     if refused := [name for name, value in no_longer_taken(given).items() if value]:
-        raise HttpError(400, f"{refused[0]!r} has no effect under policy {choice.kind.name!r}.")
+        raise HttpError(409, f"{refused[0]!r} has no effect under policy {choice.kind.name!r}.")
     try:
         return analyse(row, choice)
     except GuardError as error:
-        raise HttpError(400, f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
+        raise HttpError(409, f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 
 
 def _refuse(errors: dict[str, str]) -> None:

@@ -67,7 +67,6 @@ def test_every_policy_is_a_row(client, row):
         ("summary=enormous", "summary"),
         ("policy=contextguard&buffer=-1", "buffer"),
         ("policy=contextguard&colour=red", "'colour' is no setting"),
-        ("policy=none&summary=mechanical", "'summary' has no effect under policy 'none'"),
         ("profile=unheard", "profile"),
     ],
 )
@@ -76,6 +75,13 @@ def test_a_setting_that_is_not_taken_is_refused_by_name(client, row, query, word
         answer = client.get(f"/api/v1/sessions/{row.pk}/replay{part}?{query}")
         assert answer.status_code == 400, answer.content
         assert words in answer.json()["error"]
+
+
+def test_a_setting_without_effect_contradicts_the_policy(client, row):
+    for query in ("policy=none&summary=mechanical", "policy=none&buffer=3000"):
+        answer = client.get(f"/api/v1/sessions/{row.pk}/replay?{query}")
+        assert answer.status_code == 409
+        assert "has no effect under policy 'none'" in answer.json()["error"]
 
 
 def test_a_sweep_is_read_with_what_follows_and_every_setting(client, row):
