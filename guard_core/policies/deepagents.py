@@ -468,6 +468,7 @@ KIND = PolicyKind(
         "deepagents",
         "summarization_middleware",
         settings_of=deepagents_settings,
+        strips_summaries=True,
         judges_acted=False,  # the file counts summaries only, not results that are moved to files
         refused_by=lambda ledger, view: _named(approximate(4)).view(ledger, view),
     ),

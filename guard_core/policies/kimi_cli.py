@@ -108,7 +108,7 @@ class KimiCli(CountedPolicy):
         """A summary, then the last messages of the person and the model with the results between and behind them."""
         messages = history.messages
         speakers = ~messages.has_results & ~messages.is_system
-        if int(speakers.sum()) < self.settings.kept:
+        if not self.settings.kept or int(speakers.sum()) < self.settings.kept:  # 0: it never compacts (1.52.0)
             return NOTHING_TO_COMPACT
         cut = last_marked(speakers, self.settings.kept)
         if not cut:
@@ -136,7 +136,7 @@ KIND = PolicyKind(
             _SOURCE,
             (50_000, 20_000, 10_000),
         ),
-        Setting("kept", "Messages kept", COUNT, KEPT, "last messages of the person and the model", _SOURCE, least=1),
+        Setting("kept", "Messages kept", COUNT, KEPT, "last messages of the person and the model; 0: all", _SOURCE),
         summary_budget("Kimi CLI"),
     ),
     judged_by=RecordedRuns("kimi-cli", "simple_compaction", names=_NAMES),

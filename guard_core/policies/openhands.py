@@ -9,8 +9,9 @@ the model, for which characters / 4 stand, as in the scripted runs, and pipeline
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -276,6 +277,12 @@ def _summarised(request: Request, history: History, done: Outcome, start: int, s
     return Outcome(after, state, (*done.passes, made))
 
 
+def condenser_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings. What is left of each event where a reset is tried again is not
+    modelled: it begins and ends as the event does."""
+    return {name: value for name, value in parameters.items() if name != "hard_context_reset_context_scaling"}
+
+
 KIND = PolicyKind(
     Condenser.name,
     "OpenHands",
@@ -357,6 +364,7 @@ KIND = PolicyKind(
         "openhands-sdk",
         "llm_summarizing_condenser",
         window=10**12,
+        settings_of=condenser_settings,
         joins_user_messages=True,
         writes_summaries=True,
     ),

@@ -151,8 +151,9 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     their tool calls. `refused_by` counts the request that the scripted provider refuses where that is not its
     characters / 4. `counts_words` says that runs without counts had those of pydantic-ai's FunctionModel
     (guard_core.conformance.libraries.function_model). `joins_user_messages` says that the library sends adjacent
-    messages of the user as one, `writes_summaries` that the policy needs the texts of the scripted summaries. `joint`
-    is what the file puts between the texts of one message.
+    messages of the user as one, `writes_summaries` that the policy needs the texts of the scripted summaries, and
+    `strips_summaries` that the library takes the blanks at the ends of a summary away. `joint` is what the file puts
+    between the texts of one message.
     """
 
     library: str
@@ -169,6 +170,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     counts_words: bool = False
     joins_user_messages: bool = False
     writes_summaries: bool = False
+    strips_summaries: bool = False
     joint: str = "\n"
 
 

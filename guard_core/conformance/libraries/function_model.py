@@ -28,6 +28,11 @@ COUNTED_TEXTS = 1_000  # whose words are known; a request has most messages of t
 SUMMARY_WORDS = "summary of the work so far. "
 
 
+def scripted_summary(number: int, chars: int) -> str:
+    """A summary of the scripts, which count them from 1."""
+    return f"[S{number}] {SUMMARY_WORDS * (chars // len(SUMMARY_WORDS) + 1)}"[:chars]
+
+
 def words(event: Event) -> int:
     """The words of a message; of a picture its bytes, of a call one more."""
     total = 0
@@ -89,14 +94,18 @@ class WordUsage:
 
 @dataclass(frozen=True)
 class WrittenSummaries:
-    """The scripted summaries with their texts."""
+    """The scripted summaries: with their texts, or where it `tells` none their sizes alone; without the blanks at their
+    ends where it `strips` them."""
 
     chars: int
+    strips: bool = False
+    tells: bool = True
 
     @property
     def name(self) -> str:
         return f"written:{self.chars}"
 
     def summarise(self, request: SummaryRequest) -> Summary:
-        text = f"[S{request.call + 1}] {SUMMARY_WORDS * (self.chars // len(SUMMARY_WORDS) + 1)}"[: self.chars]
-        return Summary(len(text), text)
+        text = scripted_summary(request.call + 1, self.chars)
+        text = text.strip() if self.strips else text
+        return Summary(len(text), text if self.tells else None)

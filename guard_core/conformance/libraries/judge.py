@@ -258,7 +258,7 @@ def replayed(
             most=int(parameters.get("overflow_at", -1)),
             count=partial(judged.refused_by, ledger) if judged.refused_by else None,
         ),
-        summarizer=_summarizer(parameters, written=judged.writes_summaries),
+        summarizer=_summarizer(parameters, judged),
         session=scripted.session,
     )
 
@@ -326,12 +326,14 @@ def _value(kind: PolicyKind, name: str, value: Any) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _summarizer(parameters: dict[str, Any], *, written: bool) -> Summarizer:
+def _summarizer(parameters: dict[str, Any], judged: RecordedRuns) -> Summarizer:
     scripted = parameters.get("summary", "fixed")
     if scripted == "fail":
         return ScriptedSummaries((None,), error=SCRIPTED_ERROR)
     size = 0 if scripted == "empty" else int(parameters.get("summary_chars", SUMMARY_CHARS))
-    return WrittenSummaries(size) if written else FixedSummaries(size)
+    if judged.writes_summaries or judged.strips_summaries:
+        return WrittenSummaries(size, strips=judged.strips_summaries, tells=judged.writes_summaries)
+    return FixedSummaries(size)
 
 
 def _given(item: Pass, scripted: Scripted) -> list[int]:

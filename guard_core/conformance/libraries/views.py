@@ -208,10 +208,11 @@ def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -
     """What differs between two messages.
 
     A rewritten message whose marker is gone is an inserted one in the files, so that one of the two may be inserted.
+    Messages with the same role, text and calls cannot be told apart, whatever they are named.
     """
     if theirs.is_verbatim and ours.is_verbatim and events[theirs.index] == events[ours.index]:
         return None
-    if theirs.index >= 0 and ours.index >= 0:
+    if theirs.index >= 0 and ours.index >= 0 and not _are_alike(_facts(theirs, events), _facts(ours, events)):
         if theirs.index != ours.index:
             return Difference("which message", str(theirs), str(ours))
         if theirs.is_verbatim or ours.is_verbatim:
@@ -225,6 +226,11 @@ def _facts(shown: Shown, events: tuple[Event, ...]) -> dict[str, Any]:
 
 def _role(shown: Shown, events: tuple[Event, ...]) -> str:
     return role_of(events[shown.index]) if shown.facts is None else str(shown.facts["role"])
+
+
+def _are_alike(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
+    """Are two messages known to have the same text, and everything else of them too."""
+    return "sha" in theirs and "sha" in ours and _fact_difference(theirs, ours) is None
 
 
 def _fact_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> Difference | None:

@@ -16,7 +16,9 @@ _IDS = {"id_prefix": "m"}  # the runs were made with ids m0, m1, ...
 
 
 def _runs(strategy: str, **settings: str | int) -> RecordedRuns:
-    return RecordedRuns(_LIBRARY, strategy, settings={**_IDS, **settings}, tokens_column=_COUNTED)
+    return RecordedRuns(
+        _LIBRARY, strategy, settings={**_IDS, **settings}, tokens_column=_COUNTED, strips_summaries=True
+    )
 
 
 TRUNCATION = PolicyKind(

@@ -64,7 +64,9 @@ SUMMARIZATION = PolicyKind(
     "Replaces the messages before the newest ones by a summary.",
     lambda **values: LangChainSummarization(SummarizationSettings(**values)),
     SUMMARIZATION_SETTINGS,
-    judged_by=RecordedRuns("langchain", "summarization_middleware", settings_of=summarization_settings),
+    judged_by=RecordedRuns(
+        "langchain", "summarization_middleware", settings_of=summarization_settings, strips_summaries=True
+    ),
     known_problems=(
         KnownProblem(
             "Nothing is summarised, and all is gone",

@@ -180,6 +180,7 @@ SUMMARIZING = PolicyKind(
         settings_of=harness_settings,
         counts_words=True,
         writes_summaries=True,
+        strips_summaries=True,
     ),
     known_problems=(
         KnownProblem(

@@ -7,7 +7,9 @@ import pytest
 from guard_core.__main__ import main
 from guard_core.conformance import check_file
 from guard_core.conformance.libraries.judge import policy_of
+from guard_core.conformance.libraries.views import Shown, difference, facts_of
 from guard_core.errors import SettingError
+from guard_core.events import Event, Role, ToolResultPart
 from guard_core.policies import POLICIES
 
 CONVERSATION = {
@@ -66,6 +68,16 @@ def test_a_provider_may_refuse_by_another_count_than_it_reports(tmp_path):
     library = {"library": "strands-agents", "strategy": "sliding_window"}
     outcome = judged(tmp_path, parameters=parameters, runs=[run], **library)
     assert (outcome.problem, differences(outcome)) == ("", [])
+
+
+def test_messages_that_cannot_be_told_apart_are_the_same_by_any_name():
+    """A result that is emptied is what another empty one is; a file names the first of them in order."""
+    events = tuple(Event(Role.USER, (ToolResultPart("read", text, "c"),)) for text in ("long", "", "short"))
+    emptied = facts_of(events[1])
+    assert difference([Shown(1)], [Shown(0, emptied)], events) is None
+    assert difference([Shown(1)], [Shown(2)], events).what == "message 0 of the view, which message"
+    sizes = {name: value for name, value in emptied.items() if name not in ("text", "sha")}
+    assert difference([Shown(1)], [Shown(0, sizes)], events).what == "message 0 of the view, which message"
 
 
 @pytest.mark.parametrize(
@@ -167,6 +179,8 @@ def test_the_command_fails_at_a_difference(tmp_path, capsys):
         ),
         ("strands-summarizing", {"summarization_system_prompt": "Be brief.", "pin_first": None}, {"pin_first": 0}),
         ("kimi-cli", {"trigger_ratio": 0.5, "reserved_context_size": 9}, {"share": 0.5, "reserved": 9}),
+        ("kimi-cli", {"max_preserved_messages": 0}, {"kept": 0}),
+        ("openhands", {"hard_context_reset_context_scaling": 0.5, "max_size": 9}, {"max_size": 9}),
         ("aider-chat-summary", {}, {"max_tokens": 1_024}),
         ("langchain-summarization", {}, {"trigger": ""}),
         ("langchain-summarization", {"trigger": None, "summary_prompt": "Sum up {messages}"}, {"trigger": ""}),
@@ -182,6 +196,20 @@ def test_the_command_fails_at_a_difference(tmp_path, capsys):
 def test_parameters_of_a_library_become_our_settings(policy, parameters, settings):
     made = policy_of(POLICIES[policy], {"name": "any", **parameters}).settings
     assert {name: getattr(made, name) for name in settings} == settings
+
+
+def test_a_library_may_take_the_blanks_at_the_ends_of_a_summary_away(tmp_path):
+    """langchain 1.4.7: of 11 characters, "[S1] summar", all stay, and of 13 those before the blank."""
+    library = {"library": "langchain", "strategy": "summarization_middleware"}
+    for chars, stays in ((11, 11), (13, 12)):
+        summary = {"new": 1, "role": "user", "chars": 48 + stays}
+        asked = {"summariser": [{"messages": 1, "marks": [1, 3], "reply": chars}]}
+        steps = [[4, 1, 1145, None, {"view": [summary, [2, 3]], **asked}]]
+        run = {"parameters": "small", "conversation": "small", "steps": steps, "outside": [0]}
+        parameters = {"name": "small", "trigger": ["tokens", 500], "keep": ["messages", 2], "summary_chars": chars}
+        outcome = judged(tmp_path, parameters=parameters, runs=[run], **library)
+        assert [item for item in differences(outcome) if "view" in item] == []
+        assert outcome.problem == ""
 
 
 @pytest.mark.parametrize("parameter", [{"receipts": True}, {"keep_tokens": 0}])
