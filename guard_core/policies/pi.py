@@ -186,9 +186,12 @@ def _result_tokens(ledger: Ledger, form: str) -> Ints:
     return rounded_up(ledger.by_event(results))
 
 
-ESTIMATE = Estimate(
-    "pi", "ceil(characters / 4)", lambda ledger, form: rounded_up(_chars(ledger, form)), lambda size: -(-size // 4)
-)
+def message_tokens(ledger: Ledger, form: str = "") -> Ints:
+    """ceil(characters / 4) of each event's message, as pi counts them."""
+    return rounded_up(_chars(ledger, form))
+
+
+ESTIMATE = Estimate("pi", "ceil(characters / 4)", message_tokens, lambda size: -(-size // 4))
 
 KIND = PolicyKind(
     "pi",

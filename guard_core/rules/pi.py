@@ -1,13 +1,19 @@
-"""pi: above the window less `reserveTokens`, looked at when a turn has ended and never within one.
+"""pi: above the window less `reserveTokens`, looked at when a turn has ended, in later versions before every call, too.
 
-Measured by running 0.73.1 and 0.74.2. The count is written into the recording (`tokensBefore`).
+Measured by running 0.73.1, 0.74.2 and 0.79.0, which look at the end of turns alone, and 0.85.1, which looks before
+every call, counts what was appended since as well, and does nothing while all messages are within what it keeps.
+Recordings name no version; those of 0.85.1 have the usage of their summaries. The count is written into the recording
+(`tokensBefore`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guard_core.policies.pi import RESERVE
+import numpy as np
+
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pi import RESERVE, message_tokens
 from guard_core.rules.base import (
     AUTO,
     NO_WINDOW,
@@ -30,8 +36,22 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import LAST_TOTAL, TOTAL
-from guard_core.sessions import Provenance
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
+from guard_core.sessions import Provenance, Session
+from guard_core.views import Span
+
+WITHIN_TURNS = "looks_within_turns"  # a setting that the reader takes from the file
+WAITING = Counter(
+    TOTAL_PENDING,
+    "prompt and output tokens of the last answer, and ceil(characters / 4) of each message since",
+    message_tokens,
+    before_user=True,
+)
+
+
+def counter(stretch: Stretch) -> Counter:
+    """What this version compares."""
+    return LAST_TOTAL if stretch.setting(WITHIN_TURNS) is None else WAITING
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -48,11 +68,11 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         policy="pi",
         profile="current",
         settings=tuple(settings),
-        counter=TOTAL,
+        counter=counter(stretch).name,
         relation=">",
         threshold=window.value - size if window else None,
         formula=f"{window.value:,} − {size:,} (reserve)" if window else f"window − {size:,} (reserve)",
-        checks=Moment.TURN_END,
+        checks=Moment.TURN_END if stretch.setting(WITHIN_TURNS) is None else Moment.BEFORE_CALL,
         reason="" if window else NO_WINDOW,
     )
 
@@ -82,12 +102,28 @@ def keeps(_: Stretch, rule: OwnRule) -> Keeps:
     return Keeps(words, Shape.TAIL)
 
 
+def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+    """Checks, in versions that look before every call, at which all messages would be kept."""
+    if not any(item.name == WITHIN_TURNS for item in session.settings):
+        return checks.step * 0
+    at = np.array([item.at for item in session.compactions], dtype=np.int64)
+    starts = [
+        next((part.start for part in item.base if isinstance(part, Span)), item.at) for item in session.compactions
+    ]
+    first = np.append(0, np.array(starts, dtype=np.int64))
+    epoch = np.where(checks.place >= 0, checks.place, np.searchsorted(at, checks.stop, side="right"))
+    tokens = ledger.prefix_by("messages of pi", message_tokens)
+    return np.asarray(tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)] < KEEP_RECENT, dtype=np.int64)
+
+
 AGENT = Agent(
     format="pi",
     label="pi",
     rule=rule,
     variants=variants,
-    counter=lambda _: LAST_TOTAL,
+    counter=counter,
+    held=held,
+    held_reason="all messages are within what is kept",
     records_count=True,
     keeps=keeps,
     names={

@@ -175,9 +175,11 @@ class StretchChecks:
         return ""
 
     def _fires(self, row: int) -> bool:
-        """Does the rule fire at a compaction."""
+        """Does the rule fire at a compaction, as far as its threshold is known."""
         count = self.count_of(row)
-        return self.rule is not None and count is not None and self.rule.fires(count)
+        if self.rule is None or count is None:
+            return False
+        return self.rule.threshold is None or self.rule.fires(count)
 
     def refusal(self, row: int, count: int) -> tuple[Agreement, str, int, int] | None:
         """The verdict of a compaction after a refused request, None for any other."""

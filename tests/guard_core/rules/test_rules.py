@@ -25,8 +25,8 @@ from guard_core.sessions import (
     Sourced,
 )
 from guard_core.simulator.samples import SAMPLES
-from guard_core.views import Inserted
-from tests.builders import model, transcript, user
+from guard_core.views import Inserted, Span
+from tests.builders import model, tool_result, transcript, user
 
 BY_FORMAT = {agent.format: agent for agent in AGENTS}
 OPUS = "claude-opus-4-5-20251101"
@@ -308,6 +308,29 @@ def test_a_threshold_in_a_version_without_one_names_the_window_that_would_explai
     found = explain(transcript(version="2.1.330", prompts=(20_000, 165_500, 166_500, 30_000)))
     assert found.compactions[0].verdict == Agreement.OTHER_THRESHOLD
     assert found.inference[0].hypotheses[0].threshold == 167_000
+
+
+def test_a_version_of_pi_that_names_the_usage_of_its_summaries_is_asked_before_every_call():
+    log = [
+        user("go"),
+        model("reading"),
+        tool_result("x" * 90_000, id="1"),
+        model("reading"),
+        tool_result("y" * 401, id="2"),
+    ]
+    calls = (
+        ModelCall(1, 1, 60_000, None, None, 7),
+        ModelCall(3, 3, 150_000, None, None, 7),
+        ModelCall(5, 5, 9_000, None, None, 7),
+    )
+    cut = RecordedCompaction(5, Evidence.DECLARED, "summary", (Inserted(0), Span(4, 5)), (user("sum"),), "")
+    setting = AgentSetting("looks_within_turns", 1)
+    log.append(model("done"))
+    session = Session(tuple(log), calls, (cut,), format="pi", settings=(setting,))
+    found = explain(session, typed={"contextWindow": "166384"})
+    assert (found.rule.threshold, found.rule.checks, found.missed) == (150_000, Moment.BEFORE_CALL, ())
+    (item,) = found.compactions
+    assert (item.decision_tokens, item.verdict) == (150_000 + 7 + 101, Agreement.AGREES)
 
 
 def test_pi_is_not_asked_within_a_turn():

@@ -9,7 +9,8 @@ output of the user's own commands (`bashExecution`) are sent, but begin no turn;
 or thinking level are not sent. Kinds that pi's descendants add are counted and keep the chain of parents whole; of
 oh-my-pi's the titles, `reset_boundary` (`/clear`: an empty context, no compaction in the facts) and a sub-agent's
 `session_init` with its system prompt are read. Messages of the role `system` (0.87) bring system prompt and tools; else
-neither is in the file.
+neither is in the file. Where compactions name their own `usage` (0.85), an older summary that lies in what a newer one
+keeps is sent at its place, too.
 Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.md.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -43,8 +45,8 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.refusals import says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.views import Inserted, Span, View
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted, Segment, Span, View
 
 # How pi words the messages that it makes of summaries (packages/coding-agent/src/core/messages.ts).
 COMPACTED = (
@@ -52,6 +54,9 @@ COMPACTED = (
 )
 BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>"
 FAILED = frozenset({"aborted", "error"})
+MOST_SUMMARIES = 100  # older summaries that are looked for in what a compaction keeps; usual are one or two
+# Measured by running: 0.79.0 writes no usage and looks at the end of turns, 0.85.1 does and looks before every call.
+LOOKS_WITHIN_TURNS = AgentSetting("looks_within_turns", 1, "its compactions name their own usage, as 0.85.1 does")
 PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
 # Whom OpenClaw names as the author of what stays in the transcript: src/shared/transcript-only-openclaw-assistant.ts.
 COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
@@ -199,6 +204,7 @@ class PiSessionReader:
         self.elsewhere = 0  # messages on other branches
         self.refused = False  # was the last message a request that the provider found too long?
         self.unsent = 0  # answers that were aborted or failed
+        self.looks_within_turns = False
 
     def next(self) -> PiSessionReader:
         """The reader of the session that follows in the same file; the facts are of both."""
@@ -325,14 +331,15 @@ class PiSessionReader:
         summary, has_summary = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
         by_hook = True in (line.obj.get("fromHook"), line.obj.get("fromExtension"))
         message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
-        tail: View = (Span(start, at),) if start < at else ()
+        self.looks_within_turns |= "usage" in line.obj
+        tail, before = self._tail(start, at) if self.looks_within_turns else (_span(start, at), [])
         self.log.compaction(
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.DECLARED,
                 kind="summary+tail" if tail else "summary",
                 base=(Inserted(0), *tail) if has_summary else tail,
-                messages=(message,) if has_summary else (),
+                messages=(message, *before) if has_summary else (),
                 trigger="hook" if by_hook else "overflow" if self.refused else "",
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=line.number,
@@ -340,6 +347,18 @@ class PiSessionReader:
                 note="" if summary else "The summary is empty." if has_summary else "The summary is not in the file.",
             )
         )
+
+    def _tail(self, start: int, at: int) -> tuple[View, list[Event]]:
+        """What a compaction keeps, and the summaries in it: later versions send an older one where its entry stands."""
+        tail: list[Segment] = []
+        summaries: list[Event] = []
+        newest = islice(reversed(self.log.compactions), MOST_SUMMARIES)
+        inside = [item for item in newest if item.at > start and item.messages]
+        for older in reversed(inside):
+            tail += (*_span(start, older.at), Inserted(1 + len(summaries)))
+            summaries.append(older.messages[0])
+            start = older.at
+        return (*tail, *_span(start, at)), summaries
 
     def _reset(self, line: Line) -> None:
         """The user cleared the context: nothing from before is sent any more."""
@@ -385,8 +404,13 @@ class PiSessionReader:
             agent="pi",
             model="" if self.log.calls else fields.text(self.header, "modelId"),
             notes=tuple(notes),
+            settings=(LOOKS_WITHIN_TURNS,) if self.looks_within_turns else (),
         )
         return Recording("pi", (session,), self.facts.facts(), self.notes)
+
+
+def _span(start: int, stop: int) -> tuple[Span, ...]:
+    return (Span(start, stop),) if start < stop else ()
 
 
 def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:

@@ -9,6 +9,7 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolResultPart
 from guard_core.recordings.formats.pi.session import FORMAT
+from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -97,6 +98,19 @@ def test_a_compaction_keeps_the_entries_from_the_first_kept_on():
     assert kept(found.base) == [3, 4]
     assert "Files were listed" in found.messages[0].parts[0].text
     assert not any("Files were listed" in text for text in texts(session))
+
+
+def test_an_older_summary_in_what_is_kept_is_sent_at_its_place_where_compactions_name_their_usage():
+    def view(**fields):
+        first = entry("k", "e4", "compaction", summary="First", firstKeptEntryId="e3", tokensBefore=150, **fields)
+        talk = [entry("e5", "k", message=assistant("Yes", 80)), entry("e6", "e5", message=user("Go on"))]
+        again = entry("l", "e6", "compaction", summary="Second", firstKeptEntryId="e4", tokensBefore=150, **fields)
+        session = session_of(*TALK, first, *talk, again, entry("e7", "l", message=assistant("Sure", 90)))
+        newest = session.compactions[1]
+        return newest.base, [message.parts[0].text.split("<summary>")[1].split()[0] for message in newest.messages]
+
+    assert view() == ((Inserted(0), Span(4, 7)), ["Second"])
+    assert view(usage={"input": 9}) == ((Inserted(0), Span(4, 5), Inserted(1), Span(5, 7)), ["Second", "First"])
 
 
 def test_version_one_counts_its_first_kept_entry_over_all_entries():
