@@ -200,6 +200,7 @@ class PiSessionReader:
         self.system = SystemPrompt()
         self.seen = Identities(source, "entry")
         self.starts: dict[str, int] = {}  # entry id: events before it
+        self.behind: dict[str, int] = {}  # entry id: events before the first entry that follows it
         self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
         self.elsewhere = 0  # messages on other branches
         self.refused = False  # was the last message a request that the provider found too long?
@@ -218,6 +219,7 @@ class PiSessionReader:
         self.starts_by_index.append(len(self.log.events))
         if on_path and entry:
             self.starts[entry] = len(self.log.events)
+            self.behind.setdefault(fields.text(line.obj, "parentId"), len(self.log.events))
         if _is_header(line.obj):
             self.header = self.header or line.obj
             self.title = self.title or fields.text(line.obj, "title")
@@ -374,7 +376,8 @@ class PiSessionReader:
     def _first_kept(self, entry: dict[str, Any]) -> int:
         """Log index of the first entry that a compaction kept; the end of the log where it kept none."""
         end = len(self.log.events)
-        start = self.starts.get(fields.text(entry, "firstKeptEntryId"))
+        kept = fields.text(entry, "firstKeptEntryId")
+        start = self.starts.get(kept, self.behind.get(kept) if kept else None)  # its own line may be lost
         index = fields.tokens(entry, "firstKeptEntryIndex")
         if start is None and index is not None and index < len(self.starts_by_index):
             start = self.starts_by_index[index]

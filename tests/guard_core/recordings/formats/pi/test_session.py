@@ -291,3 +291,11 @@ def test_two_files_in_one_are_two_sessions():
     recording = read_as(FORMAT, lines(HEADER, *TALK, other, *chain(user("Hello"), assistant("Hi"))))
     assert [item.source_id for item in recording.sessions] == [HEADER["id"], "another"]
     assert [len(item.events) for item in recording.sessions] == [len(TALK), 2]
+
+
+def test_a_first_kept_entry_whose_line_is_lost_is_where_the_next_begins():
+    kept_from = entry("k", "e4", "compaction", summary="So far.", firstKeptEntryId="e2")
+    whole = session_of(*TALK, kept_from).compactions[0].base
+    lost = [item for item in TALK if item["id"] != "e2"]
+    assert len(whole) == 2
+    assert session_of(*lost, kept_from).compactions[0].base == (Inserted(0), Span(1, len(lost)))
