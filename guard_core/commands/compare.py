@@ -11,6 +11,7 @@ import msgspec
 from guard_core import cli
 from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.findings.words import counted
 from guard_core.forecast import Forecast, forecast
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Compared, candidates, compared_apart
@@ -134,7 +135,7 @@ def _remarks(item: Compared) -> list[str]:
     if item.outcome is None:
         return [f"{title}: {item.problem}"]
     lines = [f"{title}: {words}" for words in filter(None, [rewrites_words(item.outcome)])]
-    lines += [f"{title}: {reason} ({count:,} steps)" for reason, count in item.outcome.held.items()]
+    lines += [f"{title}: {reason} ({counted(count, 'step')})" for reason, count in item.outcome.held.items()]
     reported = item.outcome.reported
     if reported is not None:
         price = "" if reported.total is None else f", {dollars(reported.total)}"

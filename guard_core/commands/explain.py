@@ -8,6 +8,7 @@ from guard_core import cli
 from guard_core.cli import plain
 from guard_core.ledger import Ledger
 from guard_core.rules import Explanation, Interval, OwnRule, explain, report
+from guard_core.rules.counters import COUNTED
 from guard_core.rules.words import headline
 from guard_core.sessions import Provenance, Session, Sourced
 
@@ -93,7 +94,7 @@ def _settings(rule: OwnRule, compared: str) -> list[str]:
 def _inference_words(interval: Interval, *, named: bool) -> str:
     of_model = " ".join(filter(None, (" of", plain(interval.model), plain(interval.version)))) if named else ""
     place = f"steps {interval.start + 1:,} to {interval.stop:,}{of_model}"
-    words = f"  by {interval.counter}, {place}: {interval.sentence}"
+    words = f"  by {COUNTED.get(interval.counter, interval.counter)}, {place}: {interval.sentence}"
     if interval.contradiction or None in (interval.above, interval.at_most):
         return words
     listed = interval.hypotheses[:NAMED]

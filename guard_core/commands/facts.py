@@ -10,9 +10,10 @@ from guard_core.cli import plain
 from guard_core.errors import GuardError
 from guard_core.facts.lanes import Lane, Search, Snippet, State, places_of, worst_first
 from guard_core.facts.proposals import TYPED, details, events_to_read, instructions
-from guard_core.facts.words import METHOD, outcome_words, read_again_words, summary_words
+from guard_core.facts.words import METHOD, blind_words, outcome_words, read_again_words, summary_words
 from guard_core.findings import Facts
 from guard_core.findings.presence import normalised
+from guard_core.findings.words import counted
 from guard_core.outcomes.sent import SentRequests
 from guard_core.replay import replay
 from guard_core.sessions import Session
@@ -44,31 +45,33 @@ def _run(args: argparse.Namespace) -> int:
     recording = cli.read_noting(args.file)
     if args.find is not None and not normalised(args.find):
         raise GuardError("--find needs a text of at least one character")
-    followed = [(session, _lanes(session, args)) for session in cli.chosen(recording.sessions, args.session)]
-    reports = [_report(session, lanes, args) for session, lanes in followed]
+    sessions = cli.chosen(recording.sessions, args.session)
+    followed = [(Facts.of(session, cli.window_of(session, args.window)), session) for session in sessions]
+    traced = [_lanes(session, facts, args) for facts, session in followed]
+    reports = [_report(*pair, lanes, args) for pair, lanes in zip(followed, traced, strict=True)]
     if args.json:
         problems = recording.notes.problem_count
         cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "problem_count": problems, "sessions": reports})
     else:
-        texts = [_text(report, lanes) for report, (_, lanes) in zip(reports, followed, strict=True)]
+        texts = [_text(report, lanes) for report, lanes in zip(reports, traced, strict=True)]
         print("\n\n".join([*texts, METHOD]))
     return 0
 
 
-def _lanes(session: Session, args: argparse.Namespace) -> tuple[Lane, ...]:
-    facts = Facts.of(session, cli.window_of(session, args.window))
+def _lanes(session: Session, facts: Facts, args: argparse.Namespace) -> tuple[Lane, ...]:
     snippets = _wanted(session, facts, args.find)
     places = places_of(snippets, enumerate(session.events))
     return Search(_sent(facts, args), snippets, places, session.events.__getitem__).lanes()
 
 
-def _report(session: Session, lanes: tuple[Lane, ...], args: argparse.Namespace) -> dict[str, Any]:
+def _report(facts: Facts, session: Session, lanes: tuple[Lane, ...], args: argparse.Namespace) -> dict[str, Any]:
+    said = (summary_words(lanes) if args.find is None else "", "" if args.policy else blind_words(facts))
     return {
         "session": session.source_id,
         "title": session.title,
         "calls": len(session.calls),
         "policy": args.policy,
-        "sentence": summary_words(lanes) if args.find is None else "",
+        "sentence": " ".join(filter(None, said)),
         "lanes": [_lane(lane) for lane in lanes],
     }
 
@@ -119,7 +122,8 @@ def _lane(lane: Lane) -> dict[str, Any]:
 def _text(report: dict[str, Any], lanes: tuple[Lane, ...]) -> str:
     name = plain(report["title"] or report["session"] or "session")[:60]
     side = f", replayed under {report['policy']}" if report["policy"] else ""
-    lines = [f"{name} ({report['calls']:,} calls{side})", *([f"  {report['sentence']}"] if report["sentence"] else [])]
+    lines = [f"{name} ({counted(report['calls'], 'call')}{side})"]
+    lines += [f"  {report['sentence']}"] if report["sentence"] else []
     lines += [_line(lane) for lane in worst_first(lanes)[:SHOWN]]
     if len(lanes) > SHOWN:
         lines.append(f"  and {len(lanes) - SHOWN:,} more, which --json lists")

@@ -32,7 +32,8 @@ def formula_words(row: TriggerRow | Cluster) -> str:
     if row.formula is None:
         return "no known formula explains it" if None not in (row.above, row.at_most) else ""
     words = f"{row.formula.threshold:,} = {row.formula.formula} explains {row.explained:,} of {row.fired:,}"
-    return f"{words} (as do {_counted(row.others, 'other formula')})" if row.others else words
+    do = "does" if row.others == 1 else "do"
+    return f"{words} (as {do} {_counted(row.others, 'other formula')})" if row.others else words
 
 
 def cluster_words(row: TriggerRow, cluster: Cluster) -> str:

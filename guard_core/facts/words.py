@@ -14,6 +14,7 @@ from guard_core.facts.texts import (
     PARAPHRASE_CUT,
     PASSAGE,
 )
+from guard_core.findings.facts import Facts
 from guard_core.findings.words import at_step, compactions_words, counted
 
 METHOD = (
@@ -60,6 +61,17 @@ def read_again_words(lane: Lane) -> str:
     if not lane.read_again:
         return ""
     return f"read again {counted(len(lane.read_again), 'time')}, {lane.read_again_tokens:,} prompt tokens (attributed)"
+
+
+def blind_words(facts: Facts) -> str:
+    """Of a recording: the compactions of which the file does not hold what they removed; "" where it holds all."""
+    blind = [item.index for item in facts.recording.fired if item.counted and facts.removes_nothing(item.counted)]
+    if not blind:
+        return ""
+    return (
+        f"What {compactions_words(blind)} removed is not in the file: whether later requests still have what was said "
+        "before is not known."
+    )
 
 
 def summary_words(lanes: tuple[Lane, ...]) -> str:

@@ -18,6 +18,14 @@ from guard_core.sessions import Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
 INVOCATIONS, EVENTS = "invocations", "events"  # of agents that count these instead of tokens
+COUNTED = {  # what each is a count of, for people; another one by its own name
+    PROMPT: "prompt tokens of the last answer",
+    TOTAL: "prompt and output tokens of the last answer",
+    TOTAL_PENDING: "prompt and output tokens of the last answer, and an estimate of what was added since",
+    INVOCATIONS: "invocations since the last compaction",
+    EVENTS: "events of the request",
+    "estimate": "the agent's own estimate of the request",
+}
 UNKNOWN = -1  # a count that is not known
 
 

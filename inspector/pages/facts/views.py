@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from guard_core.events import Event
 from guard_core.facts.lanes import Lane, Snippet, worst_first
 from guard_core.facts.proposals import TYPED, details, events_to_read, instructions
-from guard_core.facts.words import METHOD, summary_words
+from guard_core.facts.words import METHOD, blind_words, summary_words
 from guard_core.findings.presence import normalised
 from inspector.pages.facts import presenter as present
 from inspector.pages.session.frame import Frame, frame, number
@@ -77,9 +77,10 @@ def _listed(page: Frame, show: str) -> dict[str, Any]:
     lanes, left_out = _lanes(page, _proposed(page, show, events))
     ordered = worst_first(lanes)
     first = number(page.request, "from", 1, 1, max(1, len(ordered))) - 1
+    said = (summary_words(lanes), blind_words(page.analysis.facts) if page.side == "recorded" else "")
     rows = pager(len(ordered), first, ROWS, lambda row: _url(page, show=show, **{"from": row}))
     return {
-        "headline": summary_words(lanes) if show == "instructions" else "",
+        "headline": " ".join(filter(None, said)) if show == "instructions" else "",
         "rows": [present.row(lane, page) for lane in ordered[rows.shown]],
         "pager": rows,
         "show": show,

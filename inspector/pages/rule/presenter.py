@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guard_core.rules import Agent, Agreement, Explanation, Interval, KeptMessages, KeptVerdict, OwnRule, RuleSetting
+from guard_core.rules.counters import COUNTED
 from guard_core.rules.words import agreement_words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import DASH, counted, grouped, step_number
@@ -14,12 +15,6 @@ PREFIX = "set."  # of the parameters in an address or a form that are settings o
 BEFORE, SAVED = "was.", "saved"  # of those that were remembered before, for an undo; present after a change
 LONGEST = 60  # characters of a typed value that are read
 NAMED = 5  # hypotheses of an interval that are listed
-COUNTERS = {
-    "prompt": "prompt tokens of the last answer",
-    "total": "prompt and output tokens of the last answer",
-    "total_pending": "prompt and output tokens of the last answer, and an estimate of what was added since",
-    "invocations": "invocations since the last compaction",
-}
 KEPT_BADGES = {
     KeptVerdict.AGREES: "badge-compaction",
     KeptVerdict.DIFFERS: "badge-tool",
@@ -59,7 +54,7 @@ def rule(own: OwnRule | None) -> dict[str, Any] | None:
         return None
     return {
         "name": " ".join(filter(None, (own.agent, own.version))),
-        "compares": COUNTERS.get(own.counter, own.counter.replace("_", " + ")),
+        "compares": COUNTED.get(own.counter, own.counter.replace("_", " + ")),
         "checks": str(own.checks),
         "relation": {">=": "reaches", ">": "exceeds"}[own.relation],
         "threshold": "" if own.threshold is None else f"{own.threshold:,}",
@@ -196,7 +191,7 @@ def _interval(item: Interval, page: Frame) -> dict[str, Any]:
     return {
         "place": f"steps {item.start + 1:,} to {item.stop:,}",
         "model": "".join(f", {words}" for words in (item.version and f"version {item.version}", item.model) if words),
-        "compares": COUNTERS.get(item.counter, item.counter.replace("_", " + ")),
+        "compares": COUNTED.get(item.counter, item.counter.replace("_", " + ")),
         "sentence": f"{sentence[:1].upper()}{sentence[1:]}.",
         "bounds": [
             {

@@ -12,6 +12,7 @@ from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
 from guard_core.corpus.words import cluster_words, day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.rules.base import Moment
+from guard_core.rules.counters import COUNTED
 from guard_core.rules.evidence import Cause
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
@@ -22,13 +23,6 @@ from inspector.pages.triggers.figure import Dot, Strip, Times
 LISTED = 100  # rows with a strip, and lines of each table; the files have all
 NAMED = 4  # sessions of a group that are named one by one
 DETAILED = 200  # compactions of a single row
-COUNTERS = {
-    "prompt": "prompt tokens of the last answer",
-    "total": "prompt and output tokens of the last answer",
-    "total_pending": "prompt and output tokens of the last answer, and an estimate of what was added since",
-    "invocations": "invocations since the last compaction",
-    "estimate": "the agent's own estimate of the request",
-}
 MARKS = {  # name in the style sheet, meaning
     Cause.AUTOMATIC: ("auto", "automatic"),
     Cause.UNSTATED: ("unstated", "trigger not recorded"),
@@ -163,7 +157,7 @@ def _names(key: RowKey) -> dict[str, str]:
         "version": key.version or "no version",
         "model": key.model or "model not recorded",
         "window": f"{key.window:,}" if key.window else "not known",
-        "compares": COUNTERS.get(key.counter, key.counter.replace("_", " + ")),
+        "compares": COUNTED.get(key.counter, key.counter.replace("_", " + ")),
     }
 
 

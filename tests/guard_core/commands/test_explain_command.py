@@ -26,6 +26,14 @@ def test_the_first_line_is_the_rule_in_one_sentence(file, capsys):
     assert rest[-1].split()[:4] == ["4", "automatic", "155,010", "155,000"]
 
 
+def test_what_bounds_the_threshold_is_named_in_words(file, capsys):
+    assert main(["explain", file]) == 0
+    assert (
+        "  by prompt and output tokens of the last answer, and an estimate of what was added since, steps 1 to 4: the "
+        "threshold is above"
+    ) in capsys.readouterr().out
+
+
 def test_its_json_has_rule_compactions_inference_and_agreement(file, capsys):
     assert main(["explain", file, "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)["sessions"]

@@ -33,6 +33,19 @@ def test_it_prints_what_was_lost_and_how_it_is_measured(lost, capsys):
     assert "it agrees with 46 of 50" in text
 
 
+def test_a_compaction_whose_removals_are_not_in_the_file_is_named(tmp_path, capsys):
+    """A copy of the history after it is all there is, so that every request seems to hold everything."""
+    calls = tuple(ModelCall(step + 1, step + 1, 1_000) for step in range(6))
+    events = [user(RULE), *(model(f"working on it, part {step}") for step in range(6))]
+    path = tmp_path / "blind.json"
+    path.write_bytes(native.write(session(*events, calls=calls, compactions=(compaction(3, (0, 3)),))))
+    unknown = "What compaction 1 removed is not in the file: whether later requests still have what was said before is"
+    assert main(["facts", str(path)]) == 0
+    assert f"1 of 1 instruction in the last request. {unknown} not known." in capsys.readouterr().out
+    assert main(["facts", str(path), "--policy", "none"]) == 0
+    assert unknown not in capsys.readouterr().out
+
+
 def test_its_json_has_every_lane_as_data(lost, capsys):
     assert main(["facts", lost, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["sessions"]
