@@ -126,6 +126,15 @@ def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter
     return np.asarray(np.where(known & (output >= 0), prompt + output + pending, UNKNOWN))
 
 
+def unused_summaries(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+    """1 for each check at which a summary was asked for and not used: a call beside the conversation that was sent most
+    of it."""
+    asked = {call.at: call.prompt_tokens or 0 for call in session.side_calls}
+    prompts = np.append(ledger.steps["prompt_tokens"], 0)[checks.last]
+    sent = np.array([asked.get(stop, 0) for stop in checks.stop.tolist()], dtype=np.int64)
+    return np.asarray((checks.place < 0) & (checks.last >= 0) & (sent > prompts // 2), dtype=np.int64)
+
+
 def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
     """The agent's estimate of what was appended since the last answer, in tokens."""
     if counter.is_recorded:

@@ -32,7 +32,7 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import TOTAL_PENDING, Counter
+from guard_core.rules.counters import TOTAL_PENDING, Counter, unused_summaries
 
 RATIO = 100 * SHARE_OF_WINDOW  # per cent, as the settings have it
 WINDOWS = (262_144, 131_072)  # tokens; of Kimi's own models
@@ -101,6 +101,8 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: COUNTER,
     keeps=lambda _, __: KEEPS,
+    held=unused_summaries,
+    held_reason="a compaction was begun here, beside the next step, and cancelled",
     names={
         "trigger_ratio": "compaction_trigger_ratio: in per cent of the window, or a fraction below 1",
         "reserved_context_size": "in tokens; 0 or as much as the window has no effect",

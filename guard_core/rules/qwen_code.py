@@ -11,10 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import numpy as np
-
 from guard_core.agent_versions import numbers
-from guard_core.ledger import Ints, Ledger
 from guard_core.policies.qwen_code import BUFFER, MOST_OUTPUT, RESERVED, SHARE_OF_WINDOW, sent_together
 from guard_core.rules.base import (
     NO_WINDOW,
@@ -30,8 +27,7 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Checks, Counter
-from guard_core.sessions import Session
+from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Counter, unused_summaries
 
 EARLY_SHARE = 0.7  # COMPRESSION_TOKEN_THRESHOLD, later DEFAULT_PCT, in chatCompressionService.ts
 TOTAL_FROM, ESTIMATE_FROM, CEILING_FROM = (0, 8), (0, 16), (0, 20)
@@ -113,14 +109,6 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
                 yield Hypothesis(_formula(window, share, profile), threshold, changes)
 
 
-def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
-    """Checks at which a summary was asked for and not used: a call beside the conversation that was sent most of it."""
-    asked = {call.at: call.prompt_tokens or 0 for call in session.side_calls}
-    prompts = np.append(ledger.steps["prompt_tokens"], 0)[checks.last]
-    sent = np.array([asked.get(stop, 0) for stop in checks.stop.tolist()], dtype=np.int64)
-    return np.asarray((checks.place < 0) & (checks.last >= 0) & (sent > prompts // 2), dtype=np.int64)
-
-
 AGENT = Agent(
     format="qwen-code",
     label="Qwen Code",
@@ -129,7 +117,7 @@ AGENT = Agent(
     counter=counter,
     records_count=True,
     records_from=RECORDS_FROM,
-    held=held,
+    held=unused_summaries,
     held_reason="a summary was asked for here and not used",
     names={
         "auto_compact_threshold": "context.autoCompactThreshold, a fraction of the window (from 0.16)",

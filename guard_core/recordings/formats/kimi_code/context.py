@@ -59,11 +59,14 @@ class Context:
             self.pending += message.tokens
 
     def pending_at_check(self) -> int | None:
-        """Estimated tokens behind the last count when the context was checked: reminders of a step come after that."""
+        """Estimated tokens behind the last count when the context was checked: reminders of a step come after that,
+        those of a new turn, which follow the user's message, before."""
         if self.pending is None:
             return None
         late = 0
         for message in reversed(self.messages):
+            if message.is_users:
+                return self.pending
             if message.origin != INJECTION:
                 break
             late += message.tokens

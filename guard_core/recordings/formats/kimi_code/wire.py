@@ -70,6 +70,7 @@ class WireReader:
         self._requests: tuple[set[int], set[int]] = (set(), set())  # limits of answers: of steps, of compactions
         self._refused = False  # the last request was answered by nothing
         self._begun = False  # a compaction was begun
+        self._begun_at = 0  # events before it
         self._trigger = ""
         self._checked: int | None = None  # estimated tokens behind the last count when it began
         self._summariser: ModelCall | None = None
@@ -262,7 +263,8 @@ class WireReader:
 
     def _usage(self, line: Line) -> None:
         usage = fields.mapping(line.obj, "usage")
-        if self._step is not None and not self._begun:
+        of_step = not self._begun or fields.text(line.obj, "usageScope") == "turn"
+        if self._step is not None and of_step:  # a compaction may run beside a step
             self._step.usage = self._step.usage or usage
         elif counts := _counts(usage):
             call = ModelCall(at=len(self.log.events), model=self.model, **_place(line), **counts)
@@ -277,11 +279,14 @@ class WireReader:
         self._settle()
         self._begun, self._trigger = True, fields.text(line.obj, "source")
         self._checked, self._summariser = self.context.pending_at_check(), None
+        self._begun_at = len(self.log.events)
         if self._trigger == "auto" and self._refused:
             self._trigger = "overflow"
 
     def _cancel_compaction(self, line: Line) -> None:
         self._begun = False
+        if self._summariser is not None:
+            self.log.side_calls.append(replace(self._summariser, at=self._begun_at))
         self.notes.skip("compaction that was cancelled")
 
     def _compaction(self, line: Line) -> None:

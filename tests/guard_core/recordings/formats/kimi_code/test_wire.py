@@ -156,6 +156,13 @@ def test_what_was_appended_is_counted_as_kimi_code_does():
     assert (estimated("日本"), estimated("abcde"), estimated("")) == (2, 2, 0)
 
 
+def test_the_reminders_of_a_new_turn_are_counted_for_they_come_before_the_check():
+    reminder = said("R" * 400, "injection")
+    answer = [*begin(), event("content.part", part={"type": "text", "text": "Done"}), event("step.end", usage=USAGE)]
+    session = session_of(said("Go"), *answer, said("Next"), reminder, *read_file("c2"))
+    assert [call.pending_tokens for call in session.calls] == [None, 2 + 101]
+
+
 def test_an_automatic_compaction_fires_at_its_count():
     usage = {**USAGE, "inputOther": 211_000}
     end = event("step.end", usage=usage)
@@ -209,6 +216,23 @@ def test_a_compaction_behind_a_request_without_an_answer_is_a_recovery():
     session = session_of(said("Go"), *read_file(), *refused, *compacted(), *read_file("c2"))
     assert session.compactions[0].trigger == OVERFLOW
     assert [call.prompt_tokens for call in session.calls] == [1000, 1000]
+
+
+def test_what_a_compaction_used_that_ran_beside_a_step_and_was_cancelled_is_a_call_beside():
+    counts = {"inputOther": 230_000, "output": 500, "inputCacheRead": 0, "inputCacheCreation": 0}
+    beside = [
+        record("full_compaction.begin", source="auto"),
+        *begin(),
+        record("usage.record", usage=USAGE, usageScope="turn"),
+        record("usage.record", usage=counts, usageScope="session"),
+        record("full_compaction.cancel"),
+        event("content.part", part={"type": "text", "text": "Done"}),
+        event("step.end"),
+    ]
+    session = session_of(said("Go"), *read_file(), *beside)
+    assert [(call.at, call.prompt_tokens) for call in session.side_calls] == [(3, 230_000)]
+    assert session.calls[1].prompt_tokens == session.calls[0].prompt_tokens
+    assert session.compactions == ()
 
 
 def test_a_compaction_that_was_cancelled_is_none():
