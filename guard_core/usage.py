@@ -21,8 +21,8 @@ from guard_core.baselines import count_changes, model_changes, silent_truncation
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.sharing import USUAL
-from guard_core.view_sums import PlainViews, ViewSums
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, followed
+from guard_core.view_sums import ManySums, PlainViews
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -103,36 +103,27 @@ class AttributedUsage:
 
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         recorded: int = self.ledger.steps["prompt_tokens"].item(step)
-        saved = self._saved_in(view)
-        same = recorded > 0 and not self._is_replaced(view) and self._same(step, view, epoch)
-        if same and not self._has_forms(view):
+        sums = self._sums(view)
+        same = recorded > 0 and not self._is_replaced(sums) and self._same(step, view, epoch)
+        if same and not sums.formed:
             return Counted(recorded, True, PROVIDER)
-        tokens = recorded if same else self._price(step, view, epoch)[0]
-        return Counted(max(0, tokens - saved), recorded > 0, self._source)
+        tokens = recorded if same else self._price(step, view, sums, epoch)[0]
+        return Counted(max(0, tokens - sums.saved), recorded > 0, self._source)
 
     @cached_property
     def _plain(self) -> PlainViews:
         return PlainViews()
 
+    def _sums(self, view: View) -> _Sums:
+        return _Sums._make(self._many.totals(view))
+
     @cached_property
-    def _sums(self) -> dict[str, ViewSums]:
-        """Sums over views whose inserted messages are not of a recorded compaction."""
-        return {
-            "saved": ViewSums(self._saved_by),
-            "tokens": ViewSums(lambda segment: self._segment(segment, -1)),
-            "begins": ViewSums(lambda segment: int(isinstance(segment, Span) and segment.start == 0)),
-            "replaced": ViewSums(lambda segment: int(isinstance(segment, Synthetic))),
-            "formed": ViewSums(lambda segment: int(isinstance(segment, Span) and bool(segment.form))),
-            "inserted": ViewSums(lambda segment: int(isinstance(segment, Inserted))),
-        }
+    def _many(self) -> ManySums:
+        return ManySums(self._saved_by, self._tokens_of, _begins, _is_written, _is_formed, _is_inserted, _is_rewritten)
 
-    def _has_forms(self, view: View) -> bool:
-        """Are some events of a view in a form."""
-        return self._sums["formed"].total(view) > 0
-
-    def _saved_in(self, view: View) -> int:
-        """The tokens that the forms of a view save."""
-        return self._sums["saved"].total(view)
+    def _tokens_of(self, segment: Segment) -> int:
+        """The tokens of a segment, 0 where they depend on an epoch or are not needed."""
+        return self._segment(segment, -1) if isinstance(segment, Span | Synthetic) else 0
 
     def _saved_by(self, segment: Segment) -> int:
         if not isinstance(segment, Span) or not segment.form:
@@ -158,9 +149,10 @@ class AttributedUsage:
             plain = self.run(start, split, head, kept_from, heuristics[: split - start])
             return _joined(plain, self._formed(split, stop, head, kept_from, heuristics[split - start :], form))
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
-        epoch = self._epoch(start, head)
+        sums = self._sums(head)
+        epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
         modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
-        formed, saved = self._has_forms(head), self._saved_in(head)
+        formed, saved = sums.formed > 0, sums.saved
         for first, last in self._alike(start, stop, kept_from):
             view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
             place = slice(first - start, last - start)
@@ -204,24 +196,29 @@ class AttributedUsage:
     def _baseline_notes(self) -> tuple[str, ...]:
         return baseline_notes(self.ledger, self.attribution)
 
-    def _price(self, step: int, view: View, epoch: int) -> tuple[int, bool]:
+    def _price(self, step: int, view: View, sums: _Sums, epoch: int) -> tuple[int, bool]:
         """Tokens of a request that is not the one sent at this step, without what its forms save, and whether it
         extends a recorded one."""
+        if epoch < 0 and not sums.inserted and not sums.rewritten:
+            tokens = sums.tokens
+        else:
+            tokens = sum(self._segment(item, epoch) for item in view)
+        if self._is_replaced(sums):
+            return self.attribution.overhead + self._cut(sums) + tokens, False
         plain, prices, anchors = self._plain.of(view), self.attribution.prices, self.anchors
         overhead, current = self.attribution.overhead, int(self.ledger.steps["epoch"][step])
         resumed = int(self.ledger.last_resumes[current]) if current >= 0 else -1
-        for place in () if self._is_replaced(view) else dict.fromkeys((resumed, -1, current)):
+        for place in dict.fromkeys((resumed, -1, current)):
             stop = self._extends(place, plain, epoch)
             if stop is not None:
                 at, base = self._left_by(place)
                 begin = overhead + (prices.view(base, place) if base else prices.prologue)
                 return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
-        tokens = self._sums["tokens"].total(view) if epoch < 0 else sum(self._segment(item, epoch) for item in view)
-        return overhead + self._cut(view, plain) + tokens, False
+        return overhead + self._cut(sums) + tokens, False
 
-    def _is_replaced(self, view: View) -> bool:
+    def _is_replaced(self, sums: _Sums) -> bool:
         """Has a view a message that some policy wrote, as no recorded request has."""
-        return not self._writes and self._sums["replaced"].total(view) > 0
+        return sums.written > 0 and not self._writes
 
     @cached_property
     def _writes(self) -> bool:
@@ -230,7 +227,7 @@ class AttributedUsage:
 
     def _price_run(self, first: int, last: int, view: View, epoch: int) -> Ints:
         """The same for steps whose requests only reach further than `view`, that of the first."""
-        tokens, extends = self._price(first, view, epoch)
+        tokens, extends = self._price(first, view, self._sums(view), epoch)
         at, tail = self.ledger.steps["at"][first:last], view[-1]
         if extends:
             return np.asarray(tokens + self.anchors.whole[at] - self.anchors.whole[at[0]])
@@ -253,10 +250,10 @@ class AttributedUsage:
         """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
         return place >= 0 and plain == (Span(0, at),) and self.ledger.whole_resumes[place]
 
-    def _cut(self, view: View, plain: View) -> int:
+    def _cut(self, sums: _Sums) -> int:
         """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""
-        begins, replaced = self._sums["begins"].total(plain), self._sums["replaced"].total(view)
-        return (self.attribution.prologue if begins else 0) + (self.anchors.unrecorded.tokens if replaced else 0)
+        unrecorded = self.anchors.unrecorded.tokens if sums.written else 0
+        return (self.attribution.prologue if sums.begins else 0) + unrecorded
 
     def _segment(self, segment: Segment, epoch: int) -> int:
         if isinstance(segment, Span):
@@ -267,9 +264,6 @@ class AttributedUsage:
     def _span(self, start: int, stop: Ints) -> Ints:
         prefix = self.anchors.kept
         return np.asarray(np.where(stop > start, np.maximum(prefix[stop] - prefix[start], 0), 0))
-
-    def _epoch(self, start: int, head: View) -> int:
-        return int(self.ledger.steps["epoch"][start]) if self._sums["inserted"].total(head) else -1
 
     def _alike(self, start: int, stop: int, kept_from: int) -> Iterator[tuple[int, int]]:
         """Runs of steps whose requests differ only in how far they reach.
@@ -297,6 +291,39 @@ class AttributedUsage:
     @property
     def _source(self) -> int:
         return MODELLED if self.attribution.measured else ASSUMED
+
+
+class _Sums(NamedTuple):
+    """Sums over a view: tokens that its forms save, tokens of its segments that depend on no epoch, and how many
+    segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording."""
+
+    saved: int
+    tokens: int
+    begins: int
+    written: int
+    formed: int
+    inserted: int
+    rewritten: int
+
+
+def _begins(segment: Segment) -> int:
+    return int(isinstance(segment, Span) and segment.start == 0 < segment.stop)
+
+
+def _is_written(segment: Segment) -> int:
+    return int(isinstance(segment, Synthetic))
+
+
+def _is_formed(segment: Segment) -> int:
+    return int(isinstance(segment, Span) and bool(segment.form))
+
+
+def _is_inserted(segment: Segment) -> int:
+    return int(isinstance(segment, Inserted))
+
+
+def _is_rewritten(segment: Segment) -> int:
+    return int(isinstance(segment, Rewritten))
 
 
 def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:

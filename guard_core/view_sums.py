@@ -7,6 +7,7 @@ begins as the one before. Sums are kept with the last long view, so that only wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add
 
 import numpy as np
 
@@ -42,6 +43,31 @@ class ViewSums:
     def prefix(self, view: View) -> Ints:
         """The sums of the first segments, one longer than the view."""
         return prefix_sums(np.fromiter(map(self._cost, view), dtype=np.int64, count=len(view)))
+
+
+class ManySums:
+    """Several sums over the same views, remembered together as ViewSums remembers one."""
+
+    def __init__(self, *costs: Callable[[Segment], int]) -> None:
+        self._costs = costs
+        self._last: tuple[View, tuple[int, ...]] = ((), ())
+
+    def totals(self, view: View) -> tuple[int, ...]:
+        """The sums over all segments, in the order of their costs."""
+        if len(view) < SHORT:
+            return tuple([sum(map(cost, view)) for cost in self._costs])
+        before, totals = self._last
+        if view is before:
+            return totals
+        same = common_length(before, view)
+        if len(before) - same < same:
+            come, gone = view[same:], before[same:]
+            changes = [sum(map(cost, come)) - sum(map(cost, gone)) for cost in self._costs]
+            totals = tuple(map(add, totals, changes))
+        else:
+            totals = tuple([sum(map(cost, view)) for cost in self._costs])
+        self._last = view, totals
+        return totals
 
 
 class FirstPlaces:
