@@ -324,8 +324,8 @@ class Ledger:
                 del known[key]
         for form in self._with_columns:
             self._formed.pop(form, None)
-        self._with_columns.clear()
-        self._events_asked.clear()
+        for asked in (self._with_columns, self._events_asked, self._numbers):
+            asked.clear()
 
     @cached_property
     def _numbers(self) -> dict[tuple[int, str, object], int]:

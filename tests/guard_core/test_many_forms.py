@@ -1,4 +1,4 @@
-"""Forms that change one event each are priced on that event once there are many: the numbers are those of columns."""
+"""A form that is asked for few events is priced on these alone: the numbers are those of columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from guard_core.estimators import Heuristic
 from guard_core.forms import get_form
-from guard_core.ledger import MOST_FORMS, Ledger
+from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ledger
 from guard_core.policies.agno import COSTS
 from guard_core.sessions import Session
 from guard_core.views import Span
@@ -28,16 +28,33 @@ def ledger() -> Ledger:
     return Ledger.of(Session(events=tuple(events)))
 
 
+def asked(made: Ledger, form: str) -> Ledger:
+    """The ledger, once it was asked for so many events in a form that this has columns, if there are any left."""
+    for event in range(FEW_EVENTS + 1):
+        made.span(event, event + 1, form)
+    return made
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_one_event_in_one_of_many_forms_costs_what_its_columns_say(form):
-    few, many = ledger(), ledger()
-    for size in range(MOST_FORMS):
-        many.span(3, 4, f'compressed:{{"size":{1_000 + size}}}')
-    assert (many.alone(3, 4, form) is not None) == get_form(form).is_local
-    assert few.alone(3, 4, form) is None
-    for event in range(few.event_count):
+def test_one_event_in_a_form_of_few_events_costs_what_its_columns_say(form):
+    columns, single = asked(ledger(), form), ledger()
+    assert (single.alone(3, 4, form) is not None) == get_form(form).is_local
+    assert columns.alone(3, 4, form) is None
+    for event in range(columns.event_count):
         span = Span(event, event + 1, form)
-        assert Heuristic.of(many).segment(span) == Heuristic.of(few).segment(span)
-        assert COSTS.segment(many, span) == COSTS.segment(few, span)
-        assert many.span(event, event + 1, form) == few.span(event, event + 1, form)
-        assert many.changed_in(event, event + 1, form).tolist() == few.changed_in(event, event + 1, form).tolist()
+        assert Heuristic.of(single).segment(span) == Heuristic.of(columns).segment(span)
+        assert COSTS.segment(single, span) == COSTS.segment(columns, span)
+        assert single.span(event, event + 1, form) == columns.span(event, event + 1, form)
+        assert single.changed_in(event, event + 1, form).tolist() == columns.changed_in(event, event + 1, form).tolist()
+
+
+def test_no_more_than_so_many_forms_have_columns_until_they_are_forgotten():
+    many = ledger()
+    *first, last = (f'compressed:{{"size":{1_000 + size}}}' for size in range(MOST_FORMS + 1))
+    for form in first:
+        assert asked(many, form).alone(3, 4, form) is None
+    assert asked(many, last).alone(3, 4, last) is not None
+    costs = [Heuristic.of(many).segment(Span(3, 4, form)) for form in (first[0], last)]
+    many.forget_forms()
+    assert asked(many, last).alone(3, 4, last) is None
+    assert [Heuristic.of(many).segment(Span(3, 4, form)) for form in (first[0], last)] == costs

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.usage import normal
-from guard_core.view_sums import FirstPlaces, PlainViews, ViewSums
+from guard_core.view_sums import FirstPlaces, ManySums, PlainViews, ViewSums
 from guard_core.views import (
     Inserted,
     Span,
@@ -86,6 +86,13 @@ def test_sums_are_those_of_the_view_alone(several):
     for view in several:
         assert sums.total(view) == content_count(view)
         assert sums.prefix(view).tolist() == [content_count(view[:stop]) for stop in range(len(view) + 1)]
+
+
+@given(views())
+def test_several_sums_at_once_are_those_of_the_view_alone(several):
+    sums = ManySums(size, lambda segment: 1)
+    for view in several:
+        assert sums.totals(view) == (content_count(view), len(view))
 
 
 @given(views())
