@@ -27,7 +27,8 @@ class _Entry(Generic[V]):
 
 
 class ByteCache(Generic[V]):
-    """A cache bounded by bytes. The newest value stays whatever its size, until it is not used for a while.
+    """A cache bounded by bytes. The newest value stays whatever its size, until another is made or it is not used for a
+    while.
 
     At most `at_once` values are computed at a time: more threads would not be faster, would hold more memory, and would
     keep the event loop from its turns.
@@ -51,6 +52,7 @@ class ByteCache(Generic[V]):
                 entry = self._find(key)  # it may have been computed while this thread waited
                 if entry is not None:
                     return entry.value
+                self._make_room()
                 value = make()
         self._keep(key, value)
         return value
@@ -80,6 +82,17 @@ class ByteCache(Generic[V]):
                 entry.used = time.monotonic()
                 self._entries.move_to_end(key)
             return entry
+
+    def _make_room(self) -> None:
+        """Let go of what would go in any case once another value is kept, so that the two are not held at a time."""
+        entries = []
+        with self._lock:
+            while self.bytes > self.budget:
+                entries.append(self._entries.popitem(last=False)[1])
+                self.bytes -= entries[-1].bytes
+        if entries:
+            entries.clear()
+            memory.trim()
 
     def _keep(self, key: Hashable, value: V) -> None:
         entry = _Entry(value, self.size(value))

@@ -37,6 +37,16 @@ def test_the_newest_value_stays_whatever_its_size():
     assert (cache.bytes, cache.get("long", lambda: "")) == (50, "x" * 50)
 
 
+def test_a_value_beyond_the_budget_is_let_go_before_another_is_made():
+    cache = ByteCache(10, len)
+    cache.get("long", lambda: b"x" * 50)
+    held = []
+    cache.get("other", lambda: held.append((cache.bytes, len(cache))) or b"other")
+    assert held == [(0, 0)]
+    cache.get("third", lambda: held.append((cache.bytes, len(cache))) or b"third")
+    assert held[1] == (5, 1)
+
+
 def test_what_fails_is_not_kept():
     cache = ByteCache(10, len)
     with pytest.raises(ZeroDivisionError):
