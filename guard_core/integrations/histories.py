@@ -1,0 +1,99 @@
+"""What guards of frameworks share that hand over a history before each call and send what they are given back.
+
+A framework may keep its whole history, or go on with what it was given: the guard knows its own beginning either way,
+and has the whole conversation. What was counted of an answer is read from the answer in the history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from guard_core.errors import GuardError
+from guard_core.guarding.guard import Guard
+from guard_core.guarding.summarisers import host_loop
+from guard_core.policies.base import Policy
+from guard_core.summaries.base import Summarizer
+from guard_core.trace import CompactionRecord
+
+U = TypeVar("U")  # the least that the framework sends or leaves out: a message, or a part of one
+Plain = dict[str, Any]  # a message of Chat Completions
+
+
+class HistoryGuard(ABC, Generic[U]):
+    """One conversation of a framework and the policy that guards it. Not for two threads at once."""
+
+    def __init__(
+        self, policy: Policy | str, *, window: int, summarizer: Summarizer | None = None, **settings: Any
+    ) -> None:
+        self.guard = Guard(policy, window=window, summarizer=summarizer, **settings)
+        self._history: list[U] = []
+        self._given: list[U] = []
+        self._plain: list[list[Plain]] = []  # each of the history in the plain form
+
+    @property
+    def compactions(self) -> tuple[CompactionRecord, ...]:
+        """What the policy compacted for the last request."""
+        return self.guard.compactions
+
+    @abstractmethod
+    def units(self, messages: Sequence[Any]) -> list[U]:
+        """The history in its least units."""
+
+    @abstractmethod
+    def plain(self, unit: U) -> list[Plain]:
+        """A unit as messages of Chat Completions."""
+
+    @abstractmethod
+    def is_same(self, one: U, other: U) -> bool:
+        """Are two units the same, though perhaps copies of each other."""
+
+    @abstractmethod
+    def counts(self, unit: U) -> dict[str, int | None] | None:
+        """What the provider counted, by the names of `Guard.after_call`; None for what is no answer of a model."""
+
+    @abstractmethod
+    def written(self, sent: Iterable[tuple[Plain, U | None]]) -> list[Any]:
+        """The messages to send: each plain message with the unit that it is, None for what the policy wrote."""
+
+    def before_call(self, messages: Sequence[Any], system: Any = None) -> list[Any]:
+        """The messages to send in place of the history. `system`: instructions beside the messages, as blocks of text.
+
+        Raises GuardError for the history of another conversation.
+        """
+        added = self._added(self.units(messages))
+        if self.guard.asked is not None:
+            answer = next((counts for unit in added if (counts := self.counts(unit)) is not None), None)
+            if answer is None:  # the request failed, and is made again
+                self.guard.withdraw()
+            else:
+                self.guard.after_call(**answer)
+        self._history += added
+        self._plain += map(self.plain, added)
+        sources = {id(item): unit for unit, some in zip(self._history, self._plain, strict=True) for item in some}
+        sent = self.guard.before_call([item for some in self._plain for item in some], system=system)
+        given = self.written((item, sources.get(id(item))) for item in sent)
+        self._given = self.units(given)
+        return given
+
+    async def before_call_async(self, messages: Sequence[Any], system: Any = None) -> list[Any]:
+        """The same in an event loop: the policy decides in a thread, an asynchronous summariser is awaited here."""
+        with host_loop(asyncio.get_running_loop()):
+            return await asyncio.to_thread(self.before_call, messages, system)
+
+    def _added(self, units: list[U]) -> list[U]:
+        """What follows the beginning that is known."""
+        for known in (self._history, self._given):
+            if len(units) >= len(known) and all(map(self.is_same, units, known)):
+                return units[len(known) :]
+        raise GuardError(
+            "the history goes on neither from the whole conversation nor from what was sent of it last: "
+            "begin a new guard for another conversation"
+        )
+
+
+def call_ids(item: Mapping[str, Any]) -> frozenset[str]:
+    """The ids of the tool calls of a plain message."""
+    return frozenset(call["id"] for call in item.get("tool_calls") or ())
