@@ -298,4 +298,4 @@ def test_a_first_kept_entry_whose_line_is_lost_is_where_the_next_begins():
     whole = session_of(*TALK, kept_from).compactions[0].base
     lost = [item for item in TALK if item["id"] != "e2"]
     assert len(whole) == 2
-    assert session_of(*lost, kept_from).compactions[0].base == (Inserted(0), Span(1, len(lost)))
+    assert session_of(*lost, kept_from).compactions[0].base == (Inserted(0), Span(2, len(lost)))
