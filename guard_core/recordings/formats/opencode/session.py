@@ -176,7 +176,8 @@ class OpenCodeReader:
             self.log.event(Role.USER, results, source_id=source_id, timestamp=_ended(tools) or created)
 
     def _summary(self, info: JSON, parts: list[JSON]) -> None:
-        """The summariser's answer: it stays out of the log. Without any text the compaction failed."""
+        """The summariser's answer: it stays out of the log. With an error or without any part of text the compaction
+        failed; a part whose text is empty was emptied."""
         marker, self.marker = self.marker, None
         if marker is None:
             self.facts.compaction()
@@ -185,7 +186,7 @@ class OpenCodeReader:
         calls = [self._call(info, finish, usage) for finish, usage in usages or [({}, fields.mapping(info, "tokens"))]]
         texts = [fields.text(part, "text") for part in parts if part.get("type") == "text"]
         summary, at = "\n".join(filter(None, texts)), len(self.log.events)
-        if not summary:
+        if not summary and (not texts or info.get("error")):
             self.notes.skip("compaction without a summary")
             self.log.side_calls += [replace(call, at=at) for call in calls if call.prompt_tokens]
             return
@@ -203,6 +204,7 @@ class OpenCodeReader:
                 trigger=_trigger(marker),
                 summariser=replace(calls[-1], at=at) if calls[-1].prompt_tokens else None,
                 timestamp=_created(info),
+                note="" if summary else "The summary is empty.",
             )
         )
         self.compacted = True

@@ -187,6 +187,12 @@ def test_a_summary_that_failed_changes_nothing():
     assert recording.notes.skipped["compaction without a summary"] == 1
 
 
+def test_a_compaction_whose_summary_was_emptied_is_one():
+    emptied = assistant("m6", 21, {"type": "text", "text": ""}, summary=True)
+    (compaction,) = session_of(*TALK, SUMMARY[0], emptied).compactions
+    assert compaction.note == "The summary is empty."
+
+
 def test_cleared_results_are_rewritten_in_the_recorded_view_only():
     cleared = assistant("m2", 1, tool("c1", second=2, time={"compacted": START + 5_000}), finish(60))
     session = session_of(TALK[0], cleared, *TALK[2:])
