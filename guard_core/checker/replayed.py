@@ -137,7 +137,7 @@ def _messages(view: View) -> set[int]:
 
 
 def timing_gap(story: Story, finding: Finding) -> None:
-    caught = [index for index, item in enumerate(story.compactions) if _is_gap(story, item.step)]
+    caught = [index for index, item in enumerate(story.compactions) if item.step >= 0 and _is_gap(story, item.step)]
     agree(finding, compactions=caught)
     step = step_of(story, finding)
     seen, now, line = (story.column(name, step) for name in ("real_loaded", "decision_tokens", "threshold"))
