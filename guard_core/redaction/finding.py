@@ -344,7 +344,8 @@ def _emails(text: str) -> Iterator[Match]:
 
 
 _HOMES = re.compile(
-    r"(?:/home/|/Users/|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))([A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]|[A-Za-z])"
+    r"(?:/home/|/Users/|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)|\\\\[A-Za-z0-9.-]{1,63}\\{1,4}(?:homes?|[Uu]sers)\$?\\{1,4})"
+    r"([A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]|[A-Za-z])"
 )
 # Names of accounts that belong to no person, in lower case.
 _SHARED_NAMES = frozenset(
@@ -361,7 +362,7 @@ _SHARED_NAMES = frozenset(
 
 
 def _accounts(text: str) -> Iterator[Match]:
-    if "/home/" in text or "sers" in text:
+    if "home" in text or "sers" in text:
         for hit in _HOMES.finditer(text):
             if hit[1].lower() not in _SHARED_NAMES:
                 yield Match(ACCOUNT, *hit.span(1))

@@ -247,6 +247,7 @@ LOOK_ALIKES: tuple[str, ...] = (
     "/var/home and /home",
     "2026-11-23T08:21:49.123456Z 1795422109 20261123",
     "SELECT * FROM orders WHERE id IN (4155550137, 4155550138)",
+    "\\\\\\\\server\\\\\\\\share\\\\\\\\folder and C:\\\\\\\\home\\\\\\\\bin",
     "pid 415-555 exited; ports 8000-8010; 555-0137",
     "ISBN 978-3-16-148410-0, RFC 6749, CVE-2024-0450",
     "+1234 lines, -567 lines; +0.25 s; 1.5e+10",

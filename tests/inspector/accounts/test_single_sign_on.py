@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import urllib.request
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +20,7 @@ from tests.inspector.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, P
 from tests.inspector.people import browser, person
 
 pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).parents[3]
 START, BACK = "/login/sso/", "/login/sso/done"
 
 
@@ -337,6 +342,15 @@ def test_what_is_missing_is_said_before_the_server_starts(settings, team):
         "OIDC_ISSUER needs accounts: set TEAM=1.",
         "OIDC_ISSUER needs OIDC_CLIENT_ID.",
     ]
+
+
+@pytest.mark.once
+def test_the_library_is_loaded_when_somebody_signs_in_that_way(tmp_path):
+    code = "import sys, inspector.project.asgi as _, inspector.project.team_urls as _; print('authlib' in sys.modules)"
+    environment = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), "TEAM": "1"}
+    environment |= {"OIDC_ISSUER": "https://login.example", "OIDC_CLIENT_ID": CLIENT_ID}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert (done.stdout.strip(), done.returncode) == ("False", 0), done.stderr
 
 
 def test_other_projects_stay_as_they_are(provider, client):
