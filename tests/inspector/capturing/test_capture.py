@@ -324,11 +324,13 @@ def test_a_command_that_is_not_there_and_one_that_calls_nothing_are_said(tmp_pat
 
 
 PI = f"""#!{sys.executable}
-import json, os, sys, anthropic
+import json, os, sys, urllib.request
 assert sys.argv[1] == "--extension" and "registerProvider" in open(sys.argv[2]).read()
 where = json.loads(os.environ["CAPTURED_PROVIDERS"])
-client = anthropic.Anthropic(api_key="k", base_url=where[sys.argv[3]], max_retries=0)
-print(client.messages.create(model="m", max_tokens=9, messages=[{{"role": "user", "content": "hi"}}]).content[0].text)
+body = {{"model": "m", "max_tokens": 9, "messages": [{{"role": "user", "content": "hi"}}]}}
+headers = {{"Content-Type": "application/json", "X-Api-Key": "k"}}
+request = urllib.request.Request(where[sys.argv[3]] + "/v1/messages", json.dumps(body).encode(), headers)
+print(json.loads(urllib.request.urlopen(request).read())["content"][0]["text"])
 print(*sorted(where))
 """
 
