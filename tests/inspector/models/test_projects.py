@@ -12,8 +12,9 @@ from tests.inspector.rows import recording_row, session_row
 
 pytestmark = pytest.mark.django_db
 SCOPED = [model for model in apps.get_app_config("inspector").get_models() if issubclass(model, Owned | SessionPart)]
-# Texts under their hash, the projects, accounts and what is counted and noted of them, lines of a stream in hand.
-SHARED = {"Account", "AuditRecord", "Payload", "Project", "Spent", "StreamBatch"}
+# Texts under their hash, the projects, accounts, who they are elsewhere and what is counted and noted of them, lines of
+# a stream in hand.
+SHARED = {"Account", "AuditRecord", "Identity", "Payload", "Project", "Spent", "StreamBatch"}
 
 
 @pytest.fixture
