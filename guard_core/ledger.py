@@ -207,6 +207,10 @@ class Ledger:
             self._prefixes[key] = prefix_sums(column(self))
         return self._prefixes[key]
 
+    def known_prefix(self, key: str) -> Ints | None:
+        """Prefix sums that `prefix_by` has made."""
+        return self._prefixes.get(key)
+
     def parts_in(self, form: str = "") -> dict[str, Ints]:
         """The columns of the parts in a form (guard_core.forms)."""
         if not form:

@@ -179,12 +179,16 @@ class Costs:
 
     def prefix(self, ledger: Ledger, form: str = "") -> Ints:
         """Prefix sums over the log's events, in a form if named."""
-        return ledger.prefix_by(f"{self.key}/{form}", lambda ledger: self.events(ledger, ledger.parts_in(form)))
+        key = f"{self.key}/{form}"
+        known = ledger.known_prefix(key)
+        if known is None:
+            known = ledger.prefix_by(key, lambda ledger: self.events(ledger, ledger.parts_in(form)))
+        return known
 
     def view(self, ledger: Ledger, view: View) -> int:
         """The messages of a view together."""
         if len(view) < SHORT:
-            return sum(self.segment(ledger, segment) for segment in view)
+            return sum([self.segment(ledger, segment) for segment in view])
         return self.sums(ledger).total(view)
 
     def sums(self, ledger: Ledger) -> ViewSums:
