@@ -139,7 +139,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     `total_calls` answered requests of the session, in tokens, cached ones included: of files that hold this sum and no
     count of any call. `versions` are those of the agent that wrote the recording, each with the event from which it
     holds (in the log's order); empty where the file has none. `settings` are those of the agent's compaction, where
-    the file has them.
+    the file has them. `written_by` is the format of the agent's own recordings where another program recorded its
+    requests and knew the agent; empty everywhere else.
     """
 
     events: tuple[Event, ...]
@@ -165,6 +166,12 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     total_calls: int | None = None
     versions: tuple[tuple[int, str], ...] = ()
     settings: tuple[AgentSetting, ...] = ()
+    written_by: str = ""
+
+    @property
+    def agent_format(self) -> str:
+        """The format in which the agent itself records, whoever recorded this session: its rule goes by that name."""
+        return self.written_by or self.format
 
     @property
     def mean_prompt_tokens(self) -> int | None:

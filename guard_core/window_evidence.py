@@ -134,10 +134,10 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     if not any(prompts) and session.mean_prompt_tokens:
         prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
     return judge(
-        taken_by_agent(session.format, model, stated, max(prompts, default=0)),
+        taken_by_agent(session.agent_format, model, stated, max(prompts, default=0)),
         prompts,
         automatic_triggers(session),
-        agent=session.format,
+        agent=session.agent_format,
         model=model,
         said_automatic=all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item)),
         averaged_over=averaged_over,
@@ -172,7 +172,7 @@ def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> di
 def _looked_up(session: Session, model: str, answers: dict[str, models.Answers]) -> Sourced | None:
     """The window of a model in tokens as this session's agent takes it; None: the table does not know it."""
     window, largest = models.context_window(model), answers[model].largest if model in answers else 0
-    return window and taken_by_agent(session.format, model, window, largest)
+    return window and taken_by_agent(session.agent_format, model, window, largest)
 
 
 def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:

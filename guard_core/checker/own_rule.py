@@ -194,13 +194,13 @@ def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, 
         return total, total
     start = call.at if call.response is None else call.response + 1
     added = story.session.events[start:at]
-    if story.session.format == "codex":
+    if story.session.agent_format == "codex":
         turn = next((place for place, event in enumerate(added) if event.starts_turn()), len(added))
         least, most = (
             sum(_quarter_of_json(part_text(part)) for part in _results(some)) for some in (added[:turn], added)
         )
         return total + least, total + most  # before a turn it counts what came before the user's message
-    if story.session.format == "claude-code":
+    if story.session.agent_format == "claude-code":
         answer = [] if call.response is None else [story.session.events[call.response]]
         estimates = {_by_claude_code(version, answer, added) for version in _versions(story)}
         return total + min(estimates), total + max(estimates)

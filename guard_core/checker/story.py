@@ -82,9 +82,9 @@ class Story:
     def _row(self, model: str) -> Sourced | None:
         """The window of a model by the table, or by its agent where that takes one for any of its models."""
         row = context_window(model)
-        if row is not None and self.session.format == "gemini-cli":
+        if row is not None and self.session.agent_format == "gemini-cli":
             return row if row.value == 1_048_576 else Sourced(1_048_576, Provenance.ASSUMED)
-        if row is None or self.session.format != "claude-code" or model.endswith("[1m]"):
+        if row is None or self.session.agent_format != "claude-code" or model.endswith("[1m]"):
             return row
         worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == model)
         if worst > 200_000:

@@ -53,6 +53,6 @@ def agent_of(session: Session, typed: Typed = NOTHING) -> Agent | None:
 
     Where a format has two rules (ADK compacts by tokens or by invocations), the one whose setting was `typed`.
     """
-    own = [agent for agent in AGENTS if agent.format in ("", session.format) and agent.wrote(session)]
-    others = [agent for agent in AGENTS if agent.format == session.format and agent not in own]
+    own = [agent for agent in AGENTS if agent.format in ("", session.agent_format) and agent.wrote(session)]
+    others = [agent for agent in AGENTS if agent.format == session.agent_format and agent not in own]
     return next((agent for agent in (*own, *others) if typed and agent.has(typed)), own[0] if own else None)

@@ -7,7 +7,11 @@ one; of an answer that broke off there is what came. Tokens are what the answer'
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
@@ -18,6 +22,18 @@ from guard_core.recordings.reading.known_names import Names
 from guard_core.recordings.reading.source import ByteSource, Shape
 
 JSON = dict[str, Any]
+
+
+# Formats of the agents' own recordings, by the names under which `capture` starts them, and how each begins its
+# User-Agent, which its version follows; one that begins otherwise says no version.
+AGENTS = {
+    "claude": ("claude-code", "claude-cli/"),
+    "codex": ("codex", "codex_cli_rs/"),
+    "gemini": ("gemini-cli", "GeminiCLI/"),
+    "opencode": ("opencode", "opencode/"),
+    "pi": ("pi", "pi/"),
+}
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 class CaptureFormat:
@@ -36,15 +52,29 @@ class CaptureFormat:
 
     def read(self, source: ByteSource) -> Recording:
         calls, expander = Calls(source), Expander()
+        head: JSON = {}
         for number, line in log_records.entries(source):
             with source.tolerate(number):
                 if line.get("format") == NAME:
                     _check(line)
+                    head = line
                 elif (request := _request(source, number, line, expander)) is not None:
                     about = {"path": fields.text(line, "path"), "status": line.get("status")}
                     api, when = fields.text(line, "api"), line.get("timestamp")
                     calls.add(number, api, request, line.get("response"), timestamp=when, **about)
-        return calls.recording(self.name)
+        return _known(calls.recording(self.name), head)
+
+
+def _known(recording: Recording, head: JSON) -> Recording:
+    """The recording with what the capture says of the agent: its name, and the version that it gave its provider."""
+    name, begin = AGENTS.get(fields.text(head, "client"), ("", ""))
+    if not name:
+        return recording
+    text = fields.text(head, "user_agent")
+    version = _VERSION.match(text, len(begin)) if text.startswith(begin) else None
+    versions = ((0, version[0]),) if version else ()
+    sessions = (msgspec.structs.replace(one, written_by=name, versions=versions) for one in recording.sessions)
+    return replace(recording, sessions=tuple(sessions))
 
 
 def _check(head: JSON) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ledger
 from guard_core.recordings.formats.capture.format import FORMAT
 from guard_core.recordings.formats.capture.lines import FULL_EVERY, LISTS, NAME, VERSION, Expander, Shortener
+from guard_core.rules import explain
 from tests.guard_core.recordings.checks import check_hostile, lines, read_as, recognises, spoiled
 
 HEAD = {"format": NAME, "version": VERSION, "client": "test"}
@@ -123,3 +126,37 @@ def test_only_its_own_first_line_is_recognised() -> None:
 def test_hostile_lines_raise_nothing_else() -> None:
     good = [*({**call(api, {LISTS[api]: [user("x")]}, {}), "id": at} for at, api in enumerate(LISTS))]
     check_hostile(FORMAT, (lines(HEAD, *bad) for bad in spoiled(good)))
+
+
+def captured(client: str, agent: str, window_share: float = 0.5) -> Any:
+    """Two calls of an agent, the last of which fills so much of 200,000 tokens."""
+    usage = {"input_tokens": int(200_000 * window_share), "output_tokens": 5}
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "Done."}], "usage": usage}
+    request = {"model": "claude-sonnet-4-5", "system": "You code.", "messages": [user("Mend it.")]}
+    longer = {**request, "messages": [*request["messages"], {"role": "assistant", "content": "Done."}, user("Go on.")]}
+    head = {**HEAD, "client": client, "user_agent": agent}
+    calls = [call("anthropic", each, answer, timestamp=1_780_000_000 + n) for n, each in enumerate((request, longer))]
+    (session,) = read_as(FORMAT, lines(head, *calls)).sessions
+    return session
+
+
+def test_an_agent_that_was_captured_is_known_with_its_version_and_explained_by_its_own_rule() -> None:
+    session = captured("claude", "claude-cli/2.1.330 (external, cli)")
+    assert (session.written_by, session.agent_format) == ("claude-code", "claude-code")
+    assert session.versions == ((0, "2.1.330"),)
+    explanation = explain(session, Ledger.of(session))
+    assert [(rule.agent, rule.version) for rule in explanation.rules] == [("Claude Code", "2.1.330")]
+    assert session.format != "claude-code"
+
+
+@pytest.mark.parametrize(
+    ("client", "agent", "versions"),
+    [("claude", "curl/8.1.0", ()), ("codex", "codex_cli_rs/0.169.0 (Linux)", ((0, "0.169.0"),)), ("claude", "", ())],
+)
+def test_a_version_is_taken_from_the_agents_own_name_alone(client: str, agent: str, versions: Any) -> None:
+    assert captured(client, agent).versions == versions
+
+
+def test_a_program_without_a_rule_is_not_taken_for_an_agent() -> None:
+    session = captured("", "claude-cli/2.1.330")
+    assert (session.written_by, session.agent_format, session.versions) == ("", session.format, ())
