@@ -14,7 +14,7 @@ import numpy as np
 
 from guard_core.costs import MODEL, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.counted import CountedPolicy, Memory
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.cuts import last_marked
 from guard_core.policies.pieces.estimates import Estimate
@@ -119,6 +119,10 @@ class KimiCli(CountedPolicy):
             (SummaryMessage(asks, frame=FRAME, takes_empty=True), *kept),
             cut=(messages.event_at(cut, history.stop),) * 3,
         )
+
+    def unplanned(self, history: History) -> Memory:
+        """Where nothing is compacted, the estimate of all texts takes the place of the count, too (1.52.0)."""
+        return msgspec.structs.replace(history.state, compacted_at=history.stop, tokens=0, as_of=-1)
 
 
 # Names of the arguments of SimpleCompaction and should_auto_compact (kimi-cli 1.52.0).

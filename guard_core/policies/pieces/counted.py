@@ -203,6 +203,10 @@ class CountedPolicy(ABC):
         """What that clearing leaves. Called only where `clears` is true."""
         raise NotImplementedError
 
+    def unplanned(self, history: History) -> Memory:
+        """What is remembered of a look at which there was nothing to compact."""
+        return history.state
+
     def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
         """Why a compaction that leaves `after` is taken back (an index into HELD_REASONS, 0: it is not), and what is
         remembered of that."""
@@ -303,7 +307,7 @@ class CountedPolicy(ABC):
         plan = self.plan(history)
         if isinstance(plan, int):
             view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
-            return Decision(view, history.state, {**evidence, "held": plan})
+            return Decision(view, self.unplanned(history), {**evidence, "held": plan})
         summaries: list[AskedSummary] = []
         for item in plan.items:
             if isinstance(item, SummaryMessage):

@@ -5,6 +5,7 @@ import pytest
 from guard_core.policies import get_policy
 from guard_core.sessions import ModelCall
 from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.usage import RatioUsage
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
@@ -50,6 +51,21 @@ def test_kimi_cli_counts_the_answer_and_a_quarter_of_the_characters_since_rounde
     trace = run(get_policy("kimi-cli"), work(prompt), window=262_144)
     assert trace.columns["decision_tokens"][2] == prompt + 10 + 1
     assert len(trace.compactions) == fires
+
+
+def test_kimi_cli_estimates_anew_where_there_was_nothing_to_compact():
+    """1.52.0: texts up to that look and texts since are rounded down each by itself; 21 characters are 1 + 3 tokens."""
+    events = [user("seventy"), model("seventy"), user("seventy"), model("seventy"), user("seventy")]
+    calls = (ModelCall(1, 1), ModelCall(3, 3), ModelCall(5))
+    policy = get_policy("kimi-cli", reserved=8_000, kept=9)
+    trace = run(policy, session(*events, calls=calls), window=8_000, usage=RatioUsage(1.0, reported_from=10**6))
+    assert trace.columns["held"].tolist() == [NOTHING_TO_COMPACT] * 3
+    assert trace.columns["decision_tokens"].tolist() == [1, 1 + 3, 21 // 4 + 3]
+
+
+def test_kimi_cli_without_messages_to_keep_never_compacts():
+    trace = run(get_policy("kimi-cli", kept=0), work(215_000), window=262_144)
+    assert not trace.compactions
 
 
 def test_kimi_cli_keeps_the_last_two_messages_with_their_results():
