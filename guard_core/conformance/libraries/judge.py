@@ -198,7 +198,7 @@ class RunJudge:
         theirs = recorded.detail.get("summariser", [])
         if any("skipped" in call for call in theirs):
             return
-        ours = [item for record in records for item in record.passes if item.summariser_view]
+        ours = [item for record in records for item in record.passes if _asked(item)]
         if not any(item.failed for item in ours):  # no compaction, so no record of the call
             theirs = [call for call in theirs if call.get("reply") != "error"]
         self.comparison.equal(at, "calls of the summariser", len(theirs), len(ours))
@@ -334,6 +334,11 @@ def _summarizer(parameters: dict[str, Any], judged: RecordedRuns) -> Summarizer:
     if judged.writes_summaries or judged.strips_summaries:
         return WrittenSummaries(size, strips=judged.strips_summaries, tells=judged.writes_summaries)
     return FixedSummaries(size)
+
+
+def _asked(item: Pass) -> bool:
+    """Was a summariser asked, if only for a summary of nothing."""
+    return bool(item.summariser_view or (item.summary_bytes and not item.fallback))
 
 
 def _given(item: Pass, scripted: Scripted) -> list[int]:

@@ -33,12 +33,13 @@ STEPS = [
 PARAMETERS = {"name": "small", "threshold": 500, "keep_tool_uses": 0}
 
 
-def judged(tmp_path, steps=STEPS, parameters=PARAMETERS, more=(), **changes):
+def judged(tmp_path, steps=STEPS, parameters=PARAMETERS, more=(), messages=CONVERSATION["messages"], **changes):
     """The outcome for a file of one run."""
     run = {"parameters": "small", "conversation": "small", "steps": steps}
     file = {"format": "policy-vector/1", "library": "inspect_ai", "version": "0", "strategy": "edit"}
     file |= {"parameters": [parameters, *more], "runs": [run]} | changes
-    conversations = {"format": "policy-conversations/1", "conversations": [CONVERSATION]}
+    conversation = {**CONVERSATION, "messages": messages}
+    conversations = {"format": "policy-conversations/1", "conversations": [conversation]}
     (tmp_path / "conversations.json").write_text(json.dumps(conversations))
     (tmp_path / "runs.json").write_text(json.dumps(file))
     return check_file(tmp_path / "runs.json")
@@ -196,6 +197,22 @@ def test_the_command_fails_at_a_difference(tmp_path, capsys):
 def test_parameters_of_a_library_become_our_settings(policy, parameters, settings):
     made = policy_of(POLICIES[policy], {"name": "any", **parameters}).settings
     assert {name: getattr(made, name) for name in settings} == settings
+
+
+def test_a_summary_of_nothing_is_a_call_of_the_summariser_too(tmp_path):
+    """aider 0.86.2: where the first message alone is over the summariser's window, the summarised head is empty."""
+    roles = ["user", "assistant"] * 6
+    texts = [{"prefix": f"[m{i}] ", "unit": "look ", "chars": 200 if i else 400} for i in range(12)]
+    messages = [{"role": role, "text": text} for role, text in zip(roles, texts, strict=True)]
+    summary = {"new": 1, "role": "user", "chars": 152}
+    asked = {"summariser": [{"messages": 2, "marks": [], "reply": 100}]}
+    steps = [[at, 0, 50 + 50 * (at - 1) if at > 1 else 0, 450] for at in range(1, 11, 2)]
+    steps += [[11, 1, 550, 450, {"view": [summary, [6, 10]], **asked}]]
+    run = {"parameters": "small", "conversation": "small", "steps": steps, "outside": []}
+    parameters = {"name": "small", "max_tokens": 450, "window": 600, "summary_chars": 100}
+    library = {"library": "aider", "strategy": "chat_summary"}
+    outcome = judged(tmp_path, parameters=parameters, messages=messages, runs=[run], **library)
+    assert (outcome.problem, differences(outcome)) == ("", [])
 
 
 def test_a_library_may_take_the_blanks_at_the_ends_of_a_summary_away(tmp_path):
