@@ -122,7 +122,8 @@ class KimiCli(CountedPolicy):
 
     def unplanned(self, history: History) -> Memory:
         """Where nothing is compacted, the estimate of all texts takes the place of the count, too (1.52.0)."""
-        return msgspec.structs.replace(history.state, compacted_at=history.stop, tokens=0, as_of=-1)
+        state: Memory = msgspec.structs.replace(history.state, compacted_at=history.stop, tokens=0, as_of=-1)
+        return state
 
 
 # Names of the arguments of SimpleCompaction and should_auto_compact (kimi-cli 1.52.0).

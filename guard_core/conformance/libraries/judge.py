@@ -18,6 +18,7 @@ from guard_core.conformance.libraries.scripts import (
     Conversation,
     Conversations,
     LibraryRun,
+    Script,
     Scripted,
     Step,
     VectorFile,
@@ -27,7 +28,7 @@ from guard_core.conformance.libraries.scripts import (
     without_calls,
 )
 from guard_core.conformance.libraries.views import Shown, difference, own_view, recorded_views, with_joined_users
-from guard_core.conformance.vectors import LARGEST_FILE, VectorError
+from guard_core.conformance.vectors import LARGEST_FILE, VectorError, convert
 from guard_core.costs import EventCounter
 from guard_core.errors import SettingError, UnknownName
 from guard_core.events import Event, Role, ToolCallPart, part_text
@@ -60,7 +61,6 @@ OF_INSTRUCTIONS = {
 }
 MARKER = re.compile(r"\[m(\d{1,9})\]")  # what a scripted text begins with
 SCRIPTED_ERROR = "scripted summariser failure"  # ours, as long as the error of the scripts
-SUMMARY_CHARS = 600  # of a scripted summary where the parameters give no other length
 _NONE: dict[str, Any] = {SWITCH: False, TEXT: ""}  # what none is where it is no number, by the kind of setting
 T = TypeVar("T")
 # The counts of the messages of each conversation, which many runs have: by its name and the indices of those messages.
@@ -77,8 +77,9 @@ def check(data: bytes, path: Path) -> Iterator[Verdict]:
     for parameters in file.parameters:
         name = str(parameters.get("name", ""))
         try:
+            script_of(parameters)
             policy_of(kind, parameters)
-        except (SettingError, UnknownName) as error:
+        except (SettingError, UnknownName, VectorError) as error:
             yield Verdict(name, (), 0, 0, str(error))
             continue
         comparison = Comparison()
@@ -246,21 +247,27 @@ def replayed(
     """Our replay of a run."""
     judged = kind.judged_by
     assert judged is not None
+    script = script_of(parameters)
     return replay(
         ledger,
         policy_of(kind, parameters),
-        window=int(parameters.get("window", judged.window)),
+        window=script.window or judged.window,
         usage=WordUsage(scripted.session, _answer_words(run, scripted))
         if _counts_words(judged, parameters)
         else usage_of(
             run,
             scripted,
-            most=int(parameters.get("overflow_at", -1)),
+            most=-1 if script.overflow_at is None else script.overflow_at,
             count=partial(judged.refused_by, ledger) if judged.refused_by else None,
         ),
-        summarizer=_summarizer(parameters, judged),
+        summarizer=_summarizer(script, judged),
         session=scripted.session,
     )
+
+
+def script_of(parameters: Mapping[str, Any]) -> Script:
+    """The script's own parameters. Raises VectorError."""
+    return convert(parameters, Script, "the script's parameters")
 
 
 def policy_of(kind: PolicyKind, parameters: Mapping[str, Any]) -> Policy:
@@ -326,11 +333,10 @@ def _value(kind: PolicyKind, name: str, value: Any) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _summarizer(parameters: dict[str, Any], judged: RecordedRuns) -> Summarizer:
-    scripted = parameters.get("summary", "fixed")
-    if scripted == "fail":
+def _summarizer(script: Script, judged: RecordedRuns) -> Summarizer:
+    if script.summary == "fail":
         return ScriptedSummaries((None,), error=SCRIPTED_ERROR)
-    size = 0 if scripted == "empty" else int(parameters.get("summary_chars", SUMMARY_CHARS))
+    size = 0 if script.summary == "empty" else script.summary_chars
     if judged.writes_summaries or judged.strips_summaries:
         return WrittenSummaries(size, strips=judged.strips_summaries, tells=judged.writes_summaries)
     return FixedSummaries(size)

@@ -110,6 +110,16 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     detail: dict[str, Any] = {}
 
 
+class Script(msgspec.Struct, frozen=True):
+    """The parameters of a run that are the script's own: what its summariser answers (`fixed`, `empty` or `fail`) and
+    how long that is in characters; the model's context window, and over how many tokens its provider refuses."""
+
+    summary: Literal["fixed", "empty", "fail"] = "fixed"
+    summary_chars: Size = 600
+    window: Annotated[int, msgspec.Meta(ge=1, le=10**12)] | None = None
+    overflow_at: Annotated[int, msgspec.Meta(ge=0, le=10**12)] | None = None
+
+
 class LibraryRun(msgspec.Struct, frozen=True):
     """What a library did with one conversation under one set of parameters."""
 

@@ -205,7 +205,8 @@ class CountedPolicy(ABC):
 
     def unplanned(self, history: History) -> Memory:
         """What is remembered of a look at which there was nothing to compact."""
-        return history.state
+        state: Memory = history.state
+        return state
 
     def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
         """Why a compaction that leaves `after` is taken back (an index into HELD_REASONS, 0: it is not), and what is

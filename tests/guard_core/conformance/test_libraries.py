@@ -128,6 +128,20 @@ def test_a_setting_that_the_policy_does_not_have_is_named_and_the_other_runs_are
     assert "coloured: not judged:" in printed
 
 
+@pytest.mark.parametrize(
+    ("parameter", "says"),
+    [
+        ({"window": "large"}, "Expected `int | null`, got `str` - at `$.window`"),
+        ({"summary_chars": [600]}, "Expected `int`, got `array` - at `$.summary_chars`"),
+        ({"overflow_at": -1}, "Expected `int` >= 0 - at `$.overflow_at`"),
+        ({"summary": "long"}, "Invalid enum value 'long' - at `$.summary`"),
+    ],
+)
+def test_a_parameter_of_the_script_without_its_shape_is_named(tmp_path, parameter, says):
+    (verdict,) = judged(tmp_path, parameters={**PARAMETERS, **parameter}).verdicts
+    assert says in verdict.problem
+
+
 def test_without_its_conversations_a_file_is_not_judged(tmp_path):
     judged(tmp_path)
     (tmp_path / "conversations.json").unlink()
