@@ -50,6 +50,7 @@ NAME = "gemini-cli"
 NOTICES = frozenset({"info", "error", "warning"})
 FALL = 0.8  # of the tokens of the call before: a history that only grows costs more, whatever the model
 _SPEAKERS = frozenset({"user", "gemini", "model"})
+MOST_INSERTED = 3  # by a compaction itself: what opens the chat, the snapshot, and the model's word on it
 
 
 class GeminiFormat:
@@ -297,6 +298,8 @@ class GeminiChatReader:
         base, messages = self.index.rebase(history)
         snapshot, at = _snapshot(history), len(self.log.events)
         compacted = bool(snapshot) and snapshot != self.snapshot
+        if compacted and not self.header and not self.snapshot and len(messages) > MOST_INSERTED:
+            compacted, self.snapshot = False, snapshot  # it was compacted before this part of the file begins
         if compacted:
             self.facts.compaction()
             self.snapshot = snapshot

@@ -133,6 +133,15 @@ def test_a_resumed_history_with_the_same_snapshot_is_an_edit_and_no_compaction()
     assert recording.facts.compactions == 1
 
 
+def test_a_file_without_its_beginning_counts_no_compaction_from_before_it():
+    before = [user(f"o{number}", f"from before, {number}") for number in range(4)]
+    loaded = {"$set": {"messages": [SNAPSHOT, REPLY, *before]}}
+    again = {"$set": {"messages": [user("u8", "<state_snapshot>two</state_snapshot>"), REPLY]}}
+    (part,) = read_as(FORMAT, lines(*TALK, loaded, again)).sessions
+    assert [item.kind for item in part.compactions] == ["edit", "summary"]
+    assert [item.kind for item in session_of(*TALK, loaded, again).compactions] == ["summary", "summary"]
+
+
 def test_a_history_set_to_what_it_is_changes_nothing():
     same = [TALK[0], TALK[2], TALK[3], TALK[4]]
     assert session_of(*TALK, {"$set": {"messages": same}}).compactions == ()
