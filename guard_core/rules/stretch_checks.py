@@ -93,8 +93,8 @@ class Counted:
 
     @cached_property
     def cut(self) -> frozenset[int]:
-        """The steps whose recorded prompt fell to less than half though the log grew: the agent compacted there, or
-        something else cut the history, and the file has no record of it."""
+        """The steps whose recorded prompt fell far though the log grew: the agent compacted there, or something else
+        cut the history, and the file has no record of it."""
         return frozenset(fall.step for fall in silent_truncations(self.ledger) if fall.is_deep)
 
     @cached_property

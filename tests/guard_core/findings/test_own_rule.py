@@ -66,7 +66,7 @@ def test_checks_that_fit_none_are_early_and_late():
     )
 
 
-def test_a_check_at_which_the_prompt_fell_by_half_did_not_pass():
+def test_a_check_at_which_the_prompt_fell_far_did_not_pass():
     """The agent compacted there, and the record of it is missing."""
     unrecorded = msgspec.structs.replace(transcript(prompts=(20_000, 160_000, 60_000, 61_000)), compactions=())
     assert not {"own_missed", "other_threshold"} & set(said(unrecorded))
