@@ -1,7 +1,7 @@
 """OpenCode: the window less the model's output of at most 32,000; with an input limit that less at most 20,000.
 
-Measured by running 1.18.33: without an input limit `compaction.reserved` has no effect there, though a revision of the
-source takes it off. Versions before 1.0 compare with the same number, without its equal.
+Measured by running 1.0.152 to 1.18.33: without an input limit `compaction.reserved` has no effect in 1.18.33, though a
+revision of the source takes it off. Up to 1.1.53 the number itself does not fire yet, from 1.1.65 on it does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from guard_core.rules.base import (
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
 from guard_core.sessions import Provenance
 
-STRICT_BEFORE = (1, 0)
+STRICT_BEFORE = (1, 1, 54)  # 1.1.53 passes at the threshold, 1.1.65 compacts; versions between were not measured
 OTHER_WINDOWS = (32_768, 65_536, 131_072, 256_000, 262_144, 1_048_576)  # tokens; of models that OpenCode is used with
 OUTPUTS = (*RESERVES, 4_096, *round_limits(MOST_OUTPUT))  # tokens; what models may answer with
 INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured with 252,000 as threshold
@@ -62,7 +62,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         agent="OpenCode",
         version=stretch.version,
         policy="opencode",
-        profile="before-1.0" if strict else "1.18",
+        profile="before-1.0" if () < numbers(stretch.version) < (1, 0) else "1.18",
         settings=tuple(settings),
         counter=TOTAL,
         relation=">" if strict else ">=",

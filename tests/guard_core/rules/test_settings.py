@@ -79,6 +79,8 @@ RUNS = [
     ("codex", "0.169.0", 100_000, QUOTED, {"model_auto_compact_token_limit": "100000"}),
     ("codex", "0.160.0", 123_456, QUOTED, {"model_auto_compact_token_limit": "123456"}),
     ("opencode", "1.18.33", 111_616, TOTAL, {"limit.context": "128000", "limit.output": "16384"}),
+    ("opencode", "1.1.65", 168_000, TOTAL, {"limit.context": "200000"}),
+    ("opencode", "1.1.53", 168_000, TOTAL, {"limit.context": "200000"}),
     ("opencode", "1.18.33", 252_000, TOTAL, {"limit.input": "272000", "limit.context": "400000"}),
     ("opencode", "1.18.33", 262_000, TOTAL, {"limit.input": "272000", "compaction.reserved": "10000"}),
     ("opencode", "1.18.33", 57_344, TOTAL, {"limit.context": "65536", "limit.output": "8192"}),
@@ -105,7 +107,7 @@ RUNS = [
 @pytest.mark.parametrize(("format_", "version", "threshold", "beside", "typed"), RUNS)
 def test_a_run_proves_its_threshold_and_its_settings_explain_it(format_, version, threshold, beside, typed):
     window = RECORDED if format_ == "codex" else None
-    strict = format_ in ("pi", "inspect")
+    strict = format_ in ("pi", "inspect") or version == "1.1.53"
     session = bisected(format_, version, threshold, beside, strict=strict, window=window)
     (interval,) = explain(session).inference
     assert (interval.above, interval.at_most) == (threshold - 1 + strict, threshold + strict)
