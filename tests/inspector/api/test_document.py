@@ -1,0 +1,87 @@
+"""Whatever is asked of the API, it answers as its document says: a declared status, and what the schema requires.
+
+Values are drawn from the document: within the bounds of a parameter, at their edges, and outside of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
+
+from guard_core.sessions import ModelCall
+from inspector.models import Session
+from tests.builders import model, session, user
+from tests.inspector.pages.conftest import stored
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+NOWHERE = "00000000-0000-4000-8000-000000000000"
+WRONG = st.sampled_from(["", "null", "-1", "1e9", "\x00", "é", "true", "[]", "9" * 40])
+
+
+@pytest.fixture
+def row(settings: Any) -> Session:
+    settings.PAGE_MILLISECONDS = 60_000  # every replay is computed here
+    made = (ModelCall(1, 1, prompt_tokens=9_000), ModelCall(3, 3, prompt_tokens=95_000))
+    return stored(session(user("a"), model("b"), user("c"), model("d"), calls=made, window=100_000))
+
+
+@pytest.fixture
+def document(client) -> dict[str, Any]:
+    answer: dict[str, Any] = client.get("/api/v1/openapi.json").json()
+    return answer
+
+
+def values(schema: dict[str, Any], key: str) -> st.SearchStrategy[str]:
+    """What may stand for a parameter, right or wrong."""
+    if schema.get("format") == "uuid":
+        return st.sampled_from([key, NOWHERE]) | WRONG.filter(bool)
+    if "enum" in schema:
+        return st.sampled_from([str(value) for value in schema["enum"]]) | WRONG
+    options = [schema, *schema.get("anyOf", ())]
+    numbers = [each for each in options if each.get("type") == "integer"]
+    if numbers:
+        low, high = numbers[0].get("minimum", 0), numbers[0].get("maximum", 10**9)
+        edges = st.sampled_from([low, high, low - 1, high + 1])
+        return (edges | st.integers(low, min(high, low + 10))).map(str) | WRONG
+    return st.sampled_from(["true", "false", "a"]) | WRONG
+
+
+def requests_of(document: dict[str, Any], key: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
+    """An address that reads, and the responses that are declared for it."""
+
+    def asked(path: str, operation: dict[str, Any]) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
+        parameters = operation.get("parameters", ())
+        of_path = {item["name"]: values(item["schema"], key) for item in parameters if item["in"] == "path"}
+        of_query = {item["name"]: values(item["schema"], key) for item in parameters if item["in"] == "query"}
+        return st.tuples(st.fixed_dictionaries(of_path), st.fixed_dictionaries({}, optional=of_query)).map(
+            lambda drawn: (
+                path.format(**{name: urlencode({"": value})[1:] for name, value in drawn[0].items()})
+                + (f"?{urlencode(drawn[1])}" if drawn[1] else ""),
+                operation["responses"],
+            )
+        )
+
+    reading = [(path, item["get"]) for path, item in document["paths"].items() if "get" in item]
+    return st.sampled_from(reading).flatmap(lambda item: asked(*item))
+
+
+def test_every_answer_has_a_declared_status_and_what_its_schema_requires(client, document, row):
+    @tried(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+    @given(requests_of(document, str(row.pk)))
+    def ask(drawn: tuple[str, dict[str, Any]]) -> None:
+        address, declared = drawn
+        answer = client.get(address)
+        assert str(answer.status_code) in declared, (address, answer.status_code)
+        assert answer.status_code < 500, address
+        assert answer.headers["Content-Type"].startswith("application/json"), address
+        content = declared[str(answer.status_code)].get("content", {}).get("application/json", {})
+        name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        required = document["components"]["schemas"].get(name, {}).get("required", ())
+        assert set(required) <= answer.json().keys(), address
+
+    ask()
