@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.errors import SummaryFailed
+from guard_core.errors import SettingError, SummaryFailed
 from guard_core.events import ToolCallPart, ToolResultPart, value_text
 from guard_core.forms import brings_form
 from guard_core.ledger import Ints, Ledger
@@ -376,6 +376,8 @@ def deepagents_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {**given, "profile": FACTORY if known else UNKNOWN}
     trim = given.get("trim_tokens_to_summarize", TRIMMED) or 0
     cutting = given.pop("truncate_args_settings", None) or {}
+    if not isinstance(cutting, Mapping):
+        raise SettingError(f"truncate_args_settings is a mapping, not {str(cutting)[:40]!r}")
     cuts = {f"truncate_{name}": written(cutting[name]) for name in ("trigger", "keep") if cutting.get(name)}
     if "max_length" in cutting:
         cuts["truncate_length"] = cutting["max_length"]

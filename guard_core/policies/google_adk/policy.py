@@ -75,7 +75,10 @@ class AdkCompaction(ListPolicy):
         if "adk left out" not in ledger.derived:
             flags = ledger.events["flags"]
             is_empty = (ledger.events["chars"] == 0) & ((flags & (HAS_CALL | HAS_RESULT | HAS_MEDIA)) == 0)
-            ledger.derived["adk left out"] = is_empty
+            # consecutive messages of the user are one event, which is sent whole where any of them says something
+            users, turns = roles_of(ledger) == USER, np.cumsum(_is_turn_start(ledger))
+            words = np.bincount(turns[users], ~is_empty[users], minlength=int(turns[-1]) + 1 if len(turns) else 1)
+            ledger.derived["adk left out"] = is_empty & ~(users & (words[turns] > 0))
         left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
         return left_out
 

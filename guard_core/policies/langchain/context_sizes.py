@@ -64,8 +64,11 @@ def written(value: Any) -> str:
 def _groups(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         yield " and ".join(f"{kind} {number}" for kind, number in value.items())
-    elif value and isinstance(value[0], str):
-        yield f"{value[0]} {value[1]}"
-    else:
-        for item in value or ():
-            yield from _groups(item)
+    elif isinstance(value, list | tuple):
+        if len(value) == 2 and isinstance(value[0], str):
+            yield f"{value[0]} {value[1]}"
+        else:
+            for item in value:
+                yield from _groups(item)
+    elif value is not None:
+        raise SettingError(f"a size is a pair of a kind and a number, not {str(value)[:40]!r}")

@@ -243,6 +243,21 @@ def test_a_library_may_take_the_blanks_at_the_ends_of_a_summary_away(tmp_path):
         assert outcome.problem == ""
 
 
+@pytest.mark.parametrize(
+    ("policy", "parameter"),
+    [
+        ("langchain-summarization", {"trigger": 4_000}),
+        ("langchain-summarization", {"trigger": ["tokens", None]}),
+        ("langchain-summarization", {"keep": "x"}),
+        ("deepagents-summarization", {"keep": [1, 2]}),
+        ("deepagents-summarization", {"truncate_args_settings": ["tokens", 4_000]}),
+    ],
+)
+def test_a_value_that_the_library_would_not_take_is_refused(policy, parameter):
+    with pytest.raises(SettingError):
+        policy_of(POLICIES[policy], parameter)
+
+
 @pytest.mark.parametrize("parameter", [{"receipts": True}, {"keep_tokens": 0}])
 def test_a_value_that_is_not_modelled_is_refused(parameter):
     with pytest.raises(SettingError, match="not modelled"):

@@ -91,6 +91,17 @@ def test_a_turn_whose_error_no_summary_covers_is_summarised_again():
     assert after_the_turn.passes[0].summariser_view == (Span(0, 7),)
 
 
+def test_an_empty_message_is_sent_where_another_of_the_same_event_says_something():
+    """2.13.0: consecutive messages of the user are parts of one event, which goes only where all of them are empty."""
+    words = ["", "go", "done", "", "", "done", "now"]
+    roles = [Role.USER, Role.USER, Role.MODEL, Role.USER, Role.USER, Role.MODEL, Role.USER]
+    events = [Event(role, (TextPart(text),)) for role, text in zip(roles, words, strict=True)]
+    session = Session(tuple(events), (ModelCall(at=2), ModelCall(at=5), ModelCall(at=7)))
+    _, requests = replayed(session, "adk-sliding-window", compaction_interval=9)
+    texts = [[part.text for event in messages for part in event.parts] for messages in requests]
+    assert texts == [["", "go"], ["", "go", "done"], ["", "go", "done", "done", "now"]]
+
+
 def test_a_call_is_not_parted_from_its_result():
     session = chat(6)
     for retained in range(1, 6):
