@@ -93,6 +93,8 @@ class ByteCache(Generic[V]):
         if entries:
             entries.clear()
             memory.trim()
+        else:
+            memory.trim_if_grown()  # what earlier pages left in cycles
 
     def _keep(self, key: Hashable, value: V) -> None:
         entry = _Entry(value, self.size(value))
