@@ -62,6 +62,11 @@ class ShortArguments(Edit, frozen=True):
         return CALL
 
     @property
+    def is_local(self) -> bool:
+        """It names rows of the whole log."""
+        return False
+
+    @property
     def words(self) -> str:
         return f"arguments over {self.longest:,} characters were cut to their first {KEPT}"
 
