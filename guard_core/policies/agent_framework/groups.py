@@ -6,8 +6,9 @@ Groups stay or go whole. Reasoning around a call belongs to its group, as do res
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -187,6 +188,7 @@ class Groups(NamedTuple):
     tokens: list[int]
     sizes: list[int]
     begins: Sequence[int]  # the row of its first run
+    edges: list[int]  # the rows at which segments of the view begin: within one, each run follows the one before
 
     def of_kind(self, kind: int) -> list[int]:
         """The groups of a kind."""
@@ -218,13 +220,13 @@ class Groups(NamedTuple):
         """The list with some groups left."""
         return self.without(set(range(len(self.kinds))).difference(chosen))
 
-    def without(self, gone: Container[int], new: Mapping[int, tuple[Synthetic, int]] | None = None) -> Included:
+    def without(self, gone: Set[int], new: Mapping[int, tuple[Synthetic, int]] | None = None) -> Included:
         """The list without some groups, and with `new` messages, with their tokens, before where a group begins."""
         messages = {self.begins[group]: item for group, item in new.items()} if new else {}
         view: list[Segment] = []
         inserted: list[int] = []
         start = stop = -1  # of the span that is not in the view yet: neighbours are joined
-        for row, group in enumerate(self.group):
+        for row, end in self._blocks(gone, messages):
             if row in messages:
                 if start >= 0:
                     view.append(Span(start, stop))
@@ -232,9 +234,9 @@ class Groups(NamedTuple):
                 message, tokens = messages[row]
                 view.append(message)
                 inserted.append(tokens)
-            if group in gone:
+            if self.group[row] in gone:
                 continue
-            first, last = self.first[row], self.stop[row]
+            first, last = self.first[row], self.stop[end - 1]
             if first >= 0 and first == stop:
                 stop = last
                 continue
@@ -249,6 +251,13 @@ class Groups(NamedTuple):
             view.append(Span(start, stop))
         return Included(tuple(view), tuple(inserted), self.included.added + len(messages))
 
+    def _blocks(self, gone: Set[int], messages: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Rows, first and end, that stay or go together and lie together in a segment, with a message only before."""
+        count = len(self.group)
+        if not self._is_each_a_run:
+            return pairwise(range(count + 1))
+        return pairwise(sorted({*self.edges, *gone, *(row + 1 for row in gone), *messages, count}))
+
 
 def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     """The groups of a list, with the tokens of each."""
@@ -261,7 +270,9 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     names: list[int] = []
     kinds: list[int] = []
     tokens: list[int] = []
+    edges: list[int] = []
     for segment in included.view:
+        edges.append(len(first))
         if not isinstance(segment, Span):
             assert isinstance(segment, Synthetic)
             place = len(messages)
@@ -287,7 +298,7 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     sizes = [end - begin if begin >= 0 else 1 for begin, end in zip(first, stop, strict=True)]
     count = len(names)
     if len(set(names)) == count:  # each group is one run, as in most lists
-        return Groups(included, messages, first, stop, range(count), kinds, tokens, sizes, range(count))
+        return Groups(included, messages, first, stop, range(count), kinds, tokens, sizes, range(count), edges)
     numbers: dict[int, int] = {}
     group = [numbers.setdefault(name, len(numbers)) for name in names]
     begins = sorted(dict(zip(reversed(group), range(count - 1, -1, -1), strict=True)).values())
@@ -295,7 +306,7 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     for number, cost, size in zip(group, tokens, sizes, strict=True):
         own[number] += cost
         lengths[number] += size
-    return Groups(included, messages, first, stop, group, [kinds[row] for row in begins], own, lengths, begins)
+    return Groups(included, messages, first, stop, group, [kinds[row] for row in begins], own, lengths, begins, edges)
 
 
 def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int]]:

@@ -145,7 +145,7 @@ def collapsed_tool_groups(work: Work, keep: int) -> Work:
         message, quoted = tool_results_message(work.ledger, session, events)
         id_chars = len("tool_summary_group_") + len(work.id_prefix) + len(str(events[0]))
         new[group] = message, inserted_tokens(message, id_chars, quoted)
-    return work.became(groups.without(new, new).behind(before))
+    return work.became(groups.without(new.keys(), new).behind(before))
 
 
 def _older_tool_groups(groups: Groups, keep: int) -> list[int]:
