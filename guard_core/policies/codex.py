@@ -27,6 +27,7 @@ from guard_core.views import Span
 from guard_core.window_evidence import CODEX_USABLE
 
 BYTES_PER_TOKEN = 4  # section 4.1: ceil(bytes / 4)
+ENVELOPE_BYTES = 28  # around an output in what is estimated: 25 to 28 fit 785 checks of runs of 0.96.0 to 0.169.0
 PREFIX_BYTES = 320  # of the fixed text before a summary: recorded runs of 0.169.0
 NO_SUMMARY_BYTES = len("(no summary available)")  # section 4.1
 _SPEC = "specification of policies, section"
@@ -79,7 +80,7 @@ class Codex(CountedPolicy):
     def counter(self) -> Counter:
         if not self.settings.count_pending:
             return Counter(pending_words="this version does not count it")
-        return Counter(pending=output_tokens, pending_words="ceil(bytes of each tool output as a JSON string / 4)")
+        return Counter(pending=output_tokens, pending_words="ceil((bytes + 28) / 4) of each tool output")
 
     @property
     def uncounted(self) -> Estimate:
@@ -112,9 +113,8 @@ class Codex(CountedPolicy):
 
 
 def output_tokens(ledger: Ledger, form: str = "") -> Ints:
-    """The estimate of each event's tool outputs as they are recorded: ceil(UTF-8 bytes of the JSON string / 4)."""
-    beyond_ascii = part_chars(ledger, form, "bytes") - part_chars(ledger, form, "chars")
-    tokens = rounded_up(part_chars(ledger, form, "json_chars") + beyond_ascii)
+    """The estimate of each event's tool outputs as they are recorded: ceil((UTF-8 bytes + 28) / 4) of each."""
+    tokens = rounded_up(part_chars(ledger, form, "bytes") + ENVELOPE_BYTES)
     return ledger.by_event(np.where(ledger.parts["kind"] == RESULT, tokens, 0))
 
 

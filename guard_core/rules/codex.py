@@ -1,8 +1,8 @@
 """Codex: at most 90 % of the raw window, of which recordings hold the usable 95 %.
 
 Measured by running 0.60.1 to 0.169.0. Up to 0.94.0 the tokens of the last answer alone are compared; from 0.96.0 on the
-pending outputs, too, whose estimate was fitted in 0.169.0 to results of many sizes, with and without letters beyond
-ASCII.
+pending outputs, too, whose estimate was fitted to results of many sizes, with and without letters beyond ASCII, quotes,
+tabs and backslashes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from guard_core.window_evidence import CODEX_USABLE
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.96.0 what waits, too
 COUNTER = Counter(
     TOTAL_PENDING,
-    "prompt and output tokens of the last answer, and JSON bytes / 4 of tool outputs since",
+    "prompt and output tokens of the last answer, and (bytes + 28) / 4 of each tool output since",
     output_tokens,
     before_user=True,
 )

@@ -14,7 +14,7 @@ from tests.builders import model, tool_result, user
 OUTPUT = 7  # tokens of each answer
 # What each agent counts beside the prompt, in tokens: the output, and its estimate of a result of 400 characters.
 PROMPT, TOTAL, QUARTERS = 0, OUTPUT, OUTPUT + 100
-QUOTED, ENVELOPED = OUTPUT + 101, OUTPUT + 116
+QUOTED, ENVELOPED = OUTPUT + 107, OUTPUT + 116
 TURNS = ("pi", "gemini-cli")  # agents that compact between turns: each turn is one call
 
 
