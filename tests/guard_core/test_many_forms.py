@@ -5,14 +5,21 @@ from __future__ import annotations
 import pytest
 
 from guard_core.estimators import Heuristic
-from guard_core.forms import get_form
+from guard_core.forms import Arguments, WithoutCalls, get_form
 from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ledger
-from guard_core.policies.agno import COSTS
+from guard_core.policies.agno import COSTS, Headed
+from guard_core.policies.deepagents import MovedToFile
+from guard_core.policies.inspect_ai.edit import CallsAsTexts
 from guard_core.sessions import Session
 from guard_core.views import Span
 from tests.builders import model, tool_call, tool_result, user
 
 FORMS = (
+    *(
+        form.name
+        for kind in (Headed, MovedToFile, CallsAsTexts, WithoutCalls, Arguments)
+        for form in (kind(), kind((0,)))
+    ),
     'compressed:{"size":70}',
     'ends:{"head":9,"marker":"..","tail":5}',
     'replaced:{"text":"[cleared]"}',
