@@ -24,8 +24,6 @@ from guard_core.version import __version__ as __version__
 # The public names, each with its module. A type checker reads these imports; at run time a name is imported when it is
 # first used, so that reading a file does not wait for policies and arrays.
 if TYPE_CHECKING:
-    from guard_core.attribution import Attribution as Attribution
-    from guard_core.attribution import attribute as attribute
     from guard_core.errors import DamagedRecording as DamagedRecording
     from guard_core.errors import GuardError as GuardError
     from guard_core.errors import LimitExceeded as LimitExceeded
@@ -35,6 +33,12 @@ if TYPE_CHECKING:
     from guard_core.errors import TokenizerUnavailable as TokenizerUnavailable
     from guard_core.errors import UnknownFormat as UnknownFormat
     from guard_core.errors import UnknownName as UnknownName
+    from guard_core.estimation.attribution import Attribution as Attribution
+    from guard_core.estimation.attribution import attribute as attribute
+    from guard_core.estimation.usage import AttributedUsage as AttributedUsage
+    from guard_core.estimation.usage import RatioUsage as RatioUsage
+    from guard_core.estimation.usage import Usage as Usage
+    from guard_core.estimation.usage import usage_for as usage_for
     from guard_core.events import Event as Event
     from guard_core.events import MediaPart as MediaPart
     from guard_core.events import OtherPart as OtherPart
@@ -56,7 +60,6 @@ if TYPE_CHECKING:
     from guard_core.guarding.summarisers import ChatEndpoint as ChatEndpoint
     from guard_core.guarding.summarisers import Prompt as Prompt
     from guard_core.ledger import Ledger as Ledger
-    from guard_core.models import window_of as window_of
     from guard_core.policies import POLICIES as POLICIES
     from guard_core.policies import Check as Check
     from guard_core.policies import Decision as Decision
@@ -92,15 +95,12 @@ if TYPE_CHECKING:
     from guard_core.trace import Pass as Pass
     from guard_core.trace import Term as Term
     from guard_core.trace import Trace as Trace
-    from guard_core.usage import AttributedUsage as AttributedUsage
-    from guard_core.usage import RatioUsage as RatioUsage
-    from guard_core.usage import Usage as Usage
-    from guard_core.usage import usage_for as usage_for
     from guard_core.views import Inserted as Inserted
     from guard_core.views import Rewritten as Rewritten
     from guard_core.views import Span as Span
     from guard_core.views import Synthetic as Synthetic
     from guard_core.views import View as View
+    from guard_core.windows.models import window_of as window_of
 
 
 @cache

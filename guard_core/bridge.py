@@ -11,10 +11,10 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from guard_core.attribution import Attribution
 from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_REASONING, HAS_RESULT, MODEL
+from guard_core.estimation.attribution import Attribution
+from guard_core.estimation.ratios import KINDS, Floats, content, estimates
 from guard_core.ledger import Ints, Ledger
-from guard_core.ratios import KINDS, Floats, content, estimates
 from guard_core.sessions import Provenance
 from guard_core.trace import PROMPT_SOURCES, Trace
 from guard_core.views import Inserted, Rewritten, Span, View

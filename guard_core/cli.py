@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import GuardError, SettingError
+from guard_core.estimation.usage import Usage, usage_for
 from guard_core.ledger import Ledger
 from guard_core.plain_text import plain as plain
 from guard_core.plain_text import plain_lines
@@ -17,10 +18,9 @@ from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy, policy_kin
 from guard_core.policies.base import Policy
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.usage import Usage, usage_for
 from guard_core.views import plain_values
-from guard_core.window import parse_window
-from guard_core.window_evidence import WindowJudgement, judge_session
+from guard_core.windows.window import parse_window
+from guard_core.windows.window_evidence import WindowJudgement, judge_session
 
 # What every command says of its numbers: fields are indices, as in the engine; sentences are for people.
 SHOWN_PROBLEMS = 3  # of a damaged recording, on standard error

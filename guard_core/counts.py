@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.attribution import Attribution, attribute
 from guard_core.defaults import WINDOW
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.sessions import Session
 from guard_core.triggers import AUTOMATIC, MANUAL, UNKNOWN, is_counted, trigger_of
-from guard_core.usage import usage_for
 
 RECORDED, MODELLED = "recorded", "modelled"  # where the tokens of a request come from
 

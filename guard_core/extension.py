@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from guard_core import __version__
+from guard_core.estimation.usage import AttributedUsage, RatioUsage, Usage
 from guard_core.ledger import CALL_COLUMNS, Ints, Ledger
 from guard_core.packing import encode
 from guard_core.policies.base import Policy
@@ -24,7 +25,6 @@ from guard_core.replay import AssumedUsage, assumed_usage, replay, request_bytes
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
-from guard_core.usage import AttributedUsage, RatioUsage, Usage
 
 
 def basis(

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core import defaults
-from guard_core.estimators import Estimator
+from guard_core.estimation.estimators import Estimator
+from guard_core.estimation.usage import ASSUMED, Counted, RatioUsage, Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run, State
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.summaries.sizes import RecordedSummaries
 from guard_core.trace import COMMON_COLUMNS, RAISED, WHOLE_LOG, CompactionRecord, Head, Trace, head_of
-from guard_core.usage import ASSUMED, Counted, RatioUsage, Usage
 from guard_core.version import __version__
 from guard_core.views import View, content_count
 

@@ -11,10 +11,10 @@ from guard_core import defaults
 from guard_core.avoiding.goals import QUIET, Goal, goal_of, is_met, overflows, words
 from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, Base, Way, base_of, ways
 from guard_core.errors import GuardError
+from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
 from guard_core.findings.claims import MODELLED_TOKENS, SAME_TURNS, Finding
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import counted, if_window, percent, window_assumptions
-from guard_core.forecast import COMPACTION, HORIZONS, Forecast
 from guard_core.outcomes.outcome import rewrites
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
@@ -22,7 +22,7 @@ from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import Trace
-from guard_core.window_evidence import Status
+from guard_core.windows.window_evidence import Status
 
 Each = Callable[[int], object]
 

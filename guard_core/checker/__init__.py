@@ -19,7 +19,7 @@ from guard_core.checker.verdicts import check_verdict
 from guard_core.findings.claims import Finding, Verdict
 from guard_core.sessions import Session
 from guard_core.trace import Trace
-from guard_core.window_evidence import WindowJudgement
+from guard_core.windows.window_evidence import WindowJudgement
 
 __all__ = ["Contradiction", "check"]
 

@@ -11,10 +11,10 @@ from guard_core.checker.shared import says_what_is_uncounted
 from guard_core.checker.story import Story, Wrong, agree, number
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import LIST_PRICES, MODELLED_CACHE, Finding
-from guard_core.model_table import PriceRow, rows_of
-from guard_core.models import main_model
 from guard_core.requests import materialise
 from guard_core.views import Segment, Span, View
+from guard_core.windows.model_table import PriceRow, rows_of
+from guard_core.windows.models import main_model
 
 LIFETIME, SHORTEST = 300_000, 1_024  # of the provider's cache: milliseconds, and the least tokens that it keeps
 WITH_SUMMARY = ("summary", "summary+tail", "opaque")

@@ -22,7 +22,7 @@ from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.tokens.lexical import lexical_tokens
-from guard_core.window_evidence import Status
+from guard_core.windows.window_evidence import Status
 
 _AUTOMATIC = ("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard")  # recorders' words
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them

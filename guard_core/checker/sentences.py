@@ -7,7 +7,7 @@ from typing import Any
 
 from guard_core.checker.story import Story, Wrong
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, Finding, Verdict
-from guard_core.window_evidence import Status
+from guard_core.windows.window_evidence import Status
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _QUOTE = re.compile(r'".*"', re.DOTALL)  # a quoted request may hold quotation marks of its own

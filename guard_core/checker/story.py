@@ -6,20 +6,20 @@ import re
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from guard_core.attribution import Attribution, attribute
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.usage import Usage, usage_for
 from guard_core.events import Event, ToolResultPart, part_text
 from guard_core.findings.claims import Finding
 from guard_core.ledger import Ledger
-from guard_core.models import context_window, documented_windows
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.requests import materialise
 from guard_core.sessions import Provenance, RecordedCompaction, Session, Sourced
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
-from guard_core.usage import Usage, usage_for
 from guard_core.views import JOINED, Rewritten, Span, View
-from guard_core.window_evidence import Status, WindowJudgement
+from guard_core.windows.models import context_window, documented_windows
+from guard_core.windows.window_evidence import Status, WindowJudgement
 
 MANUAL_WORDS = ("manual", "user")
 

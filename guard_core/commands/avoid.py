@@ -8,8 +8,8 @@ from typing import Any
 from guard_core import cli
 from guard_core.avoiding import avoid, base_of
 from guard_core.cli import plain
+from guard_core.estimation.forecast import forecast
 from guard_core.findings import Facts, conclusions
-from guard_core.forecast import forecast
 from guard_core.sessions import Session
 from guard_core.summaries.sizes import get_summarizer
 

@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 
 from guard_core import cli
+from guard_core.estimation.forecast import Forecast, forecast
 from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.words import counted
-from guard_core.forecast import Forecast, forecast
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
 from guard_core.outcomes.outcome import Costs
 from guard_core.outcomes.words import assumptions, dollars, forecast_words, rewrites_words
-from guard_core.prices import UNIT
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
+from guard_core.windows.prices import UNIT
 
 STEPS_OF_ONE = 20_000  # steps of all replays; ours: a second of one process
 MOST_PROCESSES = 4

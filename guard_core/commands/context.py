@@ -15,9 +15,9 @@ from guard_core.defaults import CACHE_LEAST
 from guard_core.errors import GuardError
 from guard_core.findings import Facts
 from guard_core.policies import POLICIES
-from guard_core.prices import UNIT
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
+from guard_core.windows.prices import UNIT
 
 HELP = "say what fills the context at a step: by class, message and tool, and what changed since the call before"
 
@@ -117,7 +117,7 @@ def _cache(cache: CacheBreak) -> str:
 
 
 def dollars(cost: int) -> str:
-    """A price in the unit of guard_core.prices in US dollars."""
+    """A price in the unit of `windows.prices` in US dollars."""
     return f"${cost / UNIT / MILLION:,.4f}"
 
 

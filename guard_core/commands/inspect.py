@@ -14,7 +14,7 @@ from guard_core.errors import DamagedRecording, GuardError
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Session
 from guard_core.triggers import is_counted
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 
 HELP = "count calls, messages, tokens and compactions of a recording"
 _LENIENT = ". Without --strict damaged places are left out and listed"

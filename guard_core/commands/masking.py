@@ -8,7 +8,7 @@ import msgspec
 
 from guard_core import cli
 from guard_core.errors import GuardError
-from guard_core.masking import OBSERVATION_SHARE, PLACEHOLDER_TOKENS, prices_of, read_runs, savings
+from guard_core.outcomes.masking import OBSERVATION_SHARE, PLACEHOLDER_TOKENS, prices_of, read_runs, savings
 
 HELP = "predict what masking observations saves from the turns of published runs"
 

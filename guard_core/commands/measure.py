@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 
 from guard_core import cli
-from guard_core.anchors import Anchors
-from guard_core.attribution import Attribution, attribute
-from guard_core.comparison import GIVENS, compare
 from guard_core.errors import GuardError
-from guard_core.forecast import forecast
+from guard_core.estimation.anchors import Anchors
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.comparison import GIVENS, compare
+from guard_core.estimation.forecast import forecast
+from guard_core.estimation.measurement import Errors, interpolate
+from guard_core.estimation.usage import baseline_notes
 from guard_core.ledger import Ledger
-from guard_core.measurement import Errors, interpolate
 from guard_core.recordings import read
 from guard_core.sessions import Session
 from guard_core.tokens.tokenizer import ENCODINGS, count_events
-from guard_core.usage import baseline_notes
 
 HELP = "forecast recorded calls from the past only and compare estimators on the same calls"
 

@@ -10,7 +10,7 @@ from guard_core import cli
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import SWITCH, Column, Trace
-from guard_core.window_evidence import WindowJudgement
+from guard_core.windows.window_evidence import WindowJudgement
 
 HELP = "replay a session under a policy"
 

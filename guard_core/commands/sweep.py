@@ -15,7 +15,6 @@ from guard_core import cli
 from guard_core.errors import GuardError, SettingError
 from guard_core.findings.facts import Facts
 from guard_core.outcomes.words import dollars
-from guard_core.prices import UNIT
 from guard_core.recordings import read
 from guard_core.recordings.reading.folders import sessions_in
 from guard_core.sessions import Session
@@ -36,6 +35,7 @@ from guard_core.sweep import (
     session_cells,
 )
 from guard_core.version import __version__ as engine_version
+from guard_core.windows.prices import UNIT
 
 HELP = "replay sessions under a grid of settings and recommend one"
 FAILURES = ("overflow", "loop")

@@ -45,7 +45,7 @@ class CacheBreak(msgspec.Struct, frozen=True):
     message that differs from the one before (None: the request only extends it), `read` what the provider read by the
     recording (None: not recorded, or a replay). `expired`: the cache no longer had it, since the call before was too
     long ago or of another model. `cost` is the price of the tokens of the request before that were sent anew, against
-    reading them from the cache, in the unit of guard_core.prices (None: no price is known, or no cache is used).
+    reading them from the cache, in the unit of `windows.prices` (None: no price is known, or no cache is used).
     """
 
     previous: int

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from guard_core.attribution import Attribution
 from guard_core.bridge import CLASSES, class_tokens
 from guard_core.costs import RESULT
+from guard_core.estimation.attribution import Attribution
+from guard_core.estimation.ratios import KINDS, MESSAGE, MODEL_TEXT
 from guard_core.findings.facts import Facts
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger
-from guard_core.ratios import KINDS, MESSAGE, MODEL_TEXT
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic
 
 MOST_TOOLS = 8  # ours: tools with a class of their own, so that a chart can be read; the others share one

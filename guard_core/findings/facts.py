@@ -10,23 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core import defaults
-from guard_core.attribution import Attribution, attribute
-from guard_core.baselines import Truncation, repeated_counts, silent_truncations
 from guard_core.columns import narrowed
 from guard_core.costs import SYSTEM
 from guard_core.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.baselines import Truncation, repeated_counts, silent_truncations
+from guard_core.estimation.usage import PROVIDER, Usage, usage_for
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
-from guard_core.models import Answers, answers_of
 from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.rules import Explanation, explain
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
-from guard_core.usage import PROVIDER, Usage, usage_for
 from guard_core.views import Span, View, followed
-from guard_core.window_evidence import Status, WindowJudgement, judge_session, other_windows
+from guard_core.windows.models import Answers, answers_of
+from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
 OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are no accident, at least so many and such a share of all
 

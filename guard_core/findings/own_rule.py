@@ -11,7 +11,7 @@ from guard_core.findings.words import at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
 from guard_core.sessions import Provenance
 from guard_core.triggers import MANUAL
-from guard_core.window_evidence import Status
+from guard_core.windows.window_evidence import Status
 
 SIGNS = {">=": "≥", ">": ">"}
 

@@ -21,7 +21,7 @@ def never_paid(case: Case) -> list[Finding]:
     from guard_core.outcomes.payback import paybacks
     from guard_core.outcomes.sent import SentRequests
     from guard_core.outcomes.words import dollars
-    from guard_core.prices import UNIT
+    from guard_core.windows.prices import UNIT
 
     facts = case.facts
     if not case.is_recorded or not case.fired or facts.is_uncounted or not case.window_counts:

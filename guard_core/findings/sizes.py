@@ -27,7 +27,7 @@ from guard_core.findings.words import (
 )
 from guard_core.ledger import Ints
 from guard_core.sessions import Provenance
-from guard_core.window_evidence import Status, automatic_triggers, fired_words
+from guard_core.windows.window_evidence import Status, automatic_triggers, fired_words
 
 # Ours: no source defines these words, so the numbers are chosen and named here.
 NEAR_MISS_SHARE = 0.90  # of the window: a request this large leaves no room for a long answer

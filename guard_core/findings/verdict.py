@@ -21,7 +21,7 @@ from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.trace import Trace
-from guard_core.window_evidence import Status, fired_words
+from guard_core.windows.window_evidence import Status, fired_words
 
 MOST_WORDS = 25
 QUOTED_CHARS = 30  # of a request, in a verdict

@@ -21,10 +21,10 @@ from guard_core.findings.words import (
     window_assumptions,
 )
 from guard_core.ledger import Ints
-from guard_core.models import context_window
 from guard_core.triggers import MANUAL, UNKNOWN
 from guard_core.views import View
-from guard_core.window_evidence import Status, windows_by_model
+from guard_core.windows.models import context_window
+from guard_core.windows.window_evidence import Status, windows_by_model
 
 MOST_APART = 0.25  # ours: real recordings of six agents lie within 0.07
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
 from guard_core.sessions import Session
-from guard_core.window_evidence import Status, WindowJudgement
+from guard_core.windows.window_evidence import Status, WindowJudgement
 
 PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
 ALL_BUT = 0.9995  # shares from here on would be rounded to 100.0 %

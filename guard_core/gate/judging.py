@@ -15,7 +15,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import Trace
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 
 # What a gate can fail on, each with the kinds of findings that it counts.
 KINDS: dict[str, tuple[str, ...]] = {

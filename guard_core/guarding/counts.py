@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from guard_core import defaults
+from guard_core.estimation.usage import ASSUMED, MODELLED, PROVIDER, Counted, CountedRun
 from guard_core.ledger import Ints
 from guard_core.policies.base import Policy
 from guard_core.sessions import ModelCall
-from guard_core.usage import ASSUMED, MODELLED, PROVIDER, Counted, CountedRun
 from guard_core.views import View
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from guard_core.costs import EventCounter
 from guard_core.errors import GuardError
+from guard_core.estimation.usage import Counted, Usage
 from guard_core.events import Event, Part, Role, TextPart
 from guard_core.guarding.counts import LiveUsage
 from guard_core.ledger import Ledger
@@ -24,7 +25,6 @@ from guard_core.requests import synthetic_text
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.trace import WHOLE_LOG, Head, head_of
-from guard_core.usage import Counted, Usage
 from guard_core.views import Inserted, Segment, Span, Synthetic
 
 

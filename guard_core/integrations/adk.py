@@ -32,7 +32,6 @@ from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolRes
 from guard_core.forms import get_form
 from guard_core.guarding.log import GuardedLog
 from guard_core.guarding.summarisers import AskedModel, Prompt, host_loop
-from guard_core.models import window_of
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.memory import REAL_TOKENS, TODOS, Memory, dump_memory, load_memory
@@ -43,6 +42,7 @@ from guard_core.requests import synthetic_text
 from guard_core.sessions import Session, ToolDefinition
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.views import Rewritten, Span, Synthetic, View
+from guard_core.windows.models import window_of
 
 logger = logging.getLogger(__name__)
 

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
-from guard_core.estimators import Estimator
+from guard_core.estimation.estimators import Estimator
 from guard_core.findings.facts import Facts
 from guard_core.ledger import Ints, Ledger
-from guard_core.models import Answers, answers_of, main_model
 from guard_core.outcomes.sent import SentRequests, estimator_of
-from guard_core.prices import Rates, rates_of
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.trace import Trace
+from guard_core.windows.models import Answers, answers_of, main_model
+from guard_core.windows.prices import Rates, rates_of
 
 # How it is known whether the agent used the provider's cache at all.
 REPORTED, OFF, TAKEN = "reported", "off", "assumed"
@@ -76,7 +76,7 @@ class Prices:
         return np.asarray(writing[self.numbers] & (self.caching != OFF))
 
     def costs(self, prompt: Ints, read: Ints, written: Ints, output: Ints) -> Ints:
-        """The price of every step's call, in the unit of guard_core.prices; 0 where a model has none."""
+        """The price of every step's call, in the unit of `windows.prices`; 0 where a model has none."""
         total = np.zeros(len(prompt), dtype=np.int64)
         for number in np.unique(self.numbers).tolist():
             rates, steps = self.rates[number], self.numbers == number
@@ -126,7 +126,7 @@ class Summarising:
 @dataclass(frozen=True)
 class Bill:
     """The calls of one side, per step: `prompt` tokens, of them `read` from the cache and `written` to it at a price of
-    its own, `output` tokens, and the `costs` in the unit of guard_core.prices (all 0 without prices). `alive`: did the
+    its own, `output` tokens, and the `costs` in the unit of `windows.prices` (all 0 without prices). `alive`: did the
     cache still have the request before."""
 
     prices: Prices
@@ -148,17 +148,17 @@ class Bill:
 
     @property
     def summary_cost(self) -> int:
-        """The price of all summariser calls, in the unit of guard_core.prices."""
+        """The price of all summariser calls, in the unit of `windows.prices`."""
         return sum(summary_prices(self.prices, self.summarising))
 
     @property
     def total(self) -> int | None:
-        """The price of all calls, summarisers included, in the unit of guard_core.prices; None without prices."""
+        """The price of all calls, summarisers included, in the unit of `windows.prices`; None without prices."""
         return sum(self.costs.tolist()) + self.summary_cost if self.prices.has_prices else None
 
 
 def summary_prices(prices: Prices, summarising: Sequence[Summarising]) -> list[int]:
-    """What writing each of some summaries costs, in the unit of guard_core.prices; 0 without prices."""
+    """What writing each of some summaries costs, in the unit of `windows.prices`; 0 without prices."""
     rates = prices.main
     if rates is None:
         return [0] * len(summarising)

@@ -24,7 +24,7 @@ MOST_LISTED = 200  # cycles that a row lists one by one
 
 class Costs(msgspec.Struct, frozen=True):
     """Tokens and price of all calls. `read` came from the provider's cache, the rest of `prompt` did not; `total` is in
-    the unit of guard_core.prices, None where the table has no price, and has the summariser's calls in it
+    the unit of `windows.prices`, None where the table has no price, and has the summariser's calls in it
     (`summaries`). `source`: are the figures of the cache reported or modelled."""
 
     prompt: int
@@ -51,7 +51,7 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     it, `held` the steps at which a policy did not compact, or did in vain, by reason. `cycles` are the first
     MOST_LISTED of `cycle_count`, `least_room` the least room that any cycle left, `stuck` the number of the first that
     left none. `divergence` is the first step whose request has another size than the recorded one. `paid` and `saved`
-    are sums over all compactions, `unpaid` counts those that never paid; in the unit of guard_core.prices. `reported`
+    are sums over all compactions, `unpaid` counts those that never paid; in the unit of `windows.prices`. `reported`
     is the bill by what the provider reported, of a recording that has it. `rewrites` says what a policy does to
     messages before it compacts at all, so that its requests are smaller than the recorded ones without a compaction.
     """

@@ -19,7 +19,7 @@ from guard_core.outcomes.sent import SentRequests
 
 
 class Payback(msgspec.Struct, frozen=True):
-    """The price of one compaction. Tokens are prompt tokens, money is in the unit of guard_core.prices (0 without
+    """The price of one compaction. Tokens are prompt tokens, money is in the unit of `windows.prices` (0 without
     prices), steps count from 0, -1: none.
 
     `index` is its number among the compactions of its side, `step` the first call after it and `stop` the step of the

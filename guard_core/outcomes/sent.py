@@ -15,14 +15,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.cached_prefix import smallest_cached_prefix
-from guard_core.estimators import Estimator, Heuristic
+from guard_core.estimation.cached_prefix import smallest_cached_prefix
+from guard_core.estimation.estimators import Estimator, Heuristic
+from guard_core.estimation.usage import normal
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import policy_kind
 from guard_core.trace import Trace
-from guard_core.usage import normal
 from guard_core.view_sums import ViewSums
 from guard_core.views import Inserted, Segment, Span, Synthetic, View, common_length, followed
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
-from guard_core.forecast import Forecast
+from guard_core.estimation.forecast import Forecast
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
 from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.payback import Payback
-from guard_core.prices import UNIT, break_even_calls
+from guard_core.windows.prices import UNIT, break_even_calls
 
 _DOLLAR = UNIT * 1_000_000
 _LEAST_DOLLARS = 0.0001
 
 
 def dollars(amount: int) -> str:
-    """An amount in the unit of guard_core.prices as US dollars: two decimals, below a dollar four; "under $0.0001"."""
+    """An amount in the unit of `windows.prices` as US dollars: two decimals, below a dollar four; "under $0.0001"."""
     value = amount / _DOLLAR
     if 0 < abs(value) < _LEAST_DOLLARS / 2:
         return f"under ${_LEAST_DOLLARS:.4f}"

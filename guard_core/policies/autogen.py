@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, RESULT, TEXT
+from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, roles_of
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
-from guard_core.usage import normal
 from guard_core.views import Span, Synthetic, View
 
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library asks its model client

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import GuardError
-from guard_core.estimators import Estimator
+from guard_core.estimation.estimators import Estimator
+from guard_core.estimation.usage import CountedRun, Usage
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.trace import WHOLE_LOG, Column, CompactionRecord, Head, Term, Trace
-from guard_core.usage import CountedRun, Usage
 from guard_core.views import View, plain_values
 
 State = Any  # a policy's own frozen value: what it remembers from step to step

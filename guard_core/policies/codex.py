@@ -24,7 +24,7 @@ from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
-from guard_core.window_evidence import CODEX_USABLE
+from guard_core.windows.window_evidence import CODEX_USABLE
 
 BYTES_PER_TOKEN = 4  # section 4.1: ceil(bytes / 4)
 ENVELOPE_BYTES = 28  # around an output in what is estimated: 25 to 28 fit 785 checks of runs of 0.96.0 to 0.169.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, RESULT, TEXT
+from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.forms import Ends
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, Message, roles_of, view_of
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
-from guard_core.usage import normal
 from guard_core.views import Segment, Span, Synthetic
 
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library uses the model's tokenizer

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import HAS_CALL
 from guard_core.errors import SummaryFailed
+from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, failed
@@ -22,7 +23,6 @@ from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
-from guard_core.usage import normal
 from guard_core.views import Span, Synthetic, View
 
 SUMMARY = "summary"  # kind of the inserted message

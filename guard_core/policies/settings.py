@@ -12,7 +12,7 @@ import msgspec
 
 from guard_core.errors import SettingError, UnknownName
 from guard_core.sizes import parse_count
-from guard_core.window import parse_buffer
+from guard_core.windows.window import parse_buffer
 
 if TYPE_CHECKING:
     from guard_core.events import Event

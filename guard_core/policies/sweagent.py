@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import MODEL, RESULT, SYSTEM, TEXT
+from guard_core.estimation.usage import normal
 from guard_core.events import Event, Part, Role, TextPart, ToolResultPart, value_text
 from guard_core.forms import Form, brings_form
 from guard_core.forms.base import Columns, PartColumns
@@ -21,7 +22,6 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import TOOL, USER, Costs, roles_of
 from guard_core.policies.settings import CHOICE, COUNT, PolicyKind, Profile, PublishedResult, RecordedRuns, Setting
-from guard_core.usage import normal
 from guard_core.views import Span
 
 CURRENT, FIRST = "current", "first"
@@ -131,7 +131,7 @@ class LastObservations(ListPolicy):
         return Outcome(normal(spans), state)
 
 
-# Saved prompt tokens with 10 observations kept, SWE-bench Verified, published and as guard_core.masking predicts them.
+# Saved prompt tokens with 10 observations kept, SWE-bench Verified, published and as `outcomes.masking` predicts them.
 _PUBLISHED = (
     ("Qwen3-Coder 480B", 57.9, 59.1),
     ("Qwen3 32B", 51.3, 56.1),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import SummaryFailed
+from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Quiet, Run
@@ -34,7 +35,6 @@ from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.policies.sweagent import LineCount
 from guard_core.trace import SUMMARISER_FAILED
-from guard_core.usage import normal
 from guard_core.views import Span, Synthetic, View
 
 _SOURCE = "specification of new policies section 2; arXiv 2508.21433"

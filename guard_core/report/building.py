@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import SettingError
+from guard_core.estimation.forecast import Forecast, forecast
 from guard_core.events import ToolCallPart
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, replayed_findings, replayed_verdict
 from guard_core.findings.claims import Finding, Verdict
-from guard_core.forecast import Forecast, forecast
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.words import assumptions, forecast_words
 from guard_core.policies import policy_kind
@@ -28,7 +28,7 @@ from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import Trace
 from guard_core.version import __version__
-from guard_core.window_evidence import WindowJudgement, judge_session
+from guard_core.windows.window_evidence import WindowJudgement, judge_session
 
 MOST_TOOLS = 20  # that are named
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from guard_core.errors import SettingError
+from guard_core.estimation.forecast import Forecast
 from guard_core.findings import Facts
-from guard_core.forecast import Forecast
 from guard_core.outcomes.bill import Prices
 from guard_core.report import document as doc
 from guard_core.report.building import Options, build, facts_of, sources_of

@@ -24,7 +24,6 @@ from guard_core.outcomes.payback import Payback, paybacks
 from guard_core.outcomes.sent import SentRequests
 from guard_core.outcomes.words import payback_words
 from guard_core.policies import Policy, get_policy, policy_kind
-from guard_core.prices import UNIT
 from guard_core.replay import observe_recorded
 from guard_core.report import document as doc
 from guard_core.rules import OwnChecks
@@ -33,6 +32,7 @@ from guard_core.rules.words import decision_words, inequality
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.triggers import AUTOMATIC
 from guard_core.views import Inserted, Synthetic, View
+from guard_core.windows.prices import UNIT
 
 MOST_COMPACTIONS = 200  # that are listed
 MOST_DETAILED = 4  # that are shown in full where none is chosen

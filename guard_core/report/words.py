@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from guard_core.outcomes.words import dollars
-from guard_core.prices import UNIT
 from guard_core.report.document import Compaction, ForecastError, Hidden, Report, Side
+from guard_core.windows.prices import UNIT
 
 AHEAD = {"1": "1 call ahead", "10": "10 calls ahead", "50": "50 calls ahead", "compaction": "across a compaction"}
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from guard_core.agent_versions import numbers
-from guard_core.agent_windows import taken_by_agent
 from guard_core.claude_code_limits import (
     DEFAULT_WINDOW,
     LEAST_SET,
@@ -55,6 +54,7 @@ from guard_core.rules.base import (
 )
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.sessions import Provenance, Sourced
+from guard_core.windows.agent_windows import taken_by_agent
 
 ESTIMATE_FROM = (2, 1, 1)  # 2.1.0 counts the last answer alone, 2.1.2 what was appended since, too
 PICTURES_FROM = (2, 1, 44)  # 2.1.34 takes another size for a picture; versions between were not measured

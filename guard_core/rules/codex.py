@@ -33,7 +33,7 @@ from guard_core.rules.base import (
 )
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.sessions import Provenance, Sourced
-from guard_core.window_evidence import CODEX_USABLE
+from guard_core.windows.window_evidence import CODEX_USABLE
 
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.96.0 what waits, too
 COUNTER = Counter(

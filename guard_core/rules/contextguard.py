@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from guard_core.defaults import WINDOW
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.contextguard import Settings
@@ -28,7 +29,6 @@ from guard_core.rules.base import (
 )
 from guard_core.rules.counters import UNKNOWN, Checks, Counter
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.usage import usage_for
 
 ESTIMATE = "estimate"
 COUNTER = Counter(ESTIMATE, "ContextGuard's estimate of the request, corrected by the last count")

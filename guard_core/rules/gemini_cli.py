@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from guard_core.agent_windows import GEMINI_CLI_LIMIT, taken_by_agent
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.base import (
     FRACTIONS,
@@ -29,6 +28,7 @@ from guard_core.rules.base import (
 )
 from guard_core.rules.counters import LAST_PROMPT, PROMPT, Checks
 from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.windows.agent_windows import GEMINI_CLI_LIMIT, taken_by_agent
 
 SHARE = 50  # per cent: compressionThreshold; 70 in versions of 2025
 PERCENTAGES = tuple(percent / 100 for percent in range(1, 100))

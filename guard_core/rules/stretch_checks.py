@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.agent_versions import numbers
-from guard_core.baselines import silent_truncations
+from guard_core.estimation.baselines import silent_truncations
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules import agreement
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck

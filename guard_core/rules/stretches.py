@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from guard_core import defaults, models
-from guard_core.agent_windows import has_default, taken_by_agent
+from guard_core import defaults
 from guard_core.rules.base import Stretch
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.window_evidence import judge_session
+from guard_core.windows import models
+from guard_core.windows.agent_windows import has_default, taken_by_agent
+from guard_core.windows.window_evidence import judge_session
 
 
 def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stretch, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from guard_core.estimation.usage import Usage
 from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY
 from guard_core.summaries.sizes import SizeModel
@@ -25,7 +26,6 @@ from guard_core.sweep.judging import (
     judged,
     trade_offs,
 )
-from guard_core.usage import Usage
 
 __all__ = [
     "MEASURES",

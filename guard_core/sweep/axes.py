@@ -11,7 +11,7 @@ from typing import Any
 from guard_core.errors import SettingError
 from guard_core.policies import DEFAULT_POLICY, policy_kind
 from guard_core.sizes import parse_amount
-from guard_core.window import parse_window
+from guard_core.windows.window import parse_window
 
 MOST_CELLS = 100_000  # ours: a grid larger than this is a mistake
 PLACES = ("window", "profile", "policy")  # axes that are no settings of a policy

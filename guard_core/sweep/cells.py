@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from guard_core.defaults import LOOP_LENGTH
+from guard_core.estimation.usage import Usage
 from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import Prices, bill_of
@@ -25,7 +26,6 @@ from guard_core.sessions import Session
 from guard_core.simulator.running import vain_streaks
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
-from guard_core.usage import Usage
 
 LANES_AT_ONCE = 128  # settings between two reports of progress
 
@@ -33,7 +33,7 @@ LANES_AT_ONCE = 128  # settings between two reports of progress
 class Figures(msgspec.Struct, frozen=True):
     """What happened under one setting. Tokens are modelled prompt tokens; steps are -1 where there is none.
 
-    `cost` of all calls, in the unit of guard_core.prices, is None, and `requests_dropped` (users' messages that some
+    `cost` of all calls, in the unit of `windows.prices`, is None, and `requests_dropped` (users' messages that some
     later request did not have as they were) is -1, where they were not asked for; `cost` also where a model has no
     price.
     """

@@ -12,12 +12,12 @@ from ninja.errors import HttpError, ValidationError
 from pydantic import Field
 
 import guard_core
-from guard_core.attribution import attribute
 from guard_core.corpus import changes_of, rows_of
 from guard_core.corpus.report import report
 from guard_core.counts import counted_compactions
+from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, conclusions, request_words
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from inspector.api import comments, replays, schemas, sweeps
 from inspector.api.asked import ERRORS, Limit, Offset, plain, project_in, session_in
 from inspector.api.auth import NotAllowed, project_of_caller

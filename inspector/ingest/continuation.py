@@ -21,7 +21,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from guard_core.attribution import Attribution
+from guard_core.estimation.attribution import Attribution
 from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.facts.searchable import text_of
 from guard_core.ledger import Ledger

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from django.db import transaction
 
-from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
+from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.events import Event
 from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
-from guard_core.models import main_model
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
 from guard_core.recordings.reading.source import GZIP_MAGIC, ZIP_MAGIC
 from guard_core.rules import Explanation
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
-from guard_core.window_evidence import WindowJudgement, judge_session
+from guard_core.windows.models import main_model
+from guard_core.windows.window_evidence import WindowJudgement, judge_session
 from inspector.ingest.continuation import Continuation
 from inspector.ingest.growth import LEAST_STORED, Added, StoredBeginning
 from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read

@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from guard_core import recordings
 from guard_core.errors import GuardError, RecordingError, UnknownFormat
-from guard_core.models import window_of
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
+from guard_core.windows.models import window_of
 from inspector.data_folder.uncertain import uncertain
 from inspector.figures.first_look import look_of
 from inspector.ingest.continuation import Continuation

@@ -17,13 +17,13 @@ import numpy as np
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F, QuerySet
 
-from guard_core.comparison import COUNTERS, given_errors, request_counts
 from guard_core.decimation import thinned
 from guard_core.errors import GuardError
+from guard_core.estimation.comparison import COUNTERS, given_errors, request_counts
+from guard_core.estimation.forecast import forecast
+from guard_core.estimation.measurement import Errors, errors, interpolate
 from guard_core.events import part_text
-from guard_core.forecast import forecast
 from guard_core.ledger import Ints, Ledger
-from guard_core.measurement import Errors, errors, interpolate
 from inspector.jobs import queue
 from inspector.jobs.slices import SlicedJob
 from inspector.models import Estimate, Event, Payload, Session, TextCount

@@ -12,8 +12,10 @@ from uuid import UUID
 from django.conf import settings
 
 from guard_core import defaults
-from guard_core.attribution import Attribution, attribute
 from guard_core.columns import Columns, bytes_of, narrowed
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.forecast import Forecast
+from guard_core.estimation.usage import usage_for
 from guard_core.findings import (
     Facts,
     Finding,
@@ -24,7 +26,6 @@ from guard_core.findings import (
     replayed_findings,
     replayed_verdict,
 )
-from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import Prices, bill_of
 from guard_core.outcomes.payback import Payback, paybacks
@@ -38,8 +39,7 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, get_summarizer
 from guard_core.trace import Trace
-from guard_core.usage import usage_for
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from inspector.figures.timeline import Own, Timeline, own_series, timeline
 from inspector.models import Session
 from inspector.replays import stored

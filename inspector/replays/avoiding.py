@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from guard_core.avoiding import Answer, avoid
-from guard_core.forecast import Forecast
+from guard_core.estimation.forecast import Forecast
 from guard_core.policies import policy_kind
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Session

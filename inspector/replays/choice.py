@@ -15,7 +15,7 @@ from guard_core.errors import GuardError, UnknownName
 from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting, policy_kind
 from guard_core.policies.settings import CHOICE, COUNT, LARGEST_COUNT, NUMBER, SHARE, SIZE, SWITCH, Value
 from guard_core.sessions import Session as CoreSession
-from guard_core.window import parse_window
+from guard_core.windows.window import parse_window
 
 SUMMARIES = {
     "": "as recorded",

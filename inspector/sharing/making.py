@@ -8,8 +8,8 @@ import msgspec
 from django.db import transaction
 from django.db.models import QuerySet
 
-from guard_core.attribution import attribute
 from guard_core.errors import GuardError
+from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts
 from guard_core.redaction import Entry, Redactor, learn_session, own_patterns, redacted_report, redacted_tables
 from guard_core.report import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from guard_core.attribution import attribute
+from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts
 from guard_core.findings.arising import Alert, alerts
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from inspector.models import Session
 from inspector.storage import convert
 from inspector.storage.byte_cache import ByteCache

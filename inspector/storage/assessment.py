@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from guard_core.attribution import attribute
 from guard_core.defaults import LOOP_LENGTH
+from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, conclusions, request_words
 from guard_core.findings.verdict import peak_of
-from guard_core.models import main_model
-from guard_core.window_evidence import judge_session
+from guard_core.windows.models import main_model
+from guard_core.windows.window_evidence import judge_session
 from inspector.models import Session
 from inspector.models.sessions import ENGINE
 from inspector.models.windows import LOOKED_UP, stated_window

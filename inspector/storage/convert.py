@@ -19,21 +19,21 @@ from django.db import transaction
 from django.db.models import F
 from numpy.typing import NDArray
 
-from guard_core.attribution import Attribution, attribute
 from guard_core.chunks import read_state
 from guard_core.columns import bytes_of, narrowed
 from guard_core.costs import EventCounter
 from guard_core.counts import counted_compactions
 from guard_core.errors import OtherVersion
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.grown import extended, is_due
 from guard_core.events import Event as CoreEvent
 from guard_core.facts.searchable import text_of
 from guard_core.findings.presence import RequestWords
-from guard_core.grown import extended, is_due
 from guard_core.ledger import Ints, Ledger
-from guard_core.models import main_model
 from guard_core.packing import decode, encode
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
+from guard_core.windows.models import main_model
 from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
 from inspector.models.windows import stated_window
 from inspector.storage import chunks

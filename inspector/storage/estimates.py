@@ -8,9 +8,9 @@ import msgspec
 import zstandard
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
-from guard_core.forecast import Forecast
+from guard_core.estimation.forecast import Forecast
+from guard_core.estimation.measurement import Errors
 from guard_core.ledger import Ints
-from guard_core.measurement import Errors
 from guard_core.packing import decode, encode
 from inspector.models import Estimate, Session
 from inspector.storage.byte_cache import ByteCache

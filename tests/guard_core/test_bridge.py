@@ -2,15 +2,15 @@
 
 from msgspec.structs import replace
 
-from guard_core.attribution import attribute
 from guard_core.bridge import INSERTED, UNEXPLAINED, Bridge, Part, class_tokens, recorded_bridge
-from guard_core.cached_prefix import cached_prefix, smallest_cached_prefix
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.cached_prefix import cached_prefix, smallest_cached_prefix
+from guard_core.estimation.usage import usage_for
 from guard_core.events import Event, Role, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.sessions import ModelCall, Session
-from guard_core.usage import usage_for
 from guard_core.views import Inserted, Span
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.findings.cases import chat, compaction

@@ -5,14 +5,14 @@ import dataclasses
 import msgspec
 import pytest
 
-from guard_core.attribution import attribute
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.usage import AttributedUsage, usage_for
 from guard_core.extension import basis, extended
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, get_summarizer
-from guard_core.usage import AttributedUsage, usage_for
 from tests.builders import model, tool_call, tool_result, user
 
 POLICY = get_policy("contextguard")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.forms import Arguments, WithoutCalls, get_form
 from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ledger
 from guard_core.policies.agno import COSTS, Headed

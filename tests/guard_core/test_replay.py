@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from guard_core.estimation.usage import RatioUsage, usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
@@ -13,7 +14,6 @@ from guard_core.simulator.flow import Simulation, Turn, play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import PROMPT_SOURCES
-from guard_core.usage import RatioUsage, usage_for
 from tests.builders import bundled, session
 from tests.guard_core.policies.tools import run
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from guard_core.attribution import attribute
 from guard_core.bridge import INSERTED, REPEATED, recorded_bridge
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import RESUME
-from guard_core.usage import usage_for
 from guard_core.views import Inserted, Span
 from tests.builders import model, session, tool_call, tool_result, user
 

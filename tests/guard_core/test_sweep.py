@@ -4,6 +4,7 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.errors import SettingError, UnknownName
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, get_policy
 from guard_core.replay import replay
@@ -11,8 +12,7 @@ from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, ShareSummaries
 from guard_core.sweep import figures_of, parse_axis, sweep
-from guard_core.usage import usage_for
-from tests.guard_core.test_usage import hidden_growth
+from tests.guard_core.estimation.test_usage import hidden_growth
 
 AXES = {"buffer": ("auto", 10_000, "30%", 60_000), "cap": (1.0, 2.0, 5.0), "default_factor": (1.0, 2.5)}
 

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard_core.usage import normal
+from guard_core.estimation.usage import normal
 from guard_core.view_sums import FirstPlaces, ManySums, PlainViews, ViewSums
 from guard_core.views import (
     Inserted,

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard_core.attribution import Attribution, attribute
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.sharing import EXACT, SHARED
+from guard_core.estimation.usage import AttributedUsage
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.sharing import EXACT, SHARED
-from guard_core.usage import AttributedUsage
 from guard_core.views import Inserted, Span
 from tests.builders import image, model, tool_call, tool_result, user
 

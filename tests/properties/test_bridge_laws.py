@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard_core.attribution import attribute
 from guard_core.bridge import Bridge, class_tokens, recorded_bridge, replayed_bridge
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.usage import usage_for
 from guard_core.events import Event, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Evidence, RecordedCompaction, Session
-from guard_core.usage import usage_for
 from guard_core.views import Inserted, Rewritten, Span
 from tests.properties.strategies import policies, sessions, sizes, summarizers, windows
 

@@ -15,7 +15,7 @@ from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.sessions import Provenance
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.window_evidence import Status, WindowJudgement
+from guard_core.windows.window_evidence import Status, WindowJudgement
 from tests.properties.test_attribution_laws import sessions
 
 WINDOWS = st.sampled_from([50, 1_000, 8_000, 200_000])

@@ -9,16 +9,16 @@ import msgspec
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from guard_core import grown
-from guard_core.attribution import attribute
 from guard_core.chunks import ROWS, GrowingLedger, joined, read_state
+from guard_core.estimation import grown
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.usage import usage_for
 from guard_core.events import Event
 from guard_core.extension import basis, extended
 from guard_core.ledger import Ledger
 from guard_core.policies.base import dump_state, load_state
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall, Session
-from guard_core.usage import usage_for
 from tests.builders import tool_call, tool_result, user
 from tests.properties import test_attribution_laws as counted
 from tests.properties.strategies import sessions, summarizers, windows

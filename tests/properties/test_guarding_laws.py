@@ -7,13 +7,13 @@ from itertools import zip_longest
 import msgspec
 from hypothesis import given
 
+from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.guarding.log import GuardedLog
 from guard_core.ledger import Ledger
 from guard_core.policies.base import dump_state
 from guard_core.replay import replay
 from guard_core.requests import materialise
-from guard_core.usage import RatioUsage
 from tests.properties.strategies import sessions, summarizers, windows
 from tests.properties.test_policy_laws import ids, listed_policies
 

@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from guard_core.errors import SettingError
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
+from guard_core.estimation.usage import usage_for
 from guard_core.events import ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES
@@ -20,7 +21,6 @@ from guard_core.policies.settings import CHOICE, COUNT, SHARE, SIZE, SWITCH, TEX
 from guard_core.replay import observe_recorded, replay
 from guard_core.requests import materialise
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.usage import usage_for
 from guard_core.views import Span, content_count
 from tests.properties.strategies import sessions, summarizers, windows
 from tests.properties.test_replay_laws import StepByStep

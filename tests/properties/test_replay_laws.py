@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 from hypothesis import given
 
+from guard_core.estimation.usage import usage_for
 from guard_core.events import ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies.contextguard.contents import costs_of
 from guard_core.replay import observe_recorded, replay
 from guard_core.requests import materialise
-from guard_core.usage import usage_for
 from guard_core.views import Span, content_count
 from tests.properties.strategies import policies, sessions, summarizers, windows
 

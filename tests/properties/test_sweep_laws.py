@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.sweep import Cell, Figures, figures_of, sweep, trade_offs
-from guard_core.usage import usage_for
 from tests.properties.strategies import sessions, summarizers, windows
 
 AXES = {

@@ -13,12 +13,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from guard_core.estimation.usage import PROVIDER, Counted, CountedRun
 from guard_core.events import Event, MediaPart, ToolCallPart, part_text
 from guard_core.ledger import Ints
 from guard_core.requests import materialise
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summary, SummaryRequest
-from guard_core.usage import PROVIDER, Counted, CountedRun
 from guard_core.views import Synthetic, View
 
 OVERHEAD = 50

@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 
 from guard_core.conformance.vectors import Size, VectorError
+from guard_core.estimation.usage import PROVIDER, Counted, CountedRun
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ints
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
-from guard_core.usage import PROVIDER, Counted, CountedRun
 from guard_core.views import View
 
 TIME = 1e9  # of the first message; a run took less time than any cool-down

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from guard_core.costs import HAS_TEXT, USER
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ledger
 from guard_core.policies.contextguard.settings import Settings
 from guard_core.views import Segment, Span, View, content_count

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import STARTS_WITH_MARKER, USER
 from guard_core.errors import SummaryFailed
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.contextguard.contents import costs_of

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import STARTS_WITH_MARKER
 from guard_core.defaults import LOOP_LENGTH
+from guard_core.estimation.usage import AttributedUsage, RatioUsage, Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.contents import costs_of
@@ -28,7 +29,6 @@ from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.sizes import FixedSummaries, RecordedSummaries, ShareSummaries, SizeModel
 from guard_core.summaries.wrapper import wrapped_bytes
 from guard_core.tokens.calibration import Factors, estimate_run
-from guard_core.usage import AttributedUsage, RatioUsage, Usage
 
 Floats = NDArray[np.float64]
 Row = tuple[int, ...]  # the fields of guard_core.sweep.Figures
@@ -252,7 +252,7 @@ class Lanes:
         return (self._always(self.usage) + self._priced(wrapped) + self._priced(follows)).astype(np.int64)
 
     def _priced(self, size: Floats) -> Floats:
-        """Attributed tokens of synthetic messages, as guard_core.attribution prices one."""
+        """Attributed tokens of synthetic messages, as guard_core.estimation.attribution prices one."""
         assert isinstance(self.usage, AttributedUsage)
         ratios = self.usage.attribution.ratios
         return np.rint(size * ratios["model text"] + ratios["message"])

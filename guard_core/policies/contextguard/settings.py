@@ -16,7 +16,7 @@ from guard_core import defaults
 from guard_core.errors import SettingError
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, TEXT, PolicyKind, Profile, Setting
 from guard_core.tokens.calibration import Factors
-from guard_core.window import BufferRule, WindowLimits, limits
+from guard_core.windows.window import BufferRule, WindowLimits, limits
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.errors import SummaryFailed
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import Contents, costs_of
 from guard_core.policies.contextguard.explain import explain_sliding

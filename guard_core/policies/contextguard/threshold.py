@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ints
 from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import costs_of, truncate

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_RESULT, MODEL
 from guard_core.errors import SummaryFailed
+from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
@@ -19,7 +20,6 @@ from guard_core.policies.pieces.groups import Group, groups_of
 from guard_core.policies.pieces.lists import TOKENS, TURNS, ListMemory, ListPolicy, Outcome, Request, Sizes, without
 from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, Message, answered_by, calls_of, roles_of
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Pass
-from guard_core.usage import normal
 from guard_core.views import Segment, Span, Synthetic, View, common_length, followed
 
 RANGES = "adk view of ranges"  # in what is derived of a ledger: ranges that follow one another, and their view

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from guard_core.errors import SummaryFailed
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.events import Event, Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, HAS_MEDIA, HAS_RESULT, HAS_TEXT, MEDIA, MODEL, REASONING, RESULT, SYSTEM
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
+from guard_core.estimation.usage import normal
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, ToolResultPart, value_text
 from guard_core.forms import HERMES_PRUNED, PRUNED_CHARS
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.hermes.settings import HermesSettings
 from guard_core.policies.hermes.texts import arguments_text, texts_of, tool_calls, written
 from guard_core.sessions import Session
-from guard_core.usage import normal
 from guard_core.views import Rewritten, Segment, Span, Synthetic, View, content_count
 
 Bools = NDArray[np.bool_]

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.hermes import triggers

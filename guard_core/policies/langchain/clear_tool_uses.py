@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 
 from guard_core.costs import tool_key
+from guard_core.estimation.usage import normal
 from guard_core.forms import Arguments, Replaced
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.settings import ClearSettings
 from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, Message, calls_of, roles_of, view_of
-from guard_core.usage import normal
 from guard_core.views import Span, View
 
 

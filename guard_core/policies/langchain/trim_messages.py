@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.partial import part_of
 from guard_core.policies.langchain.settings import TrimSettings, roles_named
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, Message, roles_of, view_of
-from guard_core.usage import normal
 from guard_core.views import Span, View
 
 NAMES = ("human", "ai", "tool", "system")  # by role, as guard_core.policies.pieces.messages numbers them

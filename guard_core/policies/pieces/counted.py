@@ -35,7 +35,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
+from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counters import (
@@ -68,7 +69,6 @@ from guard_core.trace import (
     Term,
     Trace,
 )
-from guard_core.usage import normal
 from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Span, Synthetic, View, content_count
 

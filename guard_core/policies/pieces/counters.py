@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from guard_core.estimation.usage import CountedRun
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Run
 from guard_core.trace import Head
-from guard_core.usage import CountedRun
 
 BYTES_PER_TOKEN = 4  # of an answer whose tokens are not recorded: ours, the heuristic's
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from guard_core.costs import RESULT
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.message_columns import Bools, Messages
 from guard_core.views import Span, Synthetic, View

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import SummaryFailed
-from guard_core.estimators import Heuristic
+from guard_core.estimation.estimators import Heuristic
+from guard_core.estimation.usage import Counted, CountedRun, normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counted import sent_columns, sent_numbers
@@ -38,7 +39,6 @@ from guard_core.trace import (
     Trace,
     head_of,
 )
-from guard_core.usage import Counted, CountedRun, normal
 from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Span, View, shared
 

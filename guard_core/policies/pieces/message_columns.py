@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import HAS_CALL, HAS_RESULT, HAS_TEXT, IN_PAIR, MODEL, STARTS_TURN, SYSTEM, USER
+from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
-from guard_core.usage import normal
 from guard_core.view_sums import FirstPlaces
 from guard_core.views import Segment, Span, Synthetic, View, followed
 

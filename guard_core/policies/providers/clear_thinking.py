@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import HAS_REASONING
+from guard_core.estimation.usage import normal
 from guard_core.forms import Removed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Run
 from guard_core.policies.pieces.lists import TURNS, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import USER, Costs, roles_of
 from guard_core.policies.providers.requests import COSTS
-from guard_core.usage import normal
 from guard_core.views import Span
 
 WITHOUT_THINKING = Removed(what="reasoning").name

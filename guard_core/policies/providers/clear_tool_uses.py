@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, RESULT, tool_key
+from guard_core.estimation.usage import normal
 from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
@@ -20,7 +21,6 @@ from guard_core.policies.pieces.lists import Outcome, Request
 from guard_core.policies.pieces.messages import Message, until, view_of
 from guard_core.policies.providers.requests import ProviderPolicy
 from guard_core.trace import TOO_LITTLE
-from guard_core.usage import normal
 from guard_core.views import Span, View
 
 CLEARED = "[tool result cleared]"  # ours: the API's wording is not published

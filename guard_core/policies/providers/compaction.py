@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import SettingError, SummaryFailed
+from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints
 from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
@@ -23,7 +24,6 @@ from guard_core.policies.pieces.message_columns import between, of_the_user
 from guard_core.policies.providers.requests import ProviderPolicy
 from guard_core.summaries.base import Summary
 from guard_core.trace import SUMMARISER_FAILED, UNDER_WAY
-from guard_core.usage import normal
 from guard_core.views import Synthetic, View, content_count, followed
 
 THRESHOLD, ON_DEMAND, BACKGROUND = "threshold", "on-demand", "background"

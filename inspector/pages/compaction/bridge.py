@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.attribution import Attribution
 from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, Bridge, Part
+from guard_core.estimation.attribution import Attribution
+from guard_core.estimation.sharing import ASSUMED, ATTRIBUTION_SOURCES
 from guard_core.sessions import Provenance
-from guard_core.sharing import ASSUMED, ATTRIBUTION_SOURCES
 from inspector.pages.shared.numbers import percent, signed, step_number, tokens
 
 NAMES = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.attribution import Attribution, PriceList
+from guard_core.estimation.attribution import Attribution, PriceList
 from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction

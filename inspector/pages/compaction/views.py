@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from guard_core.bridge import recorded_bridge, replayed_bridge
-from guard_core.cached_prefix import cached_prefix
+from guard_core.estimation.cached_prefix import cached_prefix
 from guard_core.events import Event, utf8_bytes
 from guard_core.forms import get_form
 from guard_core.rules import KeptVerdict

@@ -13,7 +13,7 @@ from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.outcomes.cycles import Cycle
 from guard_core.outcomes.outcome import RECORDED, PolicyOutcome
 from guard_core.outcomes.words import dollars, rewrites_words
-from guard_core.prices import UNIT
+from guard_core.windows.prices import UNIT
 from inspector.figures.sparkline import Trend, sparkline, words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import DASH, counted, percent, short, signed, step_number, tokens

@@ -13,8 +13,8 @@ from guard_core.context.growth import Growth
 from guard_core.context.repeats import Repeats, held_results, needed_events, repeats_at
 from guard_core.context.report import count_source, unused_tools
 from guard_core.defaults import CACHE_LEAST
-from guard_core.prices import UNIT
 from guard_core.sessions import Provenance
+from guard_core.windows.prices import UNIT
 from inspector.figures.paths import Box
 from inspector.figures.treemap import Rect, squarified
 from inspector.pages.context.prepared import Prepared

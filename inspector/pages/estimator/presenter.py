@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.attribution import Attribution
-from guard_core.comparison import COUNTERS, GIVENS
+from guard_core.estimation.attribution import Attribution
+from guard_core.estimation.comparison import COUNTERS, GIVENS
+from guard_core.estimation.measurement import METHODS, Errors
+from guard_core.estimation.ratios import KINDS, TEXT_KINDS, content
+from guard_core.estimation.sharing import ATTRIBUTION_SOURCES, TOTAL, USUAL
+from guard_core.estimation.unrecorded import unrecorded
 from guard_core.ledger import Ints, Ledger
-from guard_core.measurement import METHODS, Errors
-from guard_core.ratios import KINDS, TEXT_KINDS, content
 from guard_core.sessions import Provenance
-from guard_core.sharing import ATTRIBUTION_SOURCES, TOTAL, USUAL
 from guard_core.tokens.tokenizer import ENCODINGS
-from guard_core.unrecorded import unrecorded
 from inspector.pages.shared.bias import Bias
 from inspector.pages.shared.numbers import counted, percent, signed, signed_percent, step_number, tokens
 from inspector.replays.choice import Choice

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.decimation import DENSE, MAX_MARKS, MAX_POINTS, crossings, edge_steps, kept_steps, thinned
-from guard_core.forecast import Forecast
+from guard_core.estimation.forecast import Forecast
 from inspector.figures import theme
 from inspector.figures.timeline import Floats, Ints, Replayed, Timeline, Track
 from inspector.pages.overview.uncertainty import share_off

@@ -8,21 +8,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from guard_core.cached_prefix import smallest_cached_prefix
 from guard_core.decimation import DENSE
+from guard_core.estimation.cached_prefix import smallest_cached_prefix
+from guard_core.estimation.forecast import Forecast
+from guard_core.estimation.measurement import Errors
+from guard_core.estimation.sharing import TOTAL
+from guard_core.estimation.unrecorded import unrecorded
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.words import compactions_words, totals_words
-from guard_core.forecast import Forecast
-from guard_core.measurement import Errors
-from guard_core.models import main_model
 from guard_core.rules import Explanation
 from guard_core.rules.words import agreement_words, threshold_words
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.sharing import TOTAL
 from guard_core.trace import Trace
 from guard_core.triggers import is_counted
-from guard_core.unrecorded import unrecorded
+from guard_core.windows.models import main_model
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.pages.overview.figure import is_dense
 from inspector.pages.shared.bias import bias

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from guard_core.forecast import COMPACTION, HORIZONS, Forecast
+from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
 from inspector.figures.timeline import Floats, Replayed
 
 LEAST_CALLS = 3  # of fewer forecasts a quantile says nothing

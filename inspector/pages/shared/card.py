@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from guard_core.estimation.usage import PROVIDER
 from guard_core.policies import POLICIES
 from guard_core.sessions import Provenance, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
-from guard_core.usage import PROVIDER
 from inspector.pages.shared.numbers import factor, percent, step_number, tokens
 from inspector.replays.choice import policy_title
 

@@ -12,12 +12,12 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from guard_core.estimation.sharing import ATTRIBUTION_SOURCES
+from guard_core.estimation.usage import PROVIDER
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
-from guard_core.sharing import ATTRIBUTION_SOURCES
 from guard_core.tokens import tokenizer
 from guard_core.trace import given_to_summarisers
-from guard_core.usage import PROVIDER
 from guard_core.views import Inserted, View, content_count, held_events
 from inspector.figures.timeline import NO_STEPS
 from inspector.models import Session

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core import __version__, cli
-from guard_core.prices import UNIT
 from guard_core.sweep import fold_words
+from guard_core.windows.prices import UNIT
 from inspector.pages.sweep.runs import Answer
 
 

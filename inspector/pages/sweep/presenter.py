@@ -8,8 +8,8 @@ from typing import Any
 from django.urls import reverse
 
 from guard_core.outcomes.words import dollars
-from guard_core.prices import UNIT
 from guard_core.sweep import MEASURES, Cell, Measure, fold_words, words
+from guard_core.windows.prices import UNIT
 from inspector.pages.shared.numbers import counted, grouped, short, tokens
 from inspector.pages.sweep.figure import Heat, colour
 from inspector.pages.sweep.runs import Answer

@@ -10,7 +10,7 @@ import msgspec
 from guard_core.errors import GuardError, SettingError
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, policy_kind
 from guard_core.sweep import MEASURES, Measure, axis_of, get_measure, grid, policy_at
-from guard_core.window import parse_window
+from guard_core.windows.window import parse_window
 from inspector.replays.choice import Choice, parse_choice, sentence
 
 MOST_CELLS = 2_500  # settings of one sweep: 50 by 50, more than a heat map can show

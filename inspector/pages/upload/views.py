@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from guard_core.errors import GuardError, LimitExceeded
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
-from guard_core.window import parse_window
+from guard_core.windows.window import parse_window
 from inspector.ingest.companions import add, arranged
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive, safe_name, take

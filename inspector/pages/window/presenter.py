@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.errors import SettingError
-from guard_core.models import UNKNOWN
-from guard_core.window import parse_window
-from guard_core.window_evidence import Status, WindowJudgement
+from guard_core.windows.models import UNKNOWN
+from guard_core.windows.window import parse_window
+from guard_core.windows.window_evidence import Status, WindowJudgement
 from inspector.models import Session
 from inspector.pages.shared.numbers import counted
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
-from guard_core.window import parse_window
+from guard_core.windows.window import parse_window
 from inspector.models import Session
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.project import project_of

@@ -26,7 +26,7 @@ from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
 from guard_core.trace import Trace
 from guard_core.views import Inserted, Span
-from guard_core.window_evidence import WindowJudgement
+from guard_core.windows.window_evidence import WindowJudgement
 from tests.builders import transcript
 
 WINDOW = Sourced(100_000, Provenance.RECORDER)

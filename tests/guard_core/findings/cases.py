@@ -12,7 +12,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.trace import COMMON_COLUMNS, CompactionRecord, Pass, Trace
 from guard_core.views import Inserted, Span, Synthetic
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import model, session, user
 
 WORDS = "tell " * 40

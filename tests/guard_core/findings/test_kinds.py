@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from guard_core.attribution import attribute
 from guard_core.checker import check
+from guard_core.estimation.attribution import attribute
 from guard_core.events import TextPart
 from guard_core.findings import Facts, Finding, Verdict, recorded_findings, recorded_verdict, replayed_findings
 from guard_core.ledger import Ledger
@@ -20,7 +20,7 @@ from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Span, Synthetic
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES

@@ -9,7 +9,7 @@ from guard_core.ledger import Ledger
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
 from guard_core.views import Span
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import compaction, of_replay, record, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from guard_core import AskedModel, Guard, Recorder, read
-from guard_core.attribution import attribute
+from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.ledger import Ledger
 from guard_core.requests import materialise
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.guarding.test_guard import SYSTEM, turn
 
 

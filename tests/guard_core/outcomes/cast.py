@@ -10,7 +10,7 @@ from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import Bill, Prices, bill_of
 from guard_core.outcomes.sent import SentRequests
 from guard_core.sessions import ModelCall, RecordedCompaction, Session
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import model, tool_result, user
 
 SONNET = "claude-sonnet-4-5"

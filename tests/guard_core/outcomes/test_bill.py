@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from guard_core.outcomes.bill import OFF, REPORTED, TAKEN, reported_bill, warm
-from guard_core.prices import UNIT
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted
+from guard_core.windows.prices import UNIT
 from tests.builders import user
 from tests.guard_core.outcomes.cast import counted, facts_of, prices_of, recorded_bill
 

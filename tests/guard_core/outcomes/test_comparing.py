@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.memory import limited_growth
 from guard_core.outcomes.bill import Prices
@@ -16,7 +17,6 @@ from guard_core.replay import replay
 from guard_core.sessions import ModelCall, Session
 from guard_core.simulator.samples import SAMPLES
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.usage import usage_for
 from guard_core.views import SharedView
 from tests.builders import model, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import counted, facts_of

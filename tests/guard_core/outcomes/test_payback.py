@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from guard_core.outcomes.payback import paybacks
-from guard_core.prices import UNIT
 from guard_core.sessions import Evidence, Provenance, RecordedCompaction, Sourced
 from guard_core.views import Inserted, Span
-from guard_core.window_evidence import judge_session
+from guard_core.windows.prices import UNIT
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import user
 from tests.guard_core.outcomes.cast import counted, recorded_bill
 

@@ -1,7 +1,7 @@
 """Amounts of money as people read them."""
 
 from guard_core.outcomes.words import dollars
-from guard_core.prices import UNIT
+from guard_core.windows.prices import UNIT
 
 
 def test_small_amounts_are_not_rounded_down_to_nothing():

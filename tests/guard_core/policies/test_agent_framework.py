@@ -5,6 +5,7 @@ import json
 import pytest
 
 from guard_core.errors import SettingError
+from guard_core.estimation.usage import usage_for
 from guard_core.events import Event, ReasoningPart, Role
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -14,7 +15,6 @@ from guard_core.replay import replay
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
-from guard_core.usage import usage_for
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from guard_core.estimation.usage import usage_for
 from guard_core.events import ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -11,7 +12,6 @@ from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.usage import usage_for
 from guard_core.views import Rewritten, Span
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from guard_core.errors import SettingError
+from guard_core.estimation.usage import RatioUsage, usage_for
 from guard_core.forms import capped, get_form
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -20,7 +21,6 @@ from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import STILL_OVER
-from guard_core.usage import RatioUsage, usage_for
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.crush import RESUME_FRAME_BYTES
@@ -12,7 +13,6 @@ from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import SUMMARISER_FAILED
-from guard_core.usage import usage_for
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from guard_core.estimation.usage import usage_for
 from guard_core.events import ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -13,7 +14,6 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import HELD_REASONS, INFLATED
-from guard_core.usage import usage_for
 from guard_core.views import Span, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.rules.measured import run_of

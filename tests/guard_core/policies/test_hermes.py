@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from guard_core.estimation.usage import Counted, CountedRun, usage_for
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -20,7 +21,6 @@ from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, ScriptedSummaries
-from guard_core.usage import Counted, CountedRun, usage_for
 from guard_core.views import Inserted, Span, Synthetic, View
 from tests.builders import model, session, tool_call, tool_result, user
 

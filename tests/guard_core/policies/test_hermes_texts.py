@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -16,7 +17,6 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.base import Summary
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
-from guard_core.usage import RatioUsage
 from guard_core.views import Rewritten, Synthetic, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library

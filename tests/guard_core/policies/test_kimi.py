@@ -2,10 +2,10 @@
 
 import pytest
 
+from guard_core.estimation.usage import RatioUsage
 from guard_core.policies import get_policy
 from guard_core.sessions import ModelCall
 from guard_core.trace import NOTHING_TO_COMPACT
-from guard_core.usage import RatioUsage
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library

@@ -3,6 +3,7 @@
 import pytest
 
 from guard_core.errors import SettingError
+from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -11,7 +12,6 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
-from guard_core.usage import RatioUsage
 from guard_core.views import Span
 from tests.guard_core.conformance.libraries import check_equals_the_library
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.triggers import is_counted
-from guard_core.usage import usage_for
 from tests.guard_core.rules.measured import run_of
 
 # Run: policy, settings, the window that it ran with (tokens).

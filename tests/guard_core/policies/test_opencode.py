@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from guard_core.errors import SettingError
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.opencode import CONTINUE, LOST_STEPS, MESSAGES, QUESTION
@@ -14,7 +15,6 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import STALLED
-from guard_core.usage import usage_for
 from guard_core.views import Span, Synthetic
 from tests.builders import session, tool_call, tool_result, user
 from tests.guard_core.rules.measured import run_of

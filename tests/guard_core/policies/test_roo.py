@@ -2,13 +2,13 @@
 
 import pytest
 
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.roo import allowed_of, hidden_of
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries
-from guard_core.usage import usage_for
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run

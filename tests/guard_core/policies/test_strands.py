@@ -2,6 +2,7 @@
 
 import pytest
 
+from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -10,7 +11,6 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
-from guard_core.usage import RatioUsage
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Policy
 from guard_core.replay import replay
 from guard_core.sessions import Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import Trace
-from guard_core.usage import usage_for
 
 
 def run(policy: Policy, session: Session, *, summary: int = 2_000, **options: Any) -> Trace:

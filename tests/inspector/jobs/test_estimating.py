@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 from django_tasks_db.models import DBTaskResult
 
-from guard_core.comparison import compare
-from guard_core.forecast import forecast
-from guard_core.measurement import interpolate
+from guard_core.estimation.comparison import compare
+from guard_core.estimation.forecast import forecast
+from guard_core.estimation.measurement import interpolate
 from guard_core.tokens import tokenizer
 from inspector.jobs import estimating, kinds, queue
 from inspector.jobs.slices import NOBODY

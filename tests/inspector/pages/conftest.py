@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from guard_core.attribution import attribute
+from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session
 from inspector.models import Recording, default_project
 from inspector.models import Session as Row
 from inspector.storage.convert import store_session

@@ -2,12 +2,12 @@
 
 import pytest
 
-from guard_core.attribution import attribute
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import GROUPS, POLICIES, get_policy
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
-from guard_core.usage import usage_for
 from inspector.replays.choice import Choice, form, ignored, parse_choice
 from tests.builders import bundled
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from django.urls import reverse
 
-from guard_core.attribution import attribute
 from guard_core.errors import GuardError
-from guard_core.grown import extended
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.grown import extended
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
 from inspector.models import Session, SessionChunk

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from django.urls import reverse
 
-from guard_core.attribution import attribute
 from guard_core.columns import bytes_of
 from guard_core.costs import EVENT_COLUMNS, PART_COLUMNS
 from guard_core.errors import GuardError
+from guard_core.estimation.attribution import attribute
 from guard_core.ledger import Ledger
 from guard_core.packing import encode
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced

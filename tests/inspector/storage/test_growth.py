@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from django.db import connection
 
-from guard_core.attribution import Attribution, attribute
+from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced

@@ -16,7 +16,7 @@ from guard_core.findings import Facts
 from guard_core.recordings.formats.hermes.format import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Rewritten, Span
-from guard_core.window_evidence import Status
+from guard_core.windows.window_evidence import Status
 from tests.guard_core.recordings.checks import (
     SAMPLES,
     check_hostile,

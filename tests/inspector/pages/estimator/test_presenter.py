@@ -2,7 +2,7 @@
 
 import pytest
 
-from guard_core.attribution import attribute
+from guard_core.estimation.attribution import attribute
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
 from inspector.pages.estimator.presenter import facts, histogram

@@ -9,9 +9,9 @@ from django.test import Client
 from django.urls import reverse
 from django_tasks_db.models import DBTaskResult
 
-from guard_core.comparison import GIVENS
-from guard_core.forecast import forecast
-from guard_core.measurement import interpolate
+from guard_core.estimation.comparison import GIVENS
+from guard_core.estimation.forecast import forecast
+from guard_core.estimation.measurement import interpolate
 from inspector.jobs import estimating
 from inspector.pages.shared.numbers import percent, signed_percent
 from inspector.storage import convert, estimates

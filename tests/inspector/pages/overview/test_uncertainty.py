@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from guard_core.measurement import Errors
+from guard_core.estimation.measurement import Errors
 from inspector.figures.timeline import Replayed
 from inspector.pages.overview.uncertainty import share_off
 from tests.inspector.pages.overview.test_figure import context_timeline, made

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from guard_core.attribution import attribute
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Provenance, Sourced
-from guard_core.usage import usage_for
 from inspector.pages.shared.card import card, inequality, with_window_source
 from tests.builders import bundled
 

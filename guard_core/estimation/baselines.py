@@ -1,0 +1,199 @@
+"""Baselines: where a recorded count does not continue the one before it although the log only grew.
+
+A provider or an agent may leave older content out of a request and say nothing: the recorded prompt falls while the log
+grows. Reasoning of an earlier turn that is not sent again is usual and not meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from guard_core.costs import HAS_MEDIA
+from guard_core.estimation.ratios import STARTING, Floats, content
+from guard_core.ledger import Ints, Ledger, prefix_sums
+
+# What is missing must be this much of the request before (one part in LEAST_SHARE) and this many tokens; a smaller fall
+# may be cleared reasoning, or the error of what was added.
+LEAST_SHARE, LEAST_TOKENS = 10, 2_000
+# No text costs more than this many prompt tokens per lexical token, no picture more (Anthropic: about 1,600).
+MOST_PER_LEXICAL, MOST_PER_PICTURE = 4, 1_600
+# Two tokenizers that count the same text with less difference than that are taken for one, nor on fewer tokens.
+LEAST_FACTOR, LEAST_MEASURED, LEAST_STRETCHES = 1.08, 2_000, 5
+DEEP = 0.7  # ours: of the prompt before; compactions of the recordings at hand leave 0.04 to 0.64
+MOST_UNCOUNTED = 20  # ours: lexical tokens that a request may grow by without a token more; no text costs so little
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """A request smaller than the one before it, in tokens; `added` is an estimate of what the log grew by."""
+
+    step: int
+    before: int
+    after: int
+    added: int
+
+    @property
+    def missing(self) -> int:
+        """Tokens that the request would have had more."""
+        return self.before + self.added - self.after
+
+    @property
+    def is_deep(self) -> bool:
+        """Is so much of the request gone that most compactions leave no less."""
+        return self.after < DEEP * self.before
+
+
+def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
+    """The steps at which the recorded prompt falls while the log grew and no compaction is recorded."""
+    first, last = continued(ledger)
+    recorded, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
+    lexical = ledger.prefix("lexical_tokens")
+    added = lexical[at[last]] - lexical[at[first]]
+    missing = recorded[first] + added - recorded[last]
+    least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
+    same_model = ledger.steps["model"][first] == ledger.steps["model"][last]
+    fallen = (recorded[last] < recorded[first]) & (at[last] > at[first])
+    fallen &= (missing >= least) & (missing > _reasoning(ledger, first, last))
+    fallen &= ~np.isin(first, repeated_counts(ledger))  # a fall from a count that is another call's
+    recounted = {change.step for change in count_changes(ledger)}
+    return tuple(
+        Truncation(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
+        for row in np.flatnonzero(fallen & same_model)
+        if int(last[row]) not in recounted
+    )
+
+
+def repeated_counts(ledger: Ledger) -> Ints:
+    """The steps whose recorded prompt is that of the counted call before, to the token, though text was added since: a
+    recorder has written down an earlier count once more, or the provider is a script."""
+    recorded, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
+    reported, lexical = np.flatnonzero(recorded > 0), ledger.prefix("lexical_tokens")
+    first, last = reported[:-1], reported[1:]
+    added = lexical[at[last]] - lexical[at[first]]
+    return np.asarray(last[(recorded[first] == recorded[last]) & (added > MOST_UNCOUNTED)])
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A request larger or smaller than the one before it, in tokens, by more than messages explain.
+
+    `factor`: from here on the same content costs so many times the tokens (1.0: it costs the same, other content
+    came along).
+    """
+
+    step: int
+    before: int
+    after: int
+    factor: float = 1.0
+
+
+def count_changes(ledger: Ledger) -> tuple[Jump, ...]:
+    """Where the provider counts otherwise from a call on: prompt and later growth change by about the same factor."""
+    first, last = continued(ledger)
+    recorded, jumps, begin = ledger.steps["prompt_tokens"], [], 0
+    large = _large(ledger, first, last)
+    if not large:
+        return ()
+    estimate = _estimated(ledger, first, last)
+    ratios = (recorded[last] - recorded[first]) / np.maximum(estimate, 1.0)
+    for row in large:
+        before = _middle(ratios[begin:row], estimate[begin:row])
+        after = _middle(ratios[row + 1 :], estimate[row + 1 :]) if before else None
+        if not before or not after:
+            continue
+        factor = float(recorded[last[row]] / max(1.0, recorded[first[row]] + before[1] * estimate[row]))
+        if _agree(factor, before, after):
+            jumps.append(Jump(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), factor))
+            begin = row + 1
+    return tuple(jumps)
+
+
+def unexplained_rises(ledger: Ledger) -> tuple[Jump, ...]:
+    """Where a prompt rises by content that is not in the file."""
+    first, last = continued(ledger)
+    recorded = ledger.steps["prompt_tokens"]
+    changed = {change.step for change in count_changes(ledger)}
+    return tuple(
+        Jump(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]))
+        for row in _large(ledger, first, last)
+        if recorded[last[row]] > recorded[first[row]] and int(last[row]) not in changed
+    )
+
+
+def _large(ledger: Ledger, first: Ints, last: Ints) -> list[int]:
+    """The neighbours of one model whose difference is far from anything that the log's messages can cost."""
+    steps, events = ledger.steps, ledger.events
+    recorded, growth, lexical = _growth(ledger, first, last)
+    least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
+    pictures = prefix_sums(((events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
+    sealed, written = ledger.prefix("opaque_bytes"), np.maximum(steps["output_tokens"][first], 0)
+    start, stop = steps["at"][first], steps["at"][last]
+    most = MOST_PER_LEXICAL * lexical + MOST_PER_PICTURE * (pictures[stop] - pictures[start])
+    most += sealed[stop] - sealed[start] + written
+    far = (growth - most >= least) | ((growth < 0) & (lexical - growth >= least))
+    return [int(row) for row in np.flatnonzero(far & (steps["model"][first] == steps["model"][last]))]
+
+
+def _growth(ledger: Ledger, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+    """The recorded prompts, and per pair of neighbours the tokens and the lexical tokens it grew by."""
+    recorded, at, lexical = ledger.steps["prompt_tokens"], ledger.steps["at"], ledger.prefix("lexical_tokens")
+    return recorded, recorded[last] - recorded[first], lexical[at[last]] - lexical[at[first]]
+
+
+def _estimated(ledger: Ledger, first: Ints, last: Ints) -> Floats:
+    """Estimated tokens of what was added between neighbours."""
+    at, tools = ledger.steps["at"], np.zeros(ledger.event_count, dtype=np.int64)
+    total = np.concatenate([[0.0], np.cumsum(STARTING.estimates(content(ledger), tools))])
+    return np.asarray(total[at[last]] - total[at[first]])
+
+
+def _middle(ratios: Floats, sizes: Floats) -> tuple[float, float, float] | None:
+    """Lower quartile, median and upper quartile by size; None where too little was measured."""
+    chosen = ratios > 0
+    ratios, sizes = ratios[chosen], sizes[chosen]
+    if len(ratios) < LEAST_STRETCHES or sizes.sum() < LEAST_MEASURED:
+        return None
+    order = np.argsort(ratios, kind="stable")
+    share = np.cumsum(sizes[order])
+    low, middle, high = (float(ratios[order[int(np.searchsorted(share, share[-1] * part))]]) for part in QUARTILES)
+    return low, middle, high
+
+
+def _agree(factor: float, before: tuple[float, float, float], after: tuple[float, float, float]) -> bool:
+    """Do prompt and growth change by about the same, with the quartiles of the growth before and after apart."""
+    middle = after[1] / before[1]
+    rose, fell = after[0] > before[2] and factor >= LEAST_FACTOR, after[2] < before[0] and factor <= 1 / LEAST_FACTOR
+    return (rose or fell) and 2 / 3 <= (factor - 1) / (middle - 1) <= 3 / 2
+
+
+def model_changes(ledger: Ledger) -> tuple[int, ...]:
+    """The reported steps that another model answered than the one before them."""
+    model = ledger.steps["model"]
+    known = np.flatnonzero((ledger.steps["prompt_tokens"] > 0) & (model >= 0))
+    return tuple(int(step) for step in known[1:][model[known[1:]] != model[known[:-1]]])
+
+
+def continued(ledger: Ledger) -> tuple[Ints, Ints]:
+    """Neighbouring reported steps between which no compaction is recorded and the log did not shrink."""
+    steps = ledger.steps
+    reported = np.flatnonzero(steps["prompt_tokens"] > 0)
+    first, last = reported[:-1], reported[1:]
+    grown = (steps["epoch"][first] == steps["epoch"][last]) & (steps["at"][last] >= steps["at"][first])
+    return first[grown], last[grown]
+
+
+def _reasoning(ledger: Ledger, first: Ints, last: Ints) -> Ints:
+    """The most that reasoning of the turn before can have been, where a new turn begins: all that the model wrote.
+
+    It has no bound where the file counts what the model writes, but not at every call of that turn.
+    """
+    turn, output = ledger.steps["turn"], ledger.steps["output_tokens"]
+    written, uncounted = prefix_sums(np.maximum(output, 0)), prefix_sums((output < 0).astype(np.int64))
+    begin = np.searchsorted(turn, turn[first], side="left")  # turns do not go back
+    stop = np.searchsorted(turn, turn[first], side="right")
+    has_gaps = (uncounted[stop] > uncounted[begin]) & bool((output >= 0).any())
+    most = np.where(has_gaps, np.iinfo(np.int64).max, written[last] - written[begin])
+    return np.where(turn[first] == turn[last], 0, most)

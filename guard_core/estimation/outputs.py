@@ -1,0 +1,212 @@
+"""Outputs: what the recorded output tokens say of the answers in the log, and of reasoning that is not sent again.
+
+An answer is counted twice: as output when it was written and, with reasoning that the file may not show, as a part of
+the next prompt. Where the two agree in a session, the output is the price of the answer. Some agents send reasoning
+only until the user writes again: the first prompt of a turn then lacks all the reasoning of the turn before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.estimation.intervals import Intervals
+from guard_core.estimation.model_families import family_of
+from guard_core.estimation.ratios import KINDS, MESSAGE, TEXT_KINDS, Floats, Ratios
+from guard_core.ledger import Ints, Ledger, prefix_sums
+
+# Agents that send the reasoning of the current user turn only. Source: 20 public recordings of Codex CLI. At 76 turns
+# after an answer without a call the first prompt lacks 1.04 times the reasoning estimated for the turn before (median;
+# quartiles 0.99 and 1.12), at 30 that begin next to a tool's result 1.02 times (0.60 and 1.12: sometimes it stays).
+DROPS_REASONING = frozenset({"codex"})
+# Agents that record the output of a whole answer, or else (older versions) one that is too small to be it. Source: 14
+# public recordings of Claude Code 2.1.202 to 2.1.237, whose calls are forecast to 0.28 % instead of 0.51 % (mean of the
+# sessions; one call ahead) where outputs are believed from the first answer on; 133 of 2.0.64 to 2.1.42 to the same.
+WRITES_OUTPUTS = frozenset({"claude-code"})
+BETTER = 0.9  # outputs are believed where they leave at most this share of the error that estimates leave
+LEAST_MEASURED = 3  # answers that must have been measured before a session itself says whether outputs fit
+LARGEST_ERROR = 2_000.0  # tokens by which one interval may speak for or against
+DROP_BELIEF = 500.0  # tokens of earlier reasoning that must have been seen before the agent's habit counts for half
+LEAST_DROP = 0.5  # where less of the earlier reasoning is missing, it is taken as sent
+ANSWER_BELIEF = 3.0  # answers that must have been counted before their mean counts for half
+TAIL = 10  # of so many answers in order, the longest counts as the one before it
+_REASONING = KINDS.index("reasoning")
+_VISIBLE = tuple(kind for kind in range(TEXT_KINDS) if kind != _REASONING)
+
+
+class Habit(msgspec.Struct, frozen=True):
+    """What is learnt once of all answers: `usual` tokens beyond the estimate of one without a recorded output, and the
+    `share` of the reasoning of earlier turns that prompts lack (0: it is sent again)."""
+
+    usual: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What outputs say: `tokens` per event in later prompts (-1: nothing), and what each step no longer sends. `habit`
+    is None where outputs are not believed."""
+
+    tokens: Ints
+    dropped: Ints
+    habit: Habit | None = None
+
+    @classmethod
+    def unknown(cls, ledger: Ledger) -> Answers:
+        """Nothing is said."""
+        return cls(np.full(ledger.event_count, -1, dtype=np.int64), np.zeros(ledger.step_count, dtype=np.int64))
+
+    def over(self, estimate: Floats) -> Floats:
+        """Estimates of events, and in place of answers what outputs say of them."""
+        return np.where(self.tokens >= 0, self.tokens, estimate)
+
+    def dropped_between(self, first: Ints, last: Ints) -> Ints:
+        """Tokens that are not sent any more from a step after `first` to `last` on."""
+        total = prefix_sums(self.dropped)
+        return np.asarray(total[last + 1] - total[first + 1])
+
+
+def drops_reasoning(ledger: Ledger) -> bool:
+    """Is it usual for the agent or the model that the reasoning of earlier turns of the user is not counted."""
+    family = family_of(ledger.main_model)
+    return ledger.agent in DROPS_REASONING or (family is not None and family.drops_reasoning)
+
+
+def written(ledger: Ledger) -> Ints:
+    """Output tokens by answering event, -1 where none are recorded."""
+    tokens = np.full(ledger.event_count, -1, dtype=np.int64)
+    steps = ledger.steps
+    known = (steps["output_tokens"] > 0) & (steps["response"] >= 0)
+    tokens[steps["response"][known]] = steps["output_tokens"][known]
+    return tokens
+
+
+def without_answers(amounts: Ints, output: Ints) -> Ints:
+    """The amounts of events with nothing left of answers but the message."""
+    rest = amounts.copy()
+    rest[output >= 0, :MESSAGE] = 0
+    return rest
+
+
+def believed(with_outputs: Floats, with_estimates: Floats) -> bool:
+    """Do outputs explain prompts better: the errors, in tokens, of the same intervals either way."""
+    return size_of(with_outputs) <= BETTER * size_of(with_estimates)
+
+
+def believed_at_once(ledger: Ledger, amounts: Ints, ratios: Ratios) -> bool:
+    """Are outputs believed before a session itself says whether they fit: by habit of the agent, where all together are
+    no less than what the log shows of the answers."""
+    output = written(ledger)
+    known = output >= 0
+    if ledger.agent not in WRITES_OUTPUTS or not known.any():
+        return False
+    return int(output[known].sum()) >= float(_priced(amounts, ratios, _VISIBLE)[known].sum())
+
+
+def size_of(error: Floats) -> float:
+    """The sum of errors in tokens, of which no single one decides."""
+    return float(np.cumsum(np.minimum(np.abs(error), LARGEST_ERROR))[-1]) if len(error) else 0.0
+
+
+def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> Answers:
+    """What outputs that are believed say, over `every` interval of the session.
+
+    Answers without a recorded output cost their estimate and what the others usually cost beyond theirs.
+    """
+    spoken = _Spoken.of(ledger, amounts, ratios)
+    usual = _usual((spoken.output - spoken.whole)[spoken.output >= 0])
+    shortened = spoken.answers(ledger, Habit(usual, 1.0))
+    estimate = shortened.over(ratios.estimates(amounts, ledger.events["tool"]))
+    share = _share_dropped(ledger, shortened, every, every.totals(estimate))
+    return spoken.answers(ledger, Habit(usual, share if share >= LEAST_DROP else 0.0))
+
+
+def answers_by(ledger: Ledger, amounts: Ints, ratios: Ratios, habit: Habit | None) -> Answers:
+    """What outputs say by what was learnt before."""
+    return _Spoken.of(ledger, amounts, ratios).answers(ledger, habit) if habit else Answers.unknown(ledger)
+
+
+@dataclass(frozen=True)
+class _Spoken:
+    """Answers by event: the recorded output, the estimate of all their content, and of what the log shows of it."""
+
+    output: Ints
+    whole: Floats
+    visible: Floats
+    message: float  # tokens of any message besides its content
+
+    @classmethod
+    def of(cls, ledger: Ledger, amounts: Ints, ratios: Ratios) -> _Spoken:
+        whole, visible = _priced(amounts, ratios, range(MESSAGE)), _priced(amounts, ratios, _VISIBLE)
+        return cls(written(ledger), whole, visible, float(ratios.kinds[MESSAGE]))
+
+    def answers(self, ledger: Ledger, habit: Habit) -> Answers:
+        is_answer, visible = _answering(ledger), self.visible
+        full = np.where(self.output >= 0, self.output, np.maximum(self.whole + habit.usual, visible))
+        tokens = np.where(is_answer, np.rint(full + self.message), -1).astype(np.int64)
+        if not habit.share:
+            return Answers(tokens, np.zeros(ledger.step_count, dtype=np.int64), habit)
+        unseen = np.rint(np.where(is_answer, np.maximum(full - visible, 0.0), 0.0)).astype(np.int64)
+        before = _reasoning_before(ledger, unseen)
+        dropped = np.rint(before * habit.share).astype(np.int64)
+        return Answers(np.where(is_answer, tokens - _unsent(ledger, unseen), -1), dropped, habit)
+
+
+def _answering(ledger: Ledger) -> NDArray[np.bool_]:
+    responses = ledger.steps["response"]
+    answering = np.zeros(ledger.event_count, dtype=np.bool_)
+    answering[responses[responses >= 0]] = True
+    return answering
+
+
+def _priced(amounts: Ints, ratios: Ratios, kinds: range | tuple[int, ...]) -> Floats:
+    chosen = np.zeros_like(amounts)
+    chosen[:, list(kinds)] = amounts[:, list(kinds)]
+    return ratios.estimates(chosen, np.zeros(len(amounts), dtype=np.int64))
+
+
+def _usual(more: Floats) -> float:
+    """The mean of what answers cost beyond their estimates, believed as far as there are many."""
+    if not len(more):
+        return 0.0
+    ordered = np.sort(more)
+    ordered = np.minimum(ordered, ordered[len(more) - 1 - len(more) // TAIL])
+    return float(np.cumsum(ordered)[-1]) / (len(more) + ANSWER_BELIEF)
+
+
+def _turn_ends(ledger: Ledger) -> Ints:
+    """The steps after which a new user turn begins with no compaction between."""
+    turn, epoch = ledger.steps["turn"], ledger.steps["epoch"]
+    return np.flatnonzero((turn[1:] > turn[:-1]) & (epoch[1:] == epoch[:-1]))
+
+
+def _unsent(ledger: Ledger, unseen: Ints) -> Ints:
+    """Of `unseen`, what belongs to the last answers of turns: no later prompt holds it where reasoning is dropped."""
+    events = ledger.steps["response"][_turn_ends(ledger)]
+    events = events[events >= 0]
+    unsent = np.zeros_like(unseen)
+    unsent[events] = unseen[events]
+    return unsent
+
+
+def _reasoning_before(ledger: Ledger, unseen: Ints) -> Ints:
+    """At the first step of each turn: the reasoning of the turn before that was sent until then."""
+    steps, before = ledger.steps, np.zeros(ledger.step_count, dtype=np.int64)
+    ends = _turn_ends(ledger)
+    if not len(ends):
+        return before
+    total = prefix_sums(np.where(steps["response"] >= 0, unseen[np.maximum(steps["response"], 0)], 0))
+    begin = np.maximum(*(np.searchsorted(steps[name], steps[name][ends], side="left") for name in ("turn", "epoch")))
+    before[ends + 1] = np.maximum(total[ends] - total[begin], 0)
+    return before
+
+
+def _share_dropped(ledger: Ledger, says: Answers, every: Intervals, expected: Floats) -> float:
+    """The share of the reasoning of earlier turns that is missing in prompts; the agent's habit where none was seen."""
+    dropped = says.dropped_between(every.first, every.last)
+    missing = np.clip(np.rint(expected).astype(np.int64) - every.tokens, 0, dropped)
+    habit = DROP_BELIEF if drops_reasoning(ledger) else 0.0
+    return (habit + int(missing.sum())) / (DROP_BELIEF + int(dropped.sum()))

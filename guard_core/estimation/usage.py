@@ -1,0 +1,399 @@
+"""Usage: how many prompt tokens the provider counts for a request, and whether it reports that.
+
+A policy learns the provider's count after each step. In a replay it comes from here: the recorded figure while the
+request is the one that was really sent, and a modelled figure from the first divergence on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.estimation.anchors import Anchors
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.baselines import count_changes, model_changes, silent_truncations, unexplained_rises
+from guard_core.estimation.sharing import USUAL
+from guard_core.forms import get_form
+from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.view_sums import ManySums, PlainViews
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, followed
+
+# Indices into guard_core.trace.PROMPT_SOURCES.
+PROVIDER, MODELLED, ASSUMED = 1, 2, 3
+MOST_NOTES = 5  # silent truncations that are named one by one
+
+
+class Counted(NamedTuple):
+    """The provider's count of one request. `reported`: does the agent (and its policy) get to see it."""
+
+    tokens: int  # -1: not known
+    reported: bool
+    source: int  # index into guard_core.trace.PROMPT_SOURCES
+
+
+class CountedRun(NamedTuple):
+    """The same for a run of steps, as arrays."""
+
+    tokens: Ints
+    reported: NDArray[np.bool_]
+    source: Ints
+
+
+class Usage(Protocol):
+    """A model of the provider for one session."""
+
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+        """The count of the request `view` sent at `step`, whose heuristic estimate (all of it) is `heuristic`."""
+        ...
+
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
+        """The counts of steps `start` to `stop`, where step k sends `head` and the events `kept_from` to `at[k]`, in
+        `form` if one is named."""
+        ...
+
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        """What a reader of the counts must know; `compacted`: of a replay that made compactions of its own."""
+        ...
+
+
+@dataclass(frozen=True)
+class RatioUsage:
+    """A simulated provider: prompt tokens = trunc(heuristic x ratio), reported from a given step on.
+
+    Source: the simulator of ContextGuard's own tests.
+    """
+
+    ratio: float
+    reported_from: int = 0
+
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+        return Counted(int(heuristic * self.ratio), step >= self.reported_from, 2)
+
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
+        tokens = (heuristics * self.ratio).astype(np.int64)
+        source = np.full(stop - start, MODELLED, dtype=np.int64)
+        return CountedRun(tokens, np.arange(start, stop) >= self.reported_from, source)
+
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class AttributedUsage:
+    """The recorded provider: its own figure while the request is the one really sent, else a modelled one.
+
+    A modelled request that extends a recorded one costs that one's count plus what was added. One that a replayed
+    compaction has cut costs the overhead, what it keeps, its new messages, and what the agent adds after a compaction
+    without recording it. A policy sees a count exactly at the steps where the recorded provider reported one.
+    """
+
+    ledger: Ledger
+    attribution: Attribution
+
+    @cached_property
+    def anchors(self) -> Anchors:
+        """What requests are anchored at."""
+        return Anchors.of(self.ledger, self.attribution)
+
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+        recorded: int = self.ledger.steps["prompt_tokens"].item(step)
+        sums = self._sums(view)
+        same = recorded > 0 and not self._is_replaced(sums) and self._same(step, view, epoch)
+        if same and not sums.formed:
+            return Counted(recorded, True, PROVIDER)
+        tokens = recorded if same else self._price(step, view, sums, epoch)[0]
+        return Counted(max(0, tokens - sums.saved), recorded > 0, self._source)
+
+    @cached_property
+    def _plain(self) -> PlainViews:
+        return PlainViews()
+
+    def _sums(self, view: View) -> _Sums:
+        return _Sums._make(self._many.totals(view))
+
+    @cached_property
+    def _many(self) -> ManySums:
+        return ManySums(self._saved_by, self._tokens_of, _begins, _is_written, _is_formed, _is_inserted, _is_rewritten)
+
+    def _tokens_of(self, segment: Segment) -> int:
+        """The tokens of a segment, 0 where they depend on an epoch or are not needed."""
+        return self._segment(segment, -1) if isinstance(segment, Span | Synthetic) else 0
+
+    def _saved_by(self, segment: Segment) -> int:
+        if not isinstance(segment, Span) or not segment.form:
+            return 0
+        start, stop, form = segment.start, segment.stop, segment.form
+
+        def fewer(alone: Ledger) -> int:
+            return alone.events["bytes"].item() - alone.in_form("bytes", form).item()
+
+        alone = self.ledger.of_one(start, stop, form, "fewer bytes", fewer)
+        if alone is not None:
+            return alone * self.attribution.tokens.item(start) // max(self.ledger.events["bytes"].item(start), 1)
+        saved = self._saved(form)
+        return saved.item(stop) - saved.item(start)
+
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
+        """As `one`, step by step. Inserted messages in `head` are those of the epoch of step `start`."""
+        changed = self.ledger.first_changed(kept_from, form) if form else self.ledger.event_count
+        split = start + int(np.searchsorted(self.ledger.steps["at"][start:stop], changed, side="right"))
+        if (
+            form and split < stop
+        ):  # steps are in the log's order, so that the form changes the requests of the later ones
+            plain = self.run(start, split, head, kept_from, heuristics[: split - start])
+            return _joined(plain, self._formed(split, stop, head, kept_from, heuristics[split - start :], form))
+        recorded = self.ledger.steps["prompt_tokens"][start:stop]
+        sums = self._sums(head)
+        epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
+        modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
+        formed, saved = sums.formed > 0, sums.saved
+        for first, last in self._alike(start, stop, kept_from):
+            view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
+            place = slice(first - start, last - start)
+            modelled[place] = self._price_run(first, last, view, epoch)
+            sent[place] = self._same(first, view, epoch)
+        sent &= recorded > 0
+        source = np.where(sent & (not formed), PROVIDER, self._source).astype(np.int64)
+        tokens = np.where(sent, recorded, np.maximum(modelled, 0)) - saved
+        return CountedRun(np.maximum(tokens, 0), recorded > 0, source)
+
+    def _formed(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str) -> CountedRun:
+        """The counts of steps in whose requests a form changes something, so that none of them was sent."""
+        plain = self.run(start, stop, head, kept_from, heuristics)
+        saved = self._saved(form)
+        tokens = plain.tokens - (saved[self.ledger.steps["at"][start:stop]] - saved[kept_from])
+        return CountedRun(np.maximum(tokens, 0), plain.reported, np.full(stop - start, self._source, dtype=np.int64))
+
+    def _saved(self, form: str) -> Ints:
+        """Prefix sums of what a form saves, in attributed tokens: of each event the share of its bytes."""
+        if form not in self._savings:
+            fewer = -get_form(form).changes(self.ledger, "bytes", self.ledger.parts_in(form))
+            total = np.maximum(self.ledger.events["bytes"], 1)
+            self._savings[form] = prefix_sums(fewer * self.attribution.tokens // total)
+        return self._savings[form]
+
+    @cached_property
+    def _savings(self) -> dict[str, Ints]:
+        return {}
+
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        """What a reader of modelled counts must know; `compacted`: of a replay that made compactions of its own."""
+        known, notes = self.anchors.unrecorded, []
+        if compacted and known.tokens:
+            notes.append(
+                f"the first prompt after each replayed compaction holds {known.tokens:,} tokens that are not in this "
+                f"file (files attached again, reminders): {known.source}"
+            )
+        return (*notes, *self._baseline_notes)
+
+    @cached_property
+    def _baseline_notes(self) -> tuple[str, ...]:
+        return baseline_notes(self.ledger, self.attribution)
+
+    def _price(self, step: int, view: View, sums: _Sums, epoch: int) -> tuple[int, bool]:
+        """Tokens of a request that is not the one sent at this step, without what its forms save, and whether it
+        extends a recorded one."""
+        if epoch < 0 and not sums.inserted and not sums.rewritten:
+            tokens = sums.tokens
+        else:
+            tokens = sum(self._segment(item, epoch) for item in view)
+        if self._is_replaced(sums):
+            return self.attribution.overhead + self._cut(sums) + tokens, False
+        plain, prices, anchors = self._plain.of(view), self.attribution.prices, self.anchors
+        overhead, current = self.attribution.overhead, int(self.ledger.steps["epoch"][step])
+        resumed = int(self.ledger.last_resumes[current]) if current >= 0 else -1
+        for place in dict.fromkeys((resumed, -1, current)):
+            stop = self._extends(place, plain, epoch)
+            if stop is not None:
+                at, base = self._left_by(place)
+                begin = overhead + (prices.view(base, place) if base else prices.prologue)
+                return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
+        return overhead + self._cut(sums) + tokens, False
+
+    def _is_replaced(self, sums: _Sums) -> bool:
+        """Has a view a message that some policy wrote, as no recorded request has."""
+        return sums.written > 0 and not self._writes
+
+    @cached_property
+    def _writes(self) -> bool:
+        """Has a recorded view such messages after all."""
+        return any(isinstance(segment, Synthetic) for base in self.ledger.bases for segment in base.view)
+
+    def _price_run(self, first: int, last: int, view: View, epoch: int) -> Ints:
+        """The same for steps whose requests only reach further than `view`, that of the first."""
+        tokens, extends = self._price(first, view, self._sums(view), epoch)
+        at, tail = self.ledger.steps["at"][first:last], view[-1]
+        if extends:
+            return np.asarray(tokens + self.anchors.whole[at] - self.anchors.whole[at[0]])
+        start = tail.start if isinstance(tail, Span) else int(at[0])
+        return np.asarray(tokens + self._span(start, at) - self._span(start, at[:1]))
+
+    def _left_by(self, place: int) -> tuple[int, View]:
+        """Where a recorded compaction stands and what it left; the empty log for -1."""
+        return (self.ledger.bases[place].at, self.ledger.bases[place].view) if place >= 0 else (0, ())
+
+    def _extends(self, place: int, plain: View, epoch: int) -> int | None:
+        """Where a request ends that only extends what was sent after the recorded compaction `place`; else None."""
+        at, base = self._left_by(place)
+        stop = max(at, plain[-1].stop) if plain and isinstance(plain[-1], Span) else at
+        same = same_request(plain, epoch, (*base, Span(at, stop)), place, is_normal=True)
+        same = same or self._resumes(plain, stop, place)
+        return stop if same else None
+
+    def _resumes(self, plain: View, at: int, place: int) -> bool:
+        """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
+        return place >= 0 and plain == (Span(0, at),) and self.ledger.whole_resumes[place]
+
+    def _cut(self, sums: _Sums) -> int:
+        """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""
+        unrecorded = self.anchors.unrecorded.tokens if sums.written else 0
+        return (self.attribution.prologue if sums.begins else 0) + unrecorded
+
+    def _segment(self, segment: Segment, epoch: int) -> int:
+        if isinstance(segment, Span):
+            prefix = self.anchors.kept  # as `_span`, for one number: this is asked for at every compaction
+            return max(prefix.item(segment.stop) - prefix.item(segment.start), 0) if segment.stop > segment.start else 0
+        return self.attribution.prices.segment(segment, epoch)
+
+    def _span(self, start: int, stop: Ints) -> Ints:
+        prefix = self.anchors.kept
+        return np.asarray(np.where(stop > start, np.maximum(prefix[stop] - prefix[start], 0), 0))
+
+    def _alike(self, start: int, stop: int, kept_from: int) -> Iterator[tuple[int, int]]:
+        """Runs of steps whose requests differ only in how far they reach.
+
+        Within an epoch two requests whose last spans are both open are the same at every step or at none, so one step
+        answers for all later ones.
+        """
+        at, epochs = self.ledger.steps["at"][start:stop], self.ledger.steps["epoch"][start:stop]
+        seen = np.minimum(at, np.maximum(self._bases[epochs + 1], kept_from) + 1)
+        changed = np.flatnonzero((epochs[1:] != epochs[:-1]) | (seen[1:] != seen[:-1])) + 1
+        return pairwise([start, *(start + int(row) for row in changed), stop] if stop > start else [])
+
+    @cached_property
+    def _bases(self) -> Ints:
+        """Where each recorded compaction stands, by epoch + 1."""
+        return np.array([0, *(base.at for base in self.ledger.bases)], dtype=np.int64)
+
+    def _same(self, step: int, view: View, epoch: int) -> bool:
+        """Is a view without its forms the request of this step: as recorded, or all of the log where the recorded one
+        is a resumed history, because without a compaction the agent would have resumed it just so."""
+        plain = self._plain.of(view)
+        same = same_request(plain, epoch, *self.ledger.recorded_view(step), is_normal=True)
+        return same or self.ledger.sends_whole_log(step, plain)
+
+    @property
+    def _source(self) -> int:
+        return MODELLED if self.attribution.measured else ASSUMED
+
+
+class _Sums(NamedTuple):
+    """Sums over a view: tokens that its forms save, tokens of its segments that depend on no epoch, and how many
+    segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording."""
+
+    saved: int
+    tokens: int
+    begins: int
+    written: int
+    formed: int
+    inserted: int
+    rewritten: int
+
+
+def _begins(segment: Segment) -> int:
+    return int(isinstance(segment, Span) and segment.start == 0 < segment.stop)
+
+
+def _is_written(segment: Segment) -> int:
+    return int(isinstance(segment, Synthetic))
+
+
+def _is_formed(segment: Segment) -> int:
+    return int(isinstance(segment, Span) and bool(segment.form))
+
+
+def _is_inserted(segment: Segment) -> int:
+    return int(isinstance(segment, Inserted))
+
+
+def _is_rewritten(segment: Segment) -> int:
+    return int(isinstance(segment, Rewritten))
+
+
+def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
+    """Where recorded counts begin a new baseline, and why, in words."""
+    notes = []
+    if attribution.prologue:
+        notes.append(
+            f"of the first prompt {attribution.overhead:,} tokens are taken as system prompt and tools "
+            f"({_overhead_source(attribution)}), {attribution.prologue:,} as messages before this file begins"
+        )
+    notes += [
+        f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (call "
+        f"{cut.step + 1:,}): content was cut away silently, and a new baseline begins"
+        for cut in silent_truncations(ledger)[:MOST_NOTES]
+    ]
+    notes += [
+        f"the provider counts the same content at {change.factor:.2f} times the tokens from call {change.step + 1:,} "
+        f"on (the prompt went from {change.before:,} to {change.after:,}): a new baseline begins"
+        for change in count_changes(ledger)[:MOST_NOTES]
+    ]
+    notes += [
+        f"the recorded prompt rose from {rise.before:,} to {rise.after:,} tokens at call {rise.step + 1:,}, more than "
+        "any count of the messages in between: content that is not in this file, and a new baseline begins"
+        for rise in unexplained_rises(ledger)[:MOST_NOTES]
+    ]
+    dropped = np.flatnonzero(attribution.dropped)
+    if len(dropped):
+        notes.append(
+            f"reasoning is sent until the user writes again: {len(dropped):,} prompts lack that of the turn "
+            f"before, the first is call {int(dropped[0]) + 1:,}; {int(attribution.dropped.sum()):,} tokens in all, by "
+            "the recorded outputs"
+        )
+    changed = model_changes(ledger)
+    if changed:
+        notes.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
+    return tuple(notes)
+
+
+def _overhead_source(attribution: Attribution) -> str:
+    return "usual for this agent" if attribution.overhead_source == USUAL else "as the prompts after compactions allow"
+
+
+def _joined(first: CountedRun, second: CountedRun) -> CountedRun:
+    return CountedRun(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+
+
+def same_request(view: View, epoch: int, other: View, other_epoch: int, *, is_normal: bool = False) -> bool:
+    """Do two views send the same messages. Inserted messages are those of the compaction that `epoch` names.
+    `is_normal`: the first one has its normal form."""
+    first, second = view if is_normal else normal(view), normal(other)
+    return first == second and (epoch == other_epoch or not any(isinstance(item, Inserted) for item in first))
+
+
+def normal(view: View) -> View:
+    """The same view with neighbouring spans joined and empty ones left out."""
+    segments: list[Segment] = []
+    for segment in view:
+        if not isinstance(segment, Span):
+            segments.append(segment)
+        elif segment.start < segment.stop:
+            last = segments[-1] if segments else None
+            if isinstance(last, Span) and (last.stop, last.form) == (segment.start, segment.form):
+                segments[-1] = Span(last.start, segment.stop, segment.form)
+            else:
+                segments.append(segment)
+    return tuple(segments)
+
+
+def usage_for(ledger: Ledger, attribution: Attribution | None) -> Usage:
+    """The model of the provider that fits a session: simulated where it was simulated, attributed otherwise."""
+    if ledger.usage_ratio is not None:
+        return RatioUsage(ledger.usage_ratio, ledger.usage_reported_from)
+    return AttributedUsage(ledger, attribution if attribution is not None else attribute(ledger))

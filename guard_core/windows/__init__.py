@@ -1,0 +1,1 @@
+"""The context window and the prices of a model, and what a recording proves about its window."""

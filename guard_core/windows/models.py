@@ -1,0 +1,101 @@
+"""Models by name: their context window, from the table bundled with genai-prices.
+
+The table is loaded when first asked and never updated over the network. A name that it does not hold is unknown:
+nothing is guessed. Where the row that a name means has no window, another provider's row of the same model is asked.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from guard_core import defaults
+from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.windows.model_table import rows_of
+
+LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
+LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
+SAME_WINDOW = 1.1  # ours: values up to this factor apart are one window, rounded differently
+UNKNOWN = "neither the file nor the model table has it"
+
+
+def context_window(model: str) -> Sourced | None:
+    """The context window of a model in tokens, or None where the table does not have it under any provider.
+
+    Where only others than the model's maker say it, and say different things, the smallest is an assumption.
+    """
+    if model.endswith(LONG_CONTEXT_SUFFIX) and rows_of(model[: -len(LONG_CONTEXT_SUFFIX)]).own:
+        return Sourced(LONG_CONTEXT, Provenance.MODEL_TABLE, f"the name ends in {LONG_CONTEXT_SUFFIX}")
+    rows = rows_of(model)
+    known = sorted((row for row in rows.others if row.window), key=lambda row: row.window)
+    row = next((row for row in (rows.host, rows.maker, *known) if row and row.window), None)
+    if row is None:
+        return None
+    note = row.note if row is rows.own or rows.own is None else f"{row.note}; {rows.own.provider.name}'s row has none"
+    differing = [other for other in known if not _same(row.window, other.window)]
+    if differing:
+        note = f"{note}; {differing[-1].provider.name} says {differing[-1].window:,}"
+    is_guess = bool(differing) and row in known
+    return Sourced(row.window, Provenance.ASSUMED if is_guess else Provenance.MODEL_TABLE, note)
+
+
+def documented_windows(model: str, at_least: int) -> list[int]:
+    """The windows that the table has for a model's variants, in tokens, from `at_least` on, smallest first.
+
+    Values that differ by rounding (1,000,000 and 1,048,576) are one.
+    """
+    rows = rows_of(model)
+    values = {row.window for row in (rows.host, rows.maker, *rows.others) if row}
+    if rows.own and LONG_CONTEXT_FAMILY in rows.own.info.id:
+        values.add(LONG_CONTEXT)
+    distinct: list[int] = []
+    for value in sorted(value for value in values if value >= at_least):
+        if not distinct or not _same(value, distinct[-1]):
+            distinct.append(value)
+    return distinct
+
+
+def _same(one: int, other: int) -> bool:
+    """Are two windows one, rounded differently."""
+    return max(one, other) <= SAME_WINDOW * min(one, other)
+
+
+class Answers(NamedTuple):
+    """The calls of a session that name one model: how many, the largest prompt in tokens (0: none is counted), and when
+    the first of them was made."""
+
+    calls: int
+    largest: int
+    first: float | None
+
+
+def answers_of(session: Session) -> dict[str, Answers]:
+    """The models of a session in the order of their first calls, "" for calls that name none. One pass over the calls,
+    which a long stored session decodes each time."""
+    counts: dict[str, list[int]] = {}
+    firsts: dict[str, float | None] = {}
+    for call in session.calls:
+        if (known := counts.get(call.model)) is None:
+            known, firsts[call.model] = counts.setdefault(call.model, [0, 0]), call.timestamp
+        known[0] += 1
+        known[1] = max(known[1], call.prompt_tokens or 0)
+    return {name: Answers(calls, largest, firsts[name]) for name, (calls, largest) in counts.items()}
+
+
+def main_model(session: Session, answers: dict[str, Answers] | None = None) -> str:
+    """The model that answered most calls of a session; where calls do not name theirs, the session's."""
+    known = answers_of(session) if answers is None else answers
+    counts = {name: answers.calls for name, answers in known.items() if name}
+    most = max(counts.values(), default=0)
+    if counts.get(session.model, 0) == most:
+        return session.model
+    return next(name for name, count in counts.items() if count == most)
+
+
+def window_of(session: Session, main: str | None = None) -> Sourced:
+    """The context window of a session in tokens: from its file, else by the name of its model, else assumed."""
+    if session.window is not None and session.window.value > 0:
+        return session.window
+    for name in dict.fromkeys([main_model(session) if main is None else main, session.model]):
+        if name and (window := context_window(name)):
+            return window
+    return Sourced(defaults.WINDOW, Provenance.ASSUMED, UNKNOWN)

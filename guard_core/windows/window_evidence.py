@@ -1,0 +1,233 @@
+"""What a recording proves about its context window: answered prompts and automatic compactions against a stated value.
+
+A prompt that was answered fitted the window. An agent whose rule derives its threshold from the window, and that
+compacts at less than half of it each time, has another window or a threshold set by hand.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from enum import StrEnum
+from operator import itemgetter
+
+import msgspec
+
+from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
+from guard_core.windows import models
+from guard_core.windows.agent_windows import taken_by_agent
+
+DOUBTED_BELOW = 0.5  # ours: no agent's default rule compacts below half of its window
+# Agents whose own rule derives the threshold from the window. Frameworks (ADK, Inspect, LangChain, …) are given
+# thresholds in tokens: what they compact at says nothing of the window.
+THRESHOLD_FROM_WINDOW = frozenset(
+    {"claude-code", "cline", "codex", "copilot-cli", "crush", "gemini-cli", "hermes", "opencode", "pi"}
+)
+CODEX_USABLE = 0.95  # Codex records this share of the model's window as the window
+
+
+class Status(StrEnum):
+    """How far a window can be relied on."""
+
+    KNOWN = "known"  # from the file or the user, and nothing contradicts it
+    TABLE = "table"  # by the model's name, and nothing contradicts it
+    ASSUMED = "assumed"  # nothing says it
+    DOUBTED = "doubted"  # by the model's name or assumed, but the agent compacts far below it
+    CONTRADICTED = "contradicted"  # a larger prompt was answered
+
+
+class WindowJudgement(msgspec.Struct, frozen=True):
+    """A window in tokens, where it comes from, and what the recording says of it.
+
+    `at_least` is the largest answered prompt in tokens (their average where only the total is recorded), 0 where none
+    was counted. For people: `note` says what the
+    status rests on, `origin` where the value is from.
+    """
+
+    value: int
+    source: Provenance
+    status: Status
+    at_least: int
+    note: str
+    origin: str = ""
+
+    @property
+    def sourced(self) -> Sourced:
+        """The window without the judgement."""
+        return Sourced(self.value, self.source, self.origin)
+
+    @property
+    def words(self) -> str:
+        """Where it comes from and how far it can be relied on, for a terminal."""
+        return f"{self.source_words}: {self.note or 'no note'}"
+
+    @property
+    def source_words(self) -> str:
+        """The same without the note; a window that is assumed is said to be so once."""
+        return ", ".join(dict.fromkeys([str(self.source), *([] if self.is_reliable else [str(self.status)])]))
+
+    @property
+    def is_reliable(self) -> bool:
+        """Does nothing speak against it, so that no question is needed."""
+        return self.status in (Status.KNOWN, Status.TABLE)
+
+
+def judge(
+    window: Sourced,
+    prompts: Iterable[int],
+    triggers: Iterable[int],
+    *,
+    agent: str = "",
+    model: str = "",
+    said_automatic: bool = True,
+    averaged_over: int = 0,
+) -> WindowJudgement:
+    """A window against the evidence.
+
+    `prompts`: the provider's counts of answered requests, in tokens; those not above 0 are left out. `triggers`: the
+    counts at which the agent compacted by itself. `agent`: the recording's format. `model`: the name that a window of
+    the table was looked up by; where its prompts are larger and exactly one documented variant holds them, that is it.
+    `said_automatic`: does the recording say of all these compactions that they were automatic. `averaged_over`: the one
+    prompt given is the average of so many calls, so the largest had at least as many tokens; 0 where each is the count
+    of a single request.
+    """
+    at_least = max((int(count) for count in prompts if count > 0), default=0)
+    if at_least > _room(window, agent):
+        variants = models.documented_windows(model, at_least) if _is_looked_up(window) else []
+        if len(variants) != 1:
+            return _judged(window, Status.CONTRADICTED, at_least, _contradiction(window, at_least, averaged_over))
+        size = _average(at_least, averaged_over) if averaged_over else f"up to {at_least:,} tokens"
+        note = f"prompts {size} were answered, above {window.value:,} ({window.note})"
+        window = Sourced(variants[0], Provenance.PROMPTS, note)
+    fired = sorted(int(count) for count in triggers if count > 0)
+    is_derived = agent in THRESHOLD_FROM_WINDOW and (_is_looked_up(window) or window.source is Provenance.ASSUMED)
+    if is_derived and fired and fired[-1] < DOUBTED_BELOW * window.value:
+        return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic))
+    return _judged(window, _UNDISPUTED.get(window.source, Status.KNOWN), at_least, window.note)
+
+
+_UNDISPUTED = {
+    Provenance.MODEL_TABLE: Status.TABLE,
+    Provenance.PROMPTS: Status.TABLE,
+    Provenance.ASSUMED: Status.ASSUMED,
+}
+
+
+def _judged(window: Sourced, status: Status, at_least: int, note: str) -> WindowJudgement:
+    return WindowJudgement(window.value, window.source, status, at_least, note, window.note)
+
+
+def judge_session(session: Session, window: Sourced | None = None) -> WindowJudgement:
+    """The window of a session, or another one, against what the session recorded.
+
+    A simulated session has no provider whose answers would prove anything, and another model's answer proves nothing of
+    this window.
+    """
+    answers = models.answers_of(session)
+    model = models.main_model(session, answers)
+    stated = window or models.window_of(session, model)
+    if session.usage_ratio is not None:
+        return _judged(stated, Status.KNOWN, 0, stated.note)
+    others = windows_by_model(session, answers)
+    prompts, averaged_over = [answer.largest for name, answer in answers.items() if not others.get(name)], 0
+    if not any(prompts) and session.mean_prompt_tokens:
+        prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
+    return judge(
+        taken_by_agent(session.agent_format, model, stated, max(prompts, default=0)),
+        prompts,
+        automatic_triggers(session),
+        agent=session.agent_format,
+        model=model,
+        said_automatic=all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item)),
+        averaged_over=averaged_over,
+    )
+
+
+def other_windows(session: Session, answers: dict[str, models.Answers] | None = None) -> list[int]:
+    """For every call, the window in tokens of its model where that is another than the session's; 0 for all others.
+
+    A model counts as another if its calls name it, the table knows it, and its window differs from that of the model
+    which answered most calls. Where its own answered prompts are larger than that window, the one documented variant
+    that holds them counts, and nothing is said where there is none.
+    """
+    windows = windows_by_model(session, models.answers_of(session) if answers is None else answers)
+    return [windows.get(call.model, 0) for call in session.calls] if windows else [0] * len(session.calls)
+
+
+def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> dict[str, int]:
+    """The same by model, for those that have another window."""
+    main_model = models.main_model(session, answers)
+    main = _looked_up(session, main_model, answers)
+    windows: dict[str, int] = {}
+    for name in answers.keys() - {main_model, ""}:
+        own, largest = _looked_up(session, name, answers), answers[name].largest
+        if own is None or own.source is Provenance.ASSUMED or (main is not None and own.value == main.value):
+            continue
+        variants = models.documented_windows(name, largest)
+        windows[name] = own.value if largest <= own.value else variants[0] if len(variants) == 1 else 0
+    return windows
+
+
+def _looked_up(session: Session, model: str, answers: dict[str, models.Answers]) -> Sourced | None:
+    """The window of a model in tokens as this session's agent takes it; None: the table does not know it."""
+    window, largest = models.context_window(model), answers[model].largest if model in answers else 0
+    return window and taken_by_agent(session.agent_format, model, window, largest)
+
+
+def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
+    """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it.
+    `unsaid`: only of those that are taken as automatic because the file does not say what triggered them."""
+    automatic, counts = [*filter(is_automatic, session.compactions)], []
+    reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens] if automatic else []
+    for compaction in automatic:
+        if unsaid and trigger_of(compaction) == AUTOMATIC:
+            continue
+        place = bisect_left(reported, compaction.at, key=itemgetter(0))
+        counts.append(compaction.tokens_before or (reported[place - 1][1] if place else 0))
+    return [count for count in counts if count > 0]
+
+
+def fired_words(session: Session, low: int, high: int) -> str:
+    """Where automatic compactions fired, between two of these counts: at what the recorder wrote down, else after the
+    last prompts, which agents that count answers and results, too, did not compare alone."""
+    between = f"{high:,}" if low == high else f"{low:,} to {high:,}"
+    if any(item.tokens_before for item in filter(is_automatic, session.compactions)):
+        return f"at {between} tokens"
+    return f"after {'a prompt' if low == high else 'prompts'} of {between} tokens"
+
+
+def _room(window: Sourced, agent: str) -> float:
+    """The largest prompt in tokens that the window allows."""
+    if agent == "codex" and window.source is Provenance.RECORDER:
+        return window.value / CODEX_USABLE
+    return window.value
+
+
+def _is_looked_up(window: Sourced) -> bool:
+    return window.source in (Provenance.MODEL_TABLE, Provenance.PROMPTS)
+
+
+def _average(at_least: int, calls: int) -> str:
+    return f"of on average {at_least:,} tokens over {calls:,} call{'' if calls == 1 else 's'}"
+
+
+def _contradiction(window: Sourced, at_least: int, averaged_over: int) -> str:
+    words = {
+        Provenance.MODEL_TABLE: "the model table's",
+        Provenance.ASSUMED: "the assumed",
+        Provenance.USER: "the window set here,",
+    }
+    if averaged_over:
+        answered = f"prompts {_average(at_least, averaged_over)} were answered"
+    else:
+        answered = f"a prompt of {at_least:,} tokens was answered"
+    return f"{answered}, above {words.get(window.source, 'the stated')} {window.value:,}"
+
+
+def _doubt(window: Sourced, fired: list[int], said_automatic: bool) -> str:
+    name = "automatic compaction" if said_automatic else "compaction"
+    subject = f"the {name}" if len(fired) == 1 else f"all {len(fired):,} {name}s"
+    low, high = f"{fired[0]:,}", f"{fired[-1]:,}"
+    when = f"{subject} took place at {high if low == high else f'{low} to {high}'} tokens"
+    return f"{when}, below half of {window.value:,}: the agent had a smaller window, or a threshold set by hand"

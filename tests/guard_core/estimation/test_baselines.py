@@ -1,0 +1,119 @@
+"""A recorded prompt that falls while the log grew is found, and what usually makes it fall is not."""
+
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.baselines import count_changes, silent_truncations, unexplained_rises
+from guard_core.estimation.forecast import known_at
+from guard_core.estimation.usage import baseline_notes
+from guard_core.ledger import Ledger
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.views import Span
+from tests.builders import model, session, user
+
+
+def chat(*prompts: int, models: tuple[str, ...] = (), output: int | None = None, **fields) -> Ledger:
+    """Turns of one call each, reported with these prompt tokens; every message has 1,200 letters."""
+    events = [part for _ in prompts for part in (user("question" * 150), model("answers " * 150))]
+    names = models or ("one",) * len(prompts)
+    made = tuple(
+        ModelCall(2 * step + 1, 2 * step + 1, tokens, output_tokens=output, model=names[step])
+        for step, tokens in enumerate(prompts)
+    )
+    return Ledger.of(session(*events, calls=made, **fields))
+
+
+def test_a_prompt_that_falls_while_the_log_grew_is_a_silent_truncation():
+    found = silent_truncations(chat(40_000, 40_600, 30_000, 30_600))
+    assert [(item.step, item.before, item.after) for item in found] == [(2, 40_600, 30_000)]
+    assert 300 < found[0].added < 900
+    assert found[0].missing == 10_600 + found[0].added
+
+
+def test_growth_is_none():
+    assert silent_truncations(chat(40_000, 40_600, 41_200)) == ()
+
+
+def test_a_fall_of_less_than_a_tenth_is_none():
+    assert silent_truncations(chat(40_000, 40_600, 38_600)) == ()
+
+
+def test_a_recorded_compaction_is_none():
+    cut = RecordedCompaction(5, Evidence.DECLARED, "trim", (Span(3, 5),))
+    assert silent_truncations(chat(40_000, 40_600, 10_000, compactions=(cut,))) == ()
+
+
+def test_another_model_that_counts_otherwise_is_none():
+    assert silent_truncations(chat(40_000, 40_600, 30_000, models=("one", "one", "two"))) == ()
+
+
+def test_reasoning_of_the_turn_before_that_is_not_sent_again_is_none():
+    assert silent_truncations(chat(40_000, 50_000, 42_000, output=10_000)) == ()
+    assert len(silent_truncations(chat(40_000, 50_000, 42_000, output=2_000))) == 1
+
+
+def test_a_fall_is_none_where_what_the_model_wrote_in_the_turn_before_is_not_counted():
+    """It may have been reasoning, which is not sent again."""
+    ledger = chat(40_000, 50_000, 42_000, output=2_000)
+    ledger.steps["output_tokens"][1] = -1
+    assert silent_truncations(ledger) == ()
+
+
+def test_a_session_without_counts_has_none(no_usage_reported):
+    assert silent_truncations(Ledger.of(no_usage_reported)) == ()
+
+
+def recounted(factor: float, *, at: int = 20, calls: int = 40, fixed: int = 30_000) -> Ledger:
+    """A chat whose provider counts everything at `factor` times the tokens from call `at` on."""
+    true = [fixed + 700 * step for step in range(calls)]
+    return chat(*(round(tokens * (factor if step >= at else 1.0)) for step, tokens in enumerate(true)))
+
+
+def test_a_provider_that_counts_otherwise_from_a_call_on_is_noted():
+    for factor in (1.35, 0.7):
+        (change,) = count_changes(recounted(factor))
+        assert change.step == 20
+        assert abs(change.factor - factor) < 0.02
+        assert silent_truncations(recounted(factor)) == ()
+        assert unexplained_rises(recounted(factor)) == ()
+
+
+def test_content_that_goes_or_comes_is_no_other_way_of_counting():
+    gone = [30_000 + 700 * step - (12_000 if step >= 20 else 0) for step in range(40)]
+    come = [30_000 + 700 * step + (12_000 if step >= 20 else 0) for step in range(40)]
+    assert count_changes(chat(*gone)) == count_changes(chat(*come)) == ()
+    assert [item.step for item in silent_truncations(chat(*gone))] == [20]
+    assert [item.step for item in unexplained_rises(chat(*come))] == [20]
+
+
+def test_growth_that_messages_explain_is_no_rise():
+    assert unexplained_rises(chat(30_000, 31_500, 33_000)) == ()
+
+
+def test_every_new_baseline_is_noted_with_its_call():
+    ledger = recounted(1.35)
+    (note,) = baseline_notes(ledger, attribute(ledger))
+    assert note.startswith("the provider counts the same content at 1.35 times the tokens from call 21 on")
+    grown = chat(30_000, 30_700, 45_000)
+    (note,) = baseline_notes(grown, attribute(grown))
+    assert "rose from 30,700 to 45,000 tokens at call 3" in note
+
+
+def test_a_conversation_that_began_before_the_file_is_noted_with_the_guess():
+    ledger = chat(127_000, 127_700, 128_400, format="claude-code")
+    found = attribute(ledger)
+    assert found.overhead == 40_000
+    assert found.overhead + found.prologue > 126_000
+    assert (
+        "40,000 tokens are taken as system prompt and tools (usual for this agent)" in baseline_notes(ledger, found)[0]
+    )
+
+
+def test_the_part_that_stays_cached_is_part_of_what_every_request_begins_with():
+    ledger = chat(127_000, 127_700, 128_400, format="claude-code")
+    ledger.steps["cached_tokens"][:] = (126_000, 52_000, 127_000)
+    assert attribute(ledger).overhead == 52_000
+    assert known_at(ledger, 0).attribution.overhead == 40_000
+
+
+def test_a_first_prompt_of_a_usual_size_begins_where_the_file_does():
+    for tokens, name in ((45_000, "claude-code"), (127_000, "pi")):
+        assert attribute(chat(tokens, tokens + 700, tokens + 1_400, format=name)).prologue == 0

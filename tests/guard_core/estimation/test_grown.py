@@ -1,0 +1,57 @@
+"""When the attribution of a session that grows is extended, and when it is learnt again."""
+
+import msgspec
+import pytest
+
+from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.grown import extended, is_due, is_learnt
+from guard_core.ledger import Ledger
+from guard_core.sessions import Session
+from tests.builders import calls, model, tool_result, user
+
+
+def chat(turns: int) -> Session:
+    """A chat whose prompts are counted."""
+    events = tuple(event for turn in range(turns) for event in (user("word " * (40 + turn % 7)), model("so " * 30)))
+    return Session(events=events, calls=calls(events))
+
+
+@pytest.mark.parametrize(("turns", "due"), [(100, False), (110, False), (111, True)])
+def test_it_is_learnt_again_when_the_log_has_grown_by_a_tenth(turns, due):
+    assert is_due(attribute(Ledger.of(chat(100))), Ledger.of(chat(turns))) is due
+
+
+def test_the_ratios_stay_until_then():
+    learnt = attribute(Ledger.of(chat(100)))
+    longer = extended(learnt, Ledger.of(chat(105)))
+    assert (longer.ratios, longer.fitted_events) == (learnt.ratios, 200)
+    assert len(longer.tokens) == 210
+    assert not longer.residual.any()
+
+
+def test_nothing_is_learnt_from_one_prompt():
+    learnt = attribute(Ledger.of(chat(1)))
+    assert not is_learnt(learnt)
+    assert extended(learnt, Ledger.of(chat(9))).to_bytes() == attribute(Ledger.of(chat(9))).to_bytes()
+
+
+def test_what_came_after_the_last_count_is_shared_out_when_the_next_count_is_known():
+    whole = chat(60)
+    before = msgspec.structs.replace(
+        whole, events=(*whole.events[:100], tool_result("r" * 400)), calls=whole.calls[:50]
+    )
+    now = msgspec.structs.replace(whole, events=(*before.events, *whole.events[101:]))
+    longer = extended(attribute(Ledger.of(before)), Ledger.of(now))
+    at, tokens = 99, [call.prompt_tokens for call in whole.calls[49:51]]
+    assert longer.tokens[at:101].sum() == tokens[1] - tokens[0]
+
+
+def test_one_stored_before_sessions_were_extended_is_made_anew():
+    learnt = attribute(Ledger.of(chat(20)))
+    fields = msgspec.msgpack.decode(learnt.to_bytes())
+    older = msgspec.msgpack.encode(
+        {name: fields[name] for name in fields if name not in ("fitted_events", "drift", "habit")}
+    )
+    stored = Attribution.from_bytes(older)
+    assert is_due(stored, Ledger.of(chat(20)))
+    assert extended(stored, Ledger.of(chat(21))).to_bytes() == attribute(Ledger.of(chat(21))).to_bytes()

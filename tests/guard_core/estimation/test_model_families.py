@@ -1,0 +1,34 @@
+"""Families of models are known by the model's name, however a recording writes it."""
+
+import pytest
+
+from guard_core.estimation.model_families import CLAUDE_3_TO_4, CLAUDE_4_5, CLAUDE_4_7, OPENAI, family_of
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("claude-sonnet-4-5-20250929", CLAUDE_3_TO_4),
+        ("us.anthropic.claude-sonnet-4-20250514-v1:0", CLAUDE_3_TO_4),
+        ("claude-3-7-sonnet-20250219", CLAUDE_3_TO_4),
+        ("claude-opus-4-1-20250805", CLAUDE_3_TO_4),
+        ("claude-haiku-4-5-20251001", CLAUDE_3_TO_4),
+        ("claude-opus-4-5-20251101", CLAUDE_4_5),
+        ("anthropic/claude-sonnet-4.6", CLAUDE_4_5),
+        ("claude-opus-4-6[1m]", CLAUDE_4_5),
+        ("anthropic/claude-opus-4.8-fast", CLAUDE_4_7),
+        ("claude-opus-4-7", CLAUDE_4_7),
+        ("claude-fable-5", CLAUDE_4_7),
+        ("claude-sonnet-5", CLAUDE_4_7),
+        ("openai/gpt-5.3-codex", OPENAI),
+        ("o4-mini", OPENAI),
+        ("GPT-4o", OPENAI),
+    ],
+)
+def test_a_name_says_its_family(name, family):
+    assert family_of(name) is family
+
+
+@pytest.mark.parametrize("name", ["", "gemini-2.5-pro", "scripted-model", "solo4-x", "x" * 10_000])
+def test_other_names_have_none(name):
+    assert family_of(name) is None

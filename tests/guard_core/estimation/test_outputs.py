@@ -1,0 +1,178 @@
+"""Recorded outputs price answers where prompts agree with them, and reasoning that is dropped is known before it is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.forecast import known_at, predict
+from guard_core.events import Event, ReasoningPart, Role, TextPart
+from guard_core.ledger import Ledger
+from guard_core.sessions import ModelCall
+from tests.builders import model, session, user
+
+FIXED, ASKED, VISIBLE, FRAME = 5_000, 230, 60, 20
+REASONING = (400, 40, 900, 15, 260, 700, 120, 33)  # tokens by call; the file shows none of them
+
+
+def thinking(*, drops: bool, resent: bool = True, turns: int = 12, calls: int = 6) -> Ledger:
+    """Turns of several calls whose reasoning is in no event, sent again within its turn, or beyond, or never."""
+    events, made, earlier, step = [], [], 0, 0
+    prompt = FIXED
+    for _ in range(turns):
+        prompt -= earlier if drops else 0
+        earlier = 0
+        for call in range(calls):
+            events += [user("word " * 200)] if not call else [user("result " * 200)]
+            prompt += ASKED
+            reasoning = REASONING[step % len(REASONING)]
+            made.append(ModelCall(len(events), len(events), prompt, output_tokens=VISIBLE + reasoning))
+            events.append(model("answer " * 48))
+            sent = resent and not (drops and call == calls - 1)
+            prompt += VISIBLE + FRAME + (reasoning if sent else 0)
+            earlier += reasoning if sent else 0
+            step += 1
+    return _by_turns(Ledger.of(session(*events, calls=tuple(made))), calls)
+
+
+def _by_turns(ledger: Ledger, calls: int) -> Ledger:
+    ledger.steps["turn"] = np.arange(ledger.step_count) // calls
+    return ledger
+
+
+def error(ledger: Ledger, origin: int, step: int) -> float:
+    """The relative error of one forecast."""
+    return predict(ledger, known_at(ledger, origin), step) / int(ledger.steps["prompt_tokens"][step]) - 1.0
+
+
+def test_the_prompt_after_an_answer_grows_by_its_recorded_output():
+    ledger = thinking(drops=False)
+    assert [error(ledger, origin, origin + 1) for origin in range(20, 28)] == pytest.approx([0.0] * 8, abs=0.004)
+
+
+def test_reasoning_that_is_never_sent_again_is_not_added():
+    ledger = thinking(drops=False, resent=False)
+    assert [error(ledger, origin, origin + 1) for origin in range(20, 28)] == pytest.approx([0.0] * 8, abs=0.01)
+
+
+def test_a_fall_at_a_new_turn_is_forecast_where_earlier_turns_showed_it():
+    ledger = thinking(drops=True)
+    before, after = 47, 48
+    recorded = ledger.steps["prompt_tokens"]
+    assert recorded[after] < recorded[before]
+    assert error(ledger, before, after) == pytest.approx(0.0, abs=0.01)
+
+
+def test_no_fall_is_forecast_where_earlier_turns_kept_their_reasoning():
+    assert error(thinking(drops=False), 47, 48) == pytest.approx(0.0, abs=0.01)
+
+
+def test_what_a_turn_drops_is_said_at_its_first_step_alone():
+    dropped = attribute(thinking(drops=True)).dropped
+    assert set(np.flatnonzero(dropped)) == set(range(6, 72, 6))
+    assert attribute(thinking(drops=False)).dropped.sum() == 0
+
+
+def test_a_session_without_outputs_drops_nothing():
+    ledger = thinking(drops=True)
+    ledger.steps["output_tokens"][:] = -1
+    assert attribute(ledger).dropped.sum() == 0
+
+
+def thinking_aloud(model_name: str) -> Ledger:
+    """Turns of one thought and one answer; the thoughts of earlier turns are not sent. No output is recorded."""
+    events, made, prompt = [], [], FIXED
+    for _ in range(6):
+        events.append(user("word " * 200))
+        prompt += ASKED
+        made.append(ModelCall(len(events), len(events), prompt, model=model_name))
+        events.append(Event(Role.MODEL, (ReasoningPart("thought " * 900), TextPart("answer " * 48))))
+        prompt += VISIBLE + FRAME
+    return Ledger.of(session(*events, calls=tuple(made)))
+
+
+def test_a_model_that_is_known_to_leave_out_earlier_reasoning_is_forecast_without_it():
+    assert error(thinking_aloud("claude-sonnet-4-5-20250929"), 1, 2) == pytest.approx(0.0, abs=0.02)
+    assert error(thinking_aloud("claude-opus-4-6"), 1, 2) > 0.05
+
+
+def test_growth_that_no_event_explains_is_expected_to_go_on():
+    events, made = [], []
+    for call in range(80):
+        events += [user("word " * 200), model("answer " * 60)]
+        made.append(ModelCall(2 * call + 1, 2 * call + 1, FIXED + 900 * call))
+    ledger = Ledger.of(session(*events, calls=tuple(made)))
+    assert error(ledger, 20, 70) == pytest.approx(0.0, abs=0.02)
+
+
+DENSE, LOOSE = '{["(9";%8)]}\n' * 90, "ordinary words here " * 50
+
+
+def counted(by: str, calls: int = 24) -> Ledger:
+    """A chat of dense and loose texts, counted by characters (of JSON, too) or by lexical tokens."""
+    events = [user(DENSE), model(LOOSE), user(LOOSE), model(LOOSE), user(DENSE + DENSE), model(DENSE)] * (calls // 3)
+    ledger = Ledger.of(session(*events, calls=tuple(ModelCall(2 * call + 1, 2 * call + 1) for call in range(calls))))
+    as_json = ledger.by_event(ledger.parts["json_chars"])
+    sizes = {
+        "characters": ledger.events["chars"] // 4,
+        "JSON": as_json // 4,
+        "lexical": ledger.events["lexical_tokens"],
+    }[by]
+    ledger.steps["prompt_tokens"][:] = FIXED + np.concatenate([[0], np.cumsum(sizes)])[ledger.steps["at"]]
+    return ledger
+
+
+@pytest.mark.parametrize("by", ["characters", "JSON", "lexical"])
+def test_counts_that_follow_characters_are_recognised_and_others_are_not(by):
+    ledger = counted(by)
+    assert attribute(ledger).weights == ("lexical" if by == "lexical" else "characters")
+    assert max(abs(error(ledger, origin, origin + 1)) for origin in range(9, 20)) < 0.01
+
+
+@pytest.mark.parametrize("by", ["characters", "JSON"])
+def test_four_intervals_are_enough_to_recognise_counts_of_characters(by):
+    ledger = counted(by)
+    assert [known_at(ledger, origin).attribution.weights for origin in (3, 4)] == ["lexical", "characters"]
+
+
+@pytest.mark.parametrize(("off", "weights"), [(0.005, "characters"), (0.1, "lexical")])
+def test_counts_that_follow_characters_only_roughly_are_a_tokenizers(off, weights):
+    ledger = counted("characters")
+    steps = ledger.steps["prompt_tokens"]
+    growth = np.diff(steps) * (1 + off * np.resize([1, -1, -1, 1, 1], len(steps) - 1))
+    steps[1:] = steps[0] + np.cumsum(growth.astype(np.int64))
+    assert attribute(ledger).weights == weights
+
+
+def test_a_few_requests_with_something_unrecorded_do_not_hide_counts_of_characters():
+    ledger = counted("characters")
+    ledger.steps["prompt_tokens"][12:] += 100
+    assert attribute(ledger).weights == "characters"
+
+
+def test_no_count_after_the_origin_changes_a_forecast():
+    for ledger in (thinking(drops=True), counted("characters")):
+        for origin in (5, 11, 17):
+            later = np.arange(ledger.step_count) > origin
+            changed = {name: np.where(later, 7 * column + 3, column) for name, column in ledger.steps.items()}
+            names = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
+            other = replace(ledger, steps={**ledger.steps, **{name: changed[name] for name in names}}, _prefixes={})
+            assert predict(other, known_at(other, origin), 21) == predict(ledger, known_at(ledger, origin), 21)
+
+
+def test_growth_far_beyond_the_messages_is_not_carried_on():
+    events = [part for _ in range(40) for part in (user("word " * 40), model("answer " * 40))]
+    calls = tuple(ModelCall(2 * call + 1, 2 * call + 1, FIXED + 9_000 * call) for call in range(40))
+    ledger = Ledger.of(session(*events, calls=calls))
+    added = predict(ledger, known_at(ledger, 10), 20) - int(ledger.steps["prompt_tokens"][10])
+    assert 0 < added < 10 * 2_000
+
+
+def test_claude_code_s_outputs_are_believed_from_the_first_answer_on_where_they_are_those_of_whole_answers():
+    ledger = replace(thinking(drops=False), agent="claude-code")
+    assert error(ledger, 2, 3) == pytest.approx(0.0, abs=0.01)
+    assert error(thinking(drops=False), 2, 3) < -0.05
+    cut = replace(ledger, steps={**ledger.steps, "output_tokens": np.full(ledger.step_count, 3)}, _prefixes={})
+    without = replace(ledger, steps={**ledger.steps, "output_tokens": np.full(ledger.step_count, -1)}, _prefixes={})
+    assert predict(cut, known_at(cut, 2), 3) == predict(without, known_at(without, 2), 3)

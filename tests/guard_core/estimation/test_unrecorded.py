@@ -1,0 +1,70 @@
+"""What a first prompt after a compaction holds and the file does not follows from files and earlier compactions."""
+
+import pytest
+
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.forecast import known_at, predict
+from guard_core.estimation.unrecorded import USUAL_BESIDES_FILES
+from guard_core.ledger import Ledger
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.views import Inserted
+from tests.builders import model, session, user
+
+OVERHEAD, TURN, CALLS = 20_000, 500, 20  # prompt tokens of the fixed part and of each call; calls between compactions
+BESIDES = 3_000  # prompt tokens after a compaction that belong to no file
+
+
+def compacting(*files: int | None, kind: str = "summary") -> Ledger:
+    """A session of Claude Code that is compacted once for each number of lexical tokens attached again."""
+    events, calls, compactions = [], [], []
+    for place, tokens in enumerate((0, *files)):
+        if place:
+            note = (user("summary " * 100),)
+            cut = RecordedCompaction(
+                len(events),
+                Evidence.DECLARED,
+                kind,
+                (Inserted(0),),
+                note,
+                tokens_before=100_000,
+                restored_tokens=tokens,
+            )
+            compactions.append(cut)
+        prompt = OVERHEAD + (100 + (tokens or 0) + BESIDES if place else 0)
+        for _ in range(CALLS):
+            events.append(user("result " * 200))
+            prompt += TURN
+            calls.append(ModelCall(len(events), len(events), prompt))
+            events.append(model("answer " * 150))
+    ledger = Ledger.of(session(*events, calls=tuple(calls), compactions=tuple(compactions), format="claude-code"))
+    return ledger
+
+
+def expected_after(ledger: Ledger, compaction: int) -> int:
+    """Tokens of the first prompt after a compaction, predicted from the call before it."""
+    step = CALLS * (compaction + 1)
+    return predict(ledger, known_at(ledger, step - 1), step)
+
+
+def test_files_that_are_attached_again_are_expected_after_the_first_compaction():
+    small, large = (expected_after(compacting(tokens), 0) for tokens in (0, 10_000))
+    ratio = attribute(compacting(0)).lexical_ratios["tool results"]
+    assert large - small == pytest.approx(10_000 * ratio, rel=0.1)
+
+
+def test_what_else_is_attached_is_learnt_from_earlier_compactions():
+    first, third = (expected_after(compacting(0, 0, 0, 0), number) for number in (0, 3))
+    real = int(compacting(0, 0, 0, 0).steps["prompt_tokens"][CALLS])
+    assert abs(third - real) < abs(first - real) / 2
+
+
+def test_without_the_sizes_of_files_the_usual_amount_is_expected():
+    by_rule, usual = (known_at(compacting(tokens), CALLS - 1).anchors.unrecorded for tokens in (0, None))
+    assert usual.after(0) == usual.tokens == usual.usual
+    assert by_rule.after(0) == USUAL_BESIDES_FILES
+
+
+def test_nothing_is_expected_where_old_results_were_only_cleared():
+    usual, cleared = (expected_after(compacting(None, kind=kind), 0) for kind in ("summary", "edit"))
+    assert usual - cleared == known_at(compacting(None), CALLS - 1).anchors.unrecorded.tokens
+    assert not known_at(compacting(None, None, kind="edit"), 2 * CALLS).anchors.unrecorded.measured

@@ -1,0 +1,155 @@
+"""The recorded provider answers with its own figure, and with a modelled one for requests that were never sent."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from guard_core.estimation.attribution import attribute
+from guard_core.estimation.usage import AttributedUsage, RatioUsage, normal, same_request, usage_for
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.recordings import read
+from guard_core.replay import replay
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.trace import PROMPT_SOURCES
+from guard_core.views import Inserted, Span, Synthetic, View
+from tests.builders import bundled, model, session, user
+
+SAMPLE = Path(__file__).parents[4] / "shared/samples/claude-code/long-2-compactions.jsonl"
+
+HEADS: list[tuple[View, int]] = [
+    ((), 0),
+    ((Synthetic("summary", 900),), 40),
+    ((Span(0, 3), Synthetic("summary", 900), Synthetic("continuation", 180)), 60),
+    ((Span(0, 10),), 10),
+    ((), 12),
+]
+
+
+def attributed(session: Session) -> AttributedUsage:
+    ledger = Ledger.of(session)
+    return AttributedUsage(ledger, attribute(ledger))
+
+
+@pytest.mark.parametrize(("head", "kept_from"), HEADS)
+@pytest.mark.parametrize("name", ["healthy", "small-window", "unpersisted-loop", "long-coding"])
+def test_a_run_equals_its_single_steps(name, head, kept_from):
+    usage = attributed(bundled(name))
+    at = usage.ledger.steps["at"]
+    head, kept_from = (head, kept_from) if kept_from < usage.ledger.event_count else ((), 0)
+    run = usage.run(0, len(at), head, kept_from, np.zeros(len(at), dtype=np.int64))
+    for step in range(len(at)):
+        one = usage.one(step, (*head, Span(kept_from, int(at[step]))), 0)
+        assert (run.tokens[step], run.reported[step], run.source[step]) == one
+
+
+def test_a_run_over_the_recorded_view_is_the_recording():
+    usage = attributed(bundled("long-coding"))
+    steps = usage.ledger.steps
+    for epoch, base in enumerate(usage.ledger.bases):
+        rows = np.flatnonzero(steps["epoch"] == epoch)
+        run = usage.run(rows[0], rows[-1] + 1, base.view, base.at, rows)
+        assert np.array_equal(run.tokens, steps["prompt_tokens"][rows])
+
+
+def test_the_request_really_sent_has_the_recorded_count(tool_heavy):
+    usage = attributed(tool_heavy)
+    view, epoch = usage.ledger.recorded_view(7)
+    tokens, reported, source = usage.one(7, view, 0, epoch)
+    assert tokens == tool_heavy.calls[7].prompt_tokens
+    assert (reported, PROMPT_SOURCES[source]) == (True, "provider")
+
+
+def test_another_request_is_modelled_from_what_it_keeps(tool_heavy):
+    usage = attributed(tool_heavy)
+    at = int(usage.ledger.steps["at"][30])
+    tokens, _, source = usage.one(30, (Synthetic("summary", 600), Span(at - 4, at)), 0)
+    kept = usage.attribution.prices.view((Span(at - 4, at),), -1)
+    assert tokens == pytest.approx(usage.attribution.overhead + kept + 200, abs=60)
+    assert PROMPT_SOURCES[source] == "modelled"
+
+
+def test_without_any_count_it_is_assumed_and_not_reported(no_usage_reported):
+    tokens, reported, source = attributed(no_usage_reported).one(3, (Span(0, 7),), 0)
+    assert tokens > 0
+    assert (reported, PROMPT_SOURCES[source]) == (False, "assumed")
+
+
+def test_a_simulated_session_keeps_its_ratio(short_chat):
+    simulated = Ledger.of(type(short_chat)(events=short_chat.events, calls=short_chat.calls, usage_ratio=2.0))
+    assert usage_for(simulated, None) == RatioUsage(2.0)
+    assert isinstance(usage_for(Ledger.of(short_chat), None), AttributedUsage)
+
+
+def test_joined_spans_are_the_same_request_and_other_compactions_are_not():
+    assert normal((Span(0, 2), Span(2, 2), Span(2, 5))) == (Span(0, 5),)
+    assert same_request((Span(0, 2), Span(2, 5)), -1, (Span(0, 5),), 3)
+    assert not same_request((Inserted(0),), 0, (Inserted(0),), 1)
+
+
+def hidden_growth(agent: str = "", models: tuple[str, str] = ("one", "one"), fall: int = 0) -> Session:
+    """30 calls; 40,000 tokens that no message explains from call 5 on, `fall` less from 10 on, compacted before 20."""
+    events = [part for _ in range(30) for part in (user("question " * 90), model("answering " * 90))]
+    prompts = [900 + 600 * step + 40_000 * (step > 4) - fall * (step > 9) for step in range(20)]
+    prompts += [12_000 + 600 * step for step in range(10)]
+    made = tuple(
+        ModelCall(2 * step + 1, 2 * step + 1, tokens, model=models[step > 14]) for step, tokens in enumerate(prompts)
+    )
+    note = user("summary of what was done " * 40)
+    cut = RecordedCompaction(40, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
+    return session(*events, calls=made, compactions=(cut,), format=agent)
+
+
+def without_compaction(value: Session) -> np.ndarray:
+    ledger = Ledger.of(value)
+    usage = AttributedUsage(ledger, attribute(ledger))
+    return replay(ledger, get_policy("none"), window=400_000, usage=usage).columns["modelled_prompt_tokens"]
+
+
+def test_the_curve_does_not_jump_where_a_replay_leaves_the_recording():
+    counts = without_compaction(hidden_growth())
+    assert counts[19] == 900 + 600 * 19 + 40_000
+    assert counts[20] - counts[19] == pytest.approx(600, abs=120)
+    assert counts[-1] - counts[20] == pytest.approx(9 * 600, abs=120)
+
+
+def test_a_silent_truncation_is_a_new_baseline_that_a_modelled_request_goes_on_from():
+    counts = without_compaction(hidden_growth(fall=30_000))
+    assert counts[20] - counts[19] == pytest.approx(600, abs=120)
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="../shared/samples is absent")
+def test_a_real_recording_is_left_without_a_jump():
+    (real,) = read(SAMPLE).sessions
+    counts, added = (
+        without_compaction(real),
+        np.diff(Ledger.of(real).prefix("lexical_tokens")[Ledger.of(real).steps["at"]]),
+    )
+    first = next(step for step, call in enumerate(real.calls) if call.at >= real.compactions[0].at)
+    assert counts[first - 1] == real.calls[first - 1].prompt_tokens
+    assert counts[first] - counts[first - 1] < 2 * added[first - 1] + 200
+
+
+def test_a_replayed_compaction_adds_what_its_agent_does_not_record_and_says_so():
+    counts = {}
+    for agent in ("claude-code", "pi"):
+        ledger = Ledger.of(hidden_growth(agent))
+        ledger.steps["prompt_tokens"][20:] = -1  # nothing is measured in the session itself
+        usage = AttributedUsage(ledger, attribute(ledger))
+        trace = replay(ledger, get_policy("contextguard"), window=60_000, usage=usage)
+        step = trace.compactions[0].step
+        counts[agent] = trace.columns["modelled_prompt_tokens"][step]
+        assert any("each replayed compaction holds 9,000 tokens" in note for note in trace.notes) == (
+            agent == "claude-code"
+        )
+    # a message of Claude Code comes with more reminders and framing than one of pi
+    assert counts["claude-code"] - counts["pi"] == pytest.approx(9_000, abs=50)
+
+
+def test_silent_truncations_and_other_models_are_noted():
+    ledger = Ledger.of(hidden_growth(models=("one", "two"), fall=30_000))
+    notes = AttributedUsage(ledger, attribute(ledger)).notes(compacted=False)
+    assert "fell from 46,300 to 16,900 tokens while the log grew (call 11)" in notes[0]
+    assert "rose from 3,300 to 43,900 tokens at call 6" in notes[1]
+    assert "from call 16 on" in notes[2]

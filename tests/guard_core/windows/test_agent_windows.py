@@ -1,0 +1,63 @@
+"""One window of a session, whoever asks: verdict, findings and the agent's own rule take the same."""
+
+import pytest
+from msgspec.structs import replace
+
+from guard_core.findings import Facts
+from guard_core.rules import explain
+from guard_core.sessions import Provenance, Sourced
+from guard_core.windows.agent_windows import taken_by_agent
+from guard_core.windows.window_evidence import Status, judge_session, other_windows
+from tests.builders import transcript
+
+TABLE = Sourced(1_000_000, Provenance.MODEL_TABLE, "of its maker")
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "largest", "expected", "source"),
+    [
+        ("claude-opus-4-6", TABLE, 150_000, 200_000, Provenance.ASSUMED),
+        ("claude-opus-4-6", TABLE, 250_000, 1_000_000, Provenance.PROMPTS),
+        ("claude-opus-4-6[1m]", TABLE, 150_000, 1_000_000, Provenance.MODEL_TABLE),
+        ("homemade[1m]", Sourced(128_000, Provenance.ASSUMED), 0, 1_000_000, Provenance.MODEL_TABLE),
+        ("homemade", Sourced(128_000, Provenance.ASSUMED), 0, 200_000, Provenance.ASSUMED),
+        ("claude-opus-4-5", Sourced(200_000, Provenance.MODEL_TABLE), 150_000, 200_000, Provenance.MODEL_TABLE),
+        ("claude-opus-4-6", Sourced(1_000_000, Provenance.RECORDER), 150_000, 1_000_000, Provenance.RECORDER),
+        ("claude-opus-4-6", Sourced(500_000, Provenance.USER), 900_000, 500_000, Provenance.USER),
+    ],
+)
+def test_claude_code_takes_200000_unless_its_name_or_a_larger_prompt_says_a_million(
+    model, window, largest, expected, source
+):
+    taken = taken_by_agent("claude-code", model, window, largest)
+    assert (taken.value, taken.source) == (expected, source)
+    assert taken_by_agent("claude-code", model, taken, largest) == taken
+    assert taken_by_agent("pi", model, window, largest) == window
+
+
+def of_model(model, format_="claude-code"):
+    """A transcript of one compaction whose calls all name this model."""
+    built = transcript(format_, "2.1.62")
+    return replace(built, model=model, calls=tuple(replace(call, model=model) for call in built.calls))
+
+
+@pytest.mark.parametrize("format_", ["claude-code", "gemini-cli"])
+@pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-sonnet-4-5", "homemade", "gemini-2.5-pro"])
+def test_the_verdict_and_the_rule_take_the_same_window(format_, model):
+    built = of_model(model, format_)
+    facts = Facts.of(built)
+    (used,) = {item.value for item in explain(built).rule.settings if item.name == "window"}
+    assert used == facts.window.value == judge_session(built).value
+
+
+def test_a_default_of_the_agent_says_what_the_model_table_has():
+    judged = judge_session(of_model("claude-opus-4-6"))
+    assert (judged.value, judged.status) == (200_000, Status.ASSUMED)
+    assert judged.note == "Claude Code's default; no recorded prompt was larger, though the model table has 1,000,000"
+
+
+def test_another_model_of_claude_code_has_its_window_and_not_the_tables():
+    built = of_model("claude-opus-4-5")
+    calls = (*built.calls[:-1], replace(built.calls[-1], model="claude-opus-4-6"))
+    assert other_windows(replace(built, calls=calls)) == [0] * len(calls)
+    assert other_windows(replace(built, calls=calls, format="pi"))[-1] == 1_000_000
