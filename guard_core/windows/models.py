@@ -54,6 +54,11 @@ def documented_windows(model: str, at_least: int) -> list[int]:
     return distinct
 
 
+def is_documented(model: str, tokens: int) -> bool:
+    """Does the table have this window, in tokens, for any variant of a model."""
+    return any(_same(value, tokens) for value in documented_windows(model, 0))
+
+
 def _same(one: int, other: int) -> bool:
     """Are two windows one, rounded differently."""
     return max(one, other) <= SAME_WINDOW * min(one, other)

@@ -32,7 +32,7 @@ class Status(StrEnum):
 
     KNOWN = "known"  # from the file or the user, and nothing contradicts it
     TABLE = "table"  # by the model's name, and nothing contradicts it
-    ASSUMED = "assumed"  # nothing says it
+    ASSUMED = "assumed"  # nothing says it, or only that prompts were larger than the agent's default
     DOUBTED = "doubted"  # by the model's name or assumed, but the agent compacts far below it
     CONTRADICTED = "contradicted"  # a larger prompt was answered
 
@@ -104,7 +104,7 @@ def judge(
     is_derived = agent in THRESHOLD_FROM_WINDOW and (_is_looked_up(window) or window.source is Provenance.ASSUMED)
     if is_derived and fired and fired[-1] < DOUBTED_BELOW * window.value:
         return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic))
-    return _judged(window, _UNDISPUTED.get(window.source, Status.KNOWN), at_least, window.note)
+    return _judged(window, _undisputed(window, model), at_least, window.note)
 
 
 _UNDISPUTED = {
@@ -112,6 +112,13 @@ _UNDISPUTED = {
     Provenance.PROMPTS: Status.TABLE,
     Provenance.ASSUMED: Status.ASSUMED,
 }
+
+
+def _undisputed(window: Sourced, model: str) -> Status:
+    """The status of a window that nothing speaks against: prompts alone prove that it is larger, not how large."""
+    if window.source is Provenance.PROMPTS and not models.is_documented(model, window.value):
+        return Status.ASSUMED
+    return _UNDISPUTED.get(window.source, Status.KNOWN)
 
 
 def _judged(window: Sourced, status: Status, at_least: int, note: str) -> WindowJudgement:

@@ -65,6 +65,16 @@ def test_a_doubted_window_that_was_inferred_from_prompts_is_not_called_stated():
     assert "below half of the prompt-inferred window of 1,000,000" in doubted.sentence
 
 
+def test_a_window_that_only_the_prompts_speak_for_is_an_assumption_of_the_verdict():
+    built = chat(150_000, 208_026, window=1_000_000, source=Provenance.PROMPTS, format="claude-code")
+    facts = Facts.of(built)
+    verdict = recorded_verdict(facts, recorded_findings(facts))
+    assert verdict.sentence == (
+        "Healthy: no compaction needed; peak 20.8 % of the window at step 2, if the window is 1,000,000."
+    )
+    assert verdict.assumptions == ("window_assumed",)
+
+
 def test_a_trigger_that_is_not_recorded_is_said_where_a_window_is_doubted():
     cuts = (compaction(2, (0, 1), trigger=""),)
     built = chat(90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=cuts)

@@ -60,6 +60,20 @@ def test_prompts_above_the_table_name_the_one_documented_variant_that_holds_them
 
 
 @pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("mystery-llm-7", Status.ASSUMED),
+        ("claude-opus-4-5-20251101", Status.ASSUMED),  # of 200,000 by the table, in no variant with more
+        ("claude-sonnet-4-5-20250929", Status.TABLE),
+        ("claude-opus-4-6", Status.TABLE),
+    ],
+)
+def test_a_million_that_only_the_prompts_speak_for_is_assumed(name, status):
+    judged = judge_session(session([150_000, 208_026], format="claude-code", model=name))
+    assert (judged.value, judged.source, judged.status) == (1_000_000, Provenance.PROMPTS, status)
+
+
+@pytest.mark.parametrize(
     ("name", "prompt"),
     [
         ("claude-3-7-sonnet-20250219", 312_000),  # never offered with more
