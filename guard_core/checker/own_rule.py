@@ -174,9 +174,15 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             yield Check(step, least, most, places[place])
             last = -1
         if not compactions and step < len(calls):
-            yield Check(step, *_count(story, counter, last, at), None)
+            yield Check(step, *_count(story, counter, -1 if _clears(story, before, at) else last, at), None)
         if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
             last = step if calls[step].prompt_tokens else -1
+
+
+def _clears(story: Story, before: int, at: int) -> bool:
+    """Did Claude Code clear old results between two calls: what it compared then is not known."""
+    edits = (item.at for item in story.session.compactions if item.kind == "edit" and item.evidence == "declared")
+    return story.session.agent_format == "claude-code" and any(before < place <= at for place in edits)
 
 
 def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, int | None]:

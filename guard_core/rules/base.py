@@ -159,7 +159,8 @@ class Agent:
     a count; `held_reason` says why. A compaction there at which the rule fires is compared like any other, for the file
     may not name a version that does compact there. `records_count`: the agent writes the compared count into the
     recording (`tokens_before`), from the version `records_from` on. `forgets_on_resume`: in a resumed session the last
-    count is not known until the next answer.
+    count is not known until the next answer. `clears_apart`: it clears old results by another rule than this one, and
+    what it compares after that is not known until the next answer.
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format
     is any. `series` gives the counts of an agent that compares an estimate of its own. `keeps` says what stays
@@ -178,6 +179,7 @@ class Agent:
     records_count: bool = False
     records_from: tuple[int, ...] = ()
     forgets_on_resume: bool = False
+    clears_apart: bool = False
     wrote: Callable[[Session], bool] = lambda _: True
     fitted: Callable[[Stretch, int], str] | None = None
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None

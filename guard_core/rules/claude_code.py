@@ -187,6 +187,7 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     records_count=True,
+    clears_apart=True,
     keeps=keeps,
     names={
         "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from guard_core.agent_versions import numbers
 from guard_core.estimation.baselines import silent_truncations
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import EDIT, Ints, Ledger
 from guard_core.rules import agreement
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch, Typed
@@ -30,7 +30,7 @@ from guard_core.rules.counters import (
 )
 from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
 from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
-from guard_core.sessions import Session
+from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
 
 # The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), and
@@ -59,9 +59,10 @@ class Counted:
 
     def _remembered(self, counts: Ints) -> Ints:
         """The counts that the agent still knew at each check."""
-        if self.agent is None or not self.agent.forgets_on_resume:
+        if self.agent is None or not (self.agent.forgets_on_resume or self.agent.clears_apart):
             return counts
-        resumes = np.array([item.at for item in self.session.compactions if item.trigger == RESUME], dtype=np.int64)
+        forgets = _is_resumed if self.agent.forgets_on_resume else _is_cleared
+        resumes = np.array([item.at for item in self.session.compactions if forgets(item)], dtype=np.int64)
         called = np.append(self.ledger.steps["at"], 0)[self.checks.last]
         before = np.searchsorted(resumes, called, side="right")
         return np.asarray(np.where(np.searchsorted(resumes, self.checks.stop, side="right") > before, UNKNOWN, counts))
@@ -337,6 +338,15 @@ class StretchChecks:
         for row in self.quiet[self.counts[self.quiet] >= max(self.rule.threshold, UNKNOWN + 1)]:
             if self.rule.fires(int(self.counts[row])) and int(self.checks.step[row]) not in cut:
                 yield MissedCheck(int(self.checks.step[row]), int(self.counts[row]), self.rule.threshold)
+
+
+def _is_resumed(item: RecordedCompaction) -> bool:
+    return item.trigger == RESUME
+
+
+def _is_cleared(item: RecordedCompaction) -> bool:
+    """Were old results cleared in place, as the file says."""
+    return item.kind == EDIT and item.evidence is Evidence.DECLARED
 
 
 def _is_sure(session: Session, place: int) -> bool:

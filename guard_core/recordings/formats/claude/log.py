@@ -293,11 +293,17 @@ class Log:
         return ""
 
     def _micro_compaction(self, boundary: Boundary) -> None:
-        """Old tool results cleared in place: the view so far with those results rewritten."""
+        """Old tool results cleared in place: the view so far with those results rewritten.
+
+        It follows a rule of its own (how much it would save, or the age of the cache) and is no compaction at the
+        threshold, so the tokens before it are a note alone: an edit that has them would count as a compaction.
+        """
         cleared = {item for item in fields.items(boundary.details, "compactedToolIds") if isinstance(item, str)}
         last = self.builder.compactions[-1] if self.builder.compactions else None
         size = len(self.builder.events)
         before: View = (*last.base, Span(last.at, size)) if last else (Span(0, size),)
+        tokens = fields.tokens(boundary.details, "preTokens")
+        began = f" at {tokens:,} tokens" if tokens else ""
         self.builder.compaction(
             RecordedCompaction(
                 at=size,
@@ -306,11 +312,10 @@ class Log:
                 base=self._without_results(before, cleared),
                 messages=last.messages if last else (),
                 trigger=fields.text(boundary.details, "trigger"),
-                tokens_before=fields.tokens(boundary.details, "preTokens"),
                 tokens_after=_tokens_after(boundary.details),
                 line=boundary.node.line,
                 timestamp=boundary.timestamp,
-                note=f"{len(cleared)} tool results cleared",
+                note=f"{len(cleared)} tool results cleared{began}",
             )
         )
 

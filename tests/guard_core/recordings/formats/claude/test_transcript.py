@@ -2,6 +2,7 @@
 
 import pytest
 
+from guard_core.counts import counted_compactions
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.claude.log import CLEARED
@@ -272,6 +273,23 @@ def test_a_micro_compaction_clears_results_in_place():
     assert isinstance(rewritten, Rewritten)
     assert rewritten.message.parts[0].content == CLEARED
     assert found.compactions[0].tokens_after == 150_000
+
+
+def test_clearing_results_is_no_compaction_at_the_threshold_and_what_is_compared_after_it_is_not_known():
+    cleared = {**boundary("b", "r2", tokensSaved=60_000), "subtype": "microcompact_boundary"}
+    answers = [answer(f"a{n}", f"r{n - 1}", call(f"t{n}"), prompt=size) for n, size in enumerate((150_000, 170_000), 1)]
+    answers.append(answer("a3", "b", prompt=110_000))
+    for item in answers:
+        item["message"]["usage"]["output_tokens"] = 10
+    first, second, third = answers
+    results = [user(f"r{n}", f"a{n}", result(f"t{n}")) for n in (1, 2)]
+    found = session(user("r0", None), first, results[0], second, results[1], cleared, third)
+    explanation = explain(found)
+
+    assert (found.compactions[0].kind, counted_compactions(found).total) == ("edit", 0)
+    assert found.compactions[0].note == "0 tool results cleared at 155,000 tokens"
+    assert explanation.compactions == explanation.missed == ()
+    assert [(item.above, item.at_most) for item in explanation.inference] == [(150_011, None)]
 
 
 def test_sub_agents_inside_the_file_are_sessions_of_their_own():
