@@ -5,7 +5,6 @@ from urllib.parse import urlencode, urlparse
 
 import pytest
 
-from tests.browser.conftest import wait
 from tests.browser.looks import check_looks
 
 
@@ -53,8 +52,25 @@ def test_another_policy_brings_its_settings_without_a_new_page(page, sessions):
     page.goto(f"/sweeps/new?session={sessions('timing-gap').split('/')[2]}")
     page.evaluate("window.same = true")
     page.select_option("#policy", "codex")
-    wait(page, "document.querySelector('summary').textContent.includes('Codex')")
+    page.locator("summary", has_text="Codex").wait_for()
     assert page.evaluate("window.same")
+
+
+def test_a_preset_fills_the_form(page, served, sessions):
+    address = sessions("timing-gap")
+    name = "Early, of a small window " + "unbroken" * 4
+    body = urlencode({"name": name, "query": "?profile=early&window=60000&cap=3&summary=share:low"})
+    assert served.post(f"{address}presets", body.encode()).status == 302
+    page.goto(f"/sweeps/new?session={address.split('/')[2]}")
+    page.locator(".saved-queries > summary").click()
+    page.get_by_role("link", name="Early, of").click()
+    page.wait_for_url(re.compile("cap"))
+    assert [page.input_value(f"#{field}") for field in ("profile", "window", "settings")] == ["early", "60000", "cap=3"]
+    assert "Early, of" in page.text_content(".saved-queries > summary")
+    page.fill("#values1", "10%, 20%")
+    check_looks(page, "sweep-new-preset", full_page=True)
+    page.get_by_role("button", name="Start the sweep").click()
+    page.wait_for_url(re.compile(r"/sweeps/[0-9a-f-]{36}/$"))
 
 
 def test_a_cell_of_the_table_and_of_the_map_open_the_replay(page, swept):

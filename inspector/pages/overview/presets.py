@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -15,10 +15,10 @@ from inspector.models import Preset, Session
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared import saved_queries
+from inspector.pages.shared.presets import WORDS, Offer, offers
 from inspector.pages.shared.project import project_of
-from inspector.replays.choice import NAMES, Choice, no_longer_taken, parse_choice
+from inspector.replays.choice import NAMES, Choice, parse_choice
 
-WORDS = saved_queries.Words("preset", "Presets", "A project has", "Save these settings as")
 SAVE, DELETE = "session_preset_save", "session_preset_delete"
 
 
@@ -27,7 +27,7 @@ def menu(page: Frame) -> dict[str, Any]:
     session, query = page.row.pk, _written(page.choice)
     return saved_queries.menu(
         WORDS,
-        [_item(page, row, query) for row in Preset.objects.of(project_of(page.request))[: saved_queries.MOST]],
+        [_item(page, offer, query) for offer in offers(page.request)],
         query=query,
         save=reverse(SAVE, args=[session]),
         may_save=access.allows(page.request, SAVE),
@@ -35,19 +35,16 @@ def menu(page: Frame) -> dict[str, Any]:
     )
 
 
-def _item(page: Frame, row: Preset, query: str) -> dict[str, Any]:
-    stored = QueryDict(row.query.removeprefix("?")).dict()
-    choice, errors = parse_choice(stored)
-    item = {"id": row.pk, "name": row.name, "delete": reverse(DELETE, args=[page.row.pk, row.pk])}
-    if "policy" in errors:  # what it would be replayed under is another policy
-        return {**item, "current": False, "note": f"There is no policy {stored['policy']} any more."}
-    gone = ", ".join(f"{name} {value}" for name, value in no_longer_taken(stored).items())
+def _item(page: Frame, offer: Offer, query: str) -> dict[str, Any]:
+    row, choice, note = offer
+    item = {"id": row.pk, "name": row.name, "delete": reverse(DELETE, args=[page.row.pk, row.pk]), "note": note}
+    if choice is None:
+        return {**item, "current": False}
     return {
         **item,
         "url": page.paths["overview"] + _written(choice),
         "current": _written(choice) == query,
         "words": choice.words(),
-        "note": f"Left out, because {choice.kind.title} no longer takes it: {gone}." if gone else "",
     }
 
 

@@ -129,6 +129,11 @@ def _settings(kind: PolicyKind, text: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs.items())
 
 
+def fixed_names(text: str) -> set[str]:
+    """The names in settings as typed, as far as they can be read; none is checked."""
+    return {part.partition("=")[0].strip().replace("-", "_") for part in text.split(",")}
+
+
 def _check_axis(kind: PolicyKind, profile: str, settings: tuple[tuple[str, str], ...], name: str, values: str) -> None:
     """Each value of an axis alone. Raises SettingError or UnknownName."""
     if not values:

@@ -19,9 +19,9 @@ from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.listing import DEFAULT_SORT, Listing, choices
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
-from inspector.pages.sweep import presenter, runs
+from inspector.pages.sweep import presenter, presets, runs
 from inspector.pages.sweep.figure import heat_map
-from inspector.pages.sweep.question import FIELDS, PLACES, parse_question
+from inspector.pages.sweep.question import FIELDS, PLACES, fixed_names, parse_question
 from inspector.replays.choice import plain
 
 MOST_SESSIONS = 500  # of one sweep: each is a job
@@ -52,7 +52,10 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
         errors = {"sessions": error} if error else {}
     # a form whose policy was changed still sends the axes of the policy before
     keeps_axes = request.method == "POST" or ("axis1" in given and given.get("policy") == given.get("policy_before"))
-    context = {**_form(given, errors, keeps_axes), **_filters(project, given), "chosen": chosen}
+    fields, filters = _form(given, errors, keeps_axes), _filters(project, given)
+    kept = [("session", chosen["session"])] if "session" in chosen else filters["kept"]
+    kept = [*kept, ("figure", fields["figure"])]
+    context = {**fields, **filters, "chosen": chosen, "saved": presets.menu(request, fields["typed"], kept)}
     return render_part(
         request,
         "sweep-form",
@@ -99,29 +102,35 @@ def _filters(project: Project, given: QueryDict) -> dict[str, Any]:
     others = [
         (name, item) for name, item in QueryDict(listing.address(sort=DEFAULT_SORT)[1:]).lists() if name not in shown
     ]
+    menus = [
+        {"name": name, "label": label, "value": getattr(listing, name), "options": values[name]}
+        for name, label in FILTERS
+    ]
+    more = [(name, value) for name, items in others for value in items]
+    chosen = [("q", listing.q), *((menu["name"], menu["value"]) for menu in menus)]
     return {
         "q": listing.q,
-        "menus": [
-            {"name": name, "label": label, "value": getattr(listing, name), "options": values[name]}
-            for name, label in FILTERS
-        ],
-        "others": [(name, value) for name, items in others for value in items],
+        "menus": menus,
+        "others": more,
+        "kept": [*((name, value) for name, value in chosen if value), *more],
     }
 
 
 def _form(given: QueryDict, errors: dict[str, str], keeps_axes: bool) -> dict[str, Any]:
     kind = POLICIES.get(given.get("policy", ""), POLICIES[DEFAULT_POLICY])
-    axes = [item for item in kind.settings if item.sweep]
     typed = {name: str(given.get(name, ""))[:200] for name in FIELDS}
     if not keeps_axes:
         typed |= {"axis1": "", "values1": "", "axis2": "", "values2": ""}
+        fixed = fixed_names(typed["settings"])
+        free = [item for item in kind.settings if item not in kind.unused(typed["profile"])]
+        axes = [item for item in free if item.sweep and not fixed & {item.name, item.key}]
         for number, item in enumerate(axes[:2], 1):
             typed |= {f"axis{number}": item.name, f"values{number}": ", ".join(plain(value) for value in item.sweep)}
-        if not axes:
+        if not axes and not typed["window"]:
             typed |= {"axis1": "window", "values1": "100k, 200k"}
     return {
         "errors": errors,
-        "typed": typed,
+        "typed": typed | {"policy": kind.name},
         "kind": kind,
         "policies": [(group, [(item.name, item.title) for item in kinds]) for group, kinds in GROUPS.items()],
         "profiles": kind.profile_names,
