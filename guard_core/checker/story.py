@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -30,6 +31,15 @@ _TYPOGRAPHY = (
     (re.compile("[-\u2010-\u2015\u2212]+"), "-"),
     (re.compile(r"\s+"), " "),
 )
+# What was written around words that somebody repeats, taken off in this order: quoted lines, code, stars, underscores.
+_WRITTEN_AROUND = (
+    (re.compile(r"(?m)^[ \t]*>[> \t]*"), ""),
+    (re.compile("`"), ""),
+    (re.compile(r"(?<![\w*])\*{1,3}(?![\s*])|(?<![\s*])\*{1,3}(?![\w*])"), ""),
+    (re.compile(r"(?<!\w)_([^\W\d_]+)_(?!\w)"), r"\1"),
+    (re.compile(r"(?<!\w)(__?)(?![\s_])([^_\n]{0,300}\s[^_\n]{0,300})(?<!\s)\1(?!\w)"), r"\2"),
+)
+_ESCAPED = re.compile(r"""\\(u[0-9a-fA-F]{4}|[nrt"'`\\/*_#>.!+-])""")
 
 
 class Wrong(Exception):
@@ -58,7 +68,7 @@ class Story:
         self.usage: Usage = usage_for(self.ledger, self.attribution)
         # By identity, for requests share messages; each beside its value, so that no other message takes its id.
         self._costs: dict[int, tuple[int, Event]] = {}
-        self._texts: dict[int, tuple[str, Event]] = {}
+        self._texts: dict[int, tuple[set[str], Event]] = {}
 
     @cached_property
     def by_model(self) -> dict[str, int]:
@@ -215,8 +225,8 @@ class Story:
     def quotes(self, event: Event, words: str) -> bool:
         """Does a message hold these words, however they are set."""
         if id(event) not in self._texts:
-            self._texts[id(event)] = (spoken(" ".join(map(part_text, event.parts))), event)
-        return spoken(words) in self._texts[id(event)][0]
+            self._texts[id(event)] = (heard("\n".join(map(part_text, event.parts))), event)
+        return any(one in text for one in heard(words) for text in self._texts[id(event)][0])
 
     def request_of(self, step: int) -> int:
         """The message that began the turn of a step, -1: none."""
@@ -309,6 +319,19 @@ def spoken(text: str) -> str:
     for pattern, sign in _TYPOGRAPHY:
         text = pattern.sub(sign, text)
     return text.casefold().strip()
+
+
+def heard(text: str) -> set[str]:
+    """A text as it would be read aloud, by one who reads every sign and by one who knows Markdown and escapes."""
+    bare = html.unescape(_ESCAPED.sub(_unescaped, text))
+    for pattern, sign in _WRITTEN_AROUND:
+        bare = pattern.sub(sign, bare)
+    return {spoken(text), spoken(bare) or spoken(text)}
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    sign = found[1]
+    return chr(int(sign[1:], 16)) if len(sign) > 1 else {"n": "\n", "r": " ", "t": " "}.get(sign, sign)
 
 
 def _begins_turn(event: Event) -> bool:

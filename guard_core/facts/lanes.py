@@ -22,7 +22,7 @@ from guard_core.costs import HAS_RESULT
 from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import paraphrases, quotation, quotes
-from guard_core.findings.presence import normalised
+from guard_core.findings.presence import readings
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
@@ -146,7 +146,7 @@ def places_of(snippets: Sequence[Snippet], events: Iterable[tuple[int, Event]]) 
     wanted = [quotation(snippet.text) for snippet in snippets]
     places: list[list[int]] = [[] for _ in wanted]
     for index, event in events:
-        text = normalised(text_of(event.parts))
+        text = readings(text_of(event.parts))
         for words, into in zip(wanted, places, strict=True):
             if quotes(text, words):
                 into.append(index)
@@ -207,7 +207,7 @@ class Search:
     @cached_property
     def _in_system(self) -> list[int]:
         """The snippets that the system prompt has, which is a part of every request."""
-        text = normalised(text_of(self.sent.facts.session.system or ()))
+        text = readings(text_of(self.sent.facts.session.system or ()))
         return [row for row, words in enumerate(self._quotations) if quotes(text, words)]
 
     def _runs(self) -> Iterator[_Run]:
@@ -272,7 +272,7 @@ class Search:
     def _text(self, key: object, owner: object, text: str, bit: int) -> Bits:
         """What a text holds, remembered by a key that is true as long as its owner lives."""
         if key not in self._texts:
-            words = normalised(text)
+            words = readings(text)
             held = [bit * quotes(words, wanted) for wanted in self._quotations]
             if bit == IN_SUMMARY:
                 held = [
@@ -288,7 +288,7 @@ class Search:
         if key not in self._formed:
             message = self.message(event)
             changed = get_form(form).message(message)
-            text = "" if changed is message else normalised(text_of(changed.parts))
+            text = "" if changed is message else readings(text_of(changed.parts))
             self._formed[key] = [changed is message or quotes(text, words) for words in self._quotations]
         return self._formed[key][row]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from guard_core.findings.presence import normalised
+from guard_core.findings.presence import normalised, readings
 
 # A summary says in other words what a sentence says if one passage of it, so many sentences or lines, has this share of
 # its content words. Measured on the 50 summaries that a person labelled in COMPINT (arXiv 2608.11242, github
@@ -41,9 +41,10 @@ def split_sentences(text: str) -> list[str]:
 
 
 def quotation(text: str) -> str:
-    """What is looked for of a text: normalised, without the marks that end a sentence."""
-    words = normalised(text)
-    return words.rstrip(" .,;:!?。！？") or words
+    """What is looked for of a text: its readings, a line each, without the marks that end a sentence. A single word is
+    read only as it stands: `*.py` and `__init__` are names."""
+    lines = (readings(text) if " " in normalised(text) else normalised(text)).split("\n")
+    return "\n".join(words.rstrip(" .,;:!?。！？") or words for words in lines)
 
 
 def has_unspaced(text: str) -> bool:
@@ -52,8 +53,12 @@ def has_unspaced(text: str) -> bool:
 
 
 def quotes(text: str, words: str) -> bool:
-    """Does a text, as `findings.presence.normalised` leaves it, hold a `quotation`: the same characters, and no part of
+    """Does a text, as `findings.presence.readings` gives it, hold a `quotation`: the same characters, and no part of
     a longer word. Scripts without spaces have no such limit."""
+    return any(_has(text, one) for one in words.split("\n"))
+
+
+def _has(text: str, words: str) -> bool:
     place = text.find(words) if words else -1
     while place >= 0:
         if not _joins(text, place) and not _joins(text, place + len(words)):

@@ -18,8 +18,9 @@ from guard_core.findings.facts import Facts
 from guard_core.findings.words import at_step, compactions_words, counted
 
 METHOD = (
-    "Verbatim: a message has the same words; letter case, white space and the shapes of quotation marks and dashes do "
-    f"not count. Paraphrased: {PASSAGE} sentences in a row of what a compaction inserted have at least "
+    "Verbatim: a message has the same words; letter case, white space, the shapes of quotation marks and dashes, and "
+    "the marks of Markdown and the escapes of strings around them do not count. "
+    f"Paraphrased: {PASSAGE} sentences in a row of what a compaction inserted have at least "
     f"{100 * PARAPHRASE_CUT:.0f} % of its content words; sentences with fewer than {FEWEST_WORDS} must be quoted. "
     f"Measured on summaries that a person labelled (COMPINT): it agrees with {AGREES} of {LABELLED}, "
     f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never said "

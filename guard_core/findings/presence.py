@@ -6,6 +6,7 @@ follows from these places and the recorded views, without texts.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -25,6 +26,12 @@ MOST_PLACES = 500  # words found more often than this are no quotation
 # Typography that a summariser changes when it quotes: marks of every shape are one mark, dashes of every length one.
 _SIGNS = {ord(mark): "'" for mark in '"`´‘’‚‛“”„‟′″‹›«»'} | {ord(dash): "-" for dash in "‐‑‒–—―−"} | {ord("…"): "..."}
 _RUNS = re.compile("'{2,}|-{2,}")
+# What a writer adds around words that it repeats: the escapes of a string in JSON or Markdown, the marks of a block
+# quote (CommonMark 0.31.2, 5.1), of code (6.1) and of emphasis (6.2). An underscore is that only if it can be no name.
+_ADDED = re.compile(r"[\\&*_>`]")
+_ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|([nrt])|(["'`\\/*_#>.!+-]))""")
+_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+|`+|(?<![\w*])\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}(?![\w*])", re.MULTILINE)
+_UNDERSCORES = re.compile(r"(?<!\w)(?:_([^\W\d_]+)_|(__?)(?=[^\s_])([^_\n]{0,300}\s[^_\n]{0,300}(?<=\S))\2)(?!\w)")
 
 
 class RequestWords(msgspec.Struct, frozen=True):
@@ -46,12 +53,12 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
         if index in wanted and len(shortened(first_words(event))) >= SHORTEST:
             words[index] = first_words(event)
-    quotes = {message: normalised(shortened(text)) for message, text in words.items()}
+    quotes = {message: readings(shortened(text)) for message, text in words.items()}
     places: dict[int, list[int]] = {message: [] for message in quotes}
     for index, event in enumerate(read() if quotes else ()):
         text = comparable(event)
         for message, quote in quotes.items():
-            if quote in text:
+            if says(text, quote):
                 places[message].append(index)
     found = []
     for message, text in words.items():
@@ -85,13 +92,37 @@ def holds(view: View, event: int) -> bool:
 
 def comparable(event: Event) -> str:
     """The text of a message as quotations are looked for in it."""
-    return normalised(" ".join(part_text(part) for part in event.parts))
+    return readings("\n".join(part_text(part) for part in event.parts))
 
 
 def normalised(text: str) -> str:
     """Words without what a quotation may change: letter case, runs of whitespace, the shapes of quotation marks,
     dashes and ellipses."""
     return " ".join(_RUNS.sub(lambda run: run[0][0], text.translate(_SIGNS)).casefold().split())
+
+
+def readings(text: str) -> str:
+    """A text normalised, a line for every way to read it: as it stands and, where that is another text, without the
+    marks of Markdown and the escapes of strings that are put around words when they are repeated."""
+    words = normalised(text)
+    plain = normalised(_plain(text)) if _ADDED.search(text) else words
+    return words if plain in ("", words) else f"{words}\n{plain}"
+
+
+def _plain(text: str) -> str:
+    """A text without block quotes, code marks, emphasis and the escapes of JSON, Markdown and HTML."""
+    text = html.unescape(_ESCAPE.sub(_character, text))
+    return _UNDERSCORES.sub(lambda found: found[1] or found[3], _MARKS.sub("", text))
+
+
+def _character(found: re.Match[str]) -> str:
+    code, space, sign = found.groups()
+    return chr(int(code, 16)) if code else " \n"[space == "n"] if space else sign
+
+
+def says(text: str, words: str) -> bool:
+    """Does one of the `readings` of a text have the words in one of theirs."""
+    return any(one in text for one in words.split("\n"))
 
 
 def first_words(event: Event) -> str:
@@ -108,11 +139,11 @@ def shortened(words: str, chars: int = QUOTE_CHARS) -> str:
 
 
 def _quoting(session: Session, quote: str) -> tuple[int, ...]:
-    """The compactions whose own messages hold the normalised quote."""
+    """The compactions whose own messages hold the quote, given in its `readings`."""
     return tuple(
         place
         for place, item in enumerate(session.compactions)
-        if any(quote in comparable(message) for message in _own_messages(item))
+        if any(says(comparable(message), quote) for message in _own_messages(item))
     )
 
 

@@ -9,7 +9,7 @@ from guard_core.facts.lanes import HELD, Search, Snippet, State, places_of
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
 from guard_core.findings.facts import Facts
-from guard_core.findings.presence import normalised
+from guard_core.findings.presence import readings
 from guard_core.outcomes.sent import SentRequests
 from guard_core.replay import replay
 from guard_core.requests import materialise
@@ -77,7 +77,7 @@ def searched(session, sent, words):
         view, epoch = sent.view(step)
         state = State.GONE
         for segment in view:
-            texts = [normalised(text_of(message.parts)) for message in materialise((segment,), session, epoch)]
+            texts = [readings(text_of(message.parts)) for message in materialise((segment,), session, epoch)]
             holds = any(quotes(text, words) for text in texts)
             if isinstance(segment, Synthetic) and segment.text is None:
                 better = State.UNKNOWN if segment.bytes else State.GONE

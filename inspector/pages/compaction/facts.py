@@ -9,7 +9,7 @@ from guard_core.facts.lanes import HELD, STATE_WORDS, Snippet, State
 from guard_core.facts.proposals import MOST_DETAILS, events_to_read, instructions, named_in
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
-from guard_core.findings.presence import normalised
+from guard_core.findings.presence import readings
 from inspector.pages.compaction import presenter
 from inspector.pages.compaction.presenter import Compaction
 from inspector.pages.session.frame import Frame
@@ -99,8 +99,8 @@ def _repeats(page: Frame, item: Compaction) -> frozenset[int]:
 
 
 def _earlier(page: Frame, item: Compaction) -> list[str]:
-    """The texts of earlier summaries and of the system prompt, normalised."""
+    """The texts of earlier summaries and of the system prompt, in their readings."""
     head = page.analysis.head
     before = head.compactions[: item.place] if item.recorded else ()
     parts = [*(message.parts for each in before for message in each.messages), head.system or ()]
-    return [normalised(text_of(one)) for one in parts]
+    return [readings(text_of(one)) for one in parts]

@@ -4,8 +4,9 @@ import pytest
 
 from guard_core.facts.instructions import REQUEST, RULE, kind_of
 from guard_core.facts.proposals import details, instructions, open_todos
-from guard_core.facts.texts import content_words, paraphrases, quotation, quotes, shared_words
-from guard_core.findings.presence import normalised
+from guard_core.facts.texts import content_words, paraphrases, quotes, shared_words
+from guard_core.facts.texts import quotation as sought
+from guard_core.findings.presence import readings
 from tests.benchmarks.measure_paraphrase import best_cut, measured
 from tests.builders import model, session, tool_call, user
 
@@ -21,15 +22,23 @@ from tests.builders import model, session, tool_call, user
         ("always use “tabs”", 'use "tabs"', True),
         ("请不要修改数据库", "不要修改", True),
         ("anything", "", False),
+        ("> never push\n> to main", "never push to main", True),
+        ('say \\"never\\npush\\"', "never push", True),
+        ("never push", "**never** push", True),
+        ("see src/app.py", "*.py files", False),
+        ("see src/app.py", "*.py", False),
+        ("init()", "__init__", False),
+        ("__init__()", "init", False),
+        ("\\tests\\new", "tests", True),
     ],
 )
 def test_a_quotation_is_the_same_words_and_no_part_of_longer_ones(text, quotation, held):
-    assert quotes(normalised(text), normalised(quotation)) == held
+    assert quotes(readings(text), sought(quotation)) == held
 
 
 def test_the_end_of_a_sentence_is_no_part_of_its_quotation():
-    assert quotation("Never push to main!") == "never push to main"
-    assert quotation("...") == "..."
+    assert sought("Never push to main!") == "never push to main"
+    assert sought("...") == "..."
 
 
 def test_content_words_leave_out_what_any_text_has_and_split_scripts_without_spaces_by_two():

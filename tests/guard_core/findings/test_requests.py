@@ -90,6 +90,11 @@ def test_white_space_is_folded_before_words_are_compared():
         ("Fix pages 3--5 and nothing else, please", "Fix pages 3—5 and nothing else, please"),
         ("Wait for the build... then run the tests", "Wait for the build… then run the tests"),
         ("Write «hello» into the file, please", "Write 'hello' into\n\u00a0the  file, please"),
+        ("Never rename the column tenant_id", "**Never** rename the _column_ `tenant_id`"),
+        ('Call it "on", and add a test for it', 'Call it \\"on\\", and add a test for it'),
+        ("Don't call it <b>, call it strong", "Don&#39;t call it &lt;b&gt;, call it \\u0073trong"),
+        ("Write to C:\\new\\table in the folder", "Write to C:\\\\new\\\\table in the folder"),
+        ("Rename 2*a*b and **kwargs in __init__", "> **Rename 2*a*b and \\*\\*kwargs in __init__**"),
     ],
 )
 def test_a_quotation_in_other_letters_and_typography_is_one(ask, said):
@@ -100,8 +105,26 @@ def test_a_quotation_in_other_letters_and_typography_is_one(ask, said):
         assert check(built, [found], judge_session(built)) == []
 
 
-def test_a_request_in_other_words_is_not_quoted():
-    (found,) = lost(talk(compaction(3, summary=ASK.replace("column", "row"))))
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        ("Keep the names, and add a test for it", "> Keep the names,\n> and add a\n>> test for it"),
+        ("Keep the names, and add a test for it", "&gt; Keep the names,\n&gt; and add a test for it"),
+        ("Keep the names, and add a test for it", "1. ***Keep* the names**, and add a __test for it__"),
+        ("Keep the names,\nand add a test for it", '{"task": "Keep the names,\\nand add a test for it"}'),
+        ('Don\'t change the "public API" -- keep it', '1. **Don\'t change** the `"public API"` -- keep it'),
+    ],
+)
+def test_a_quotation_with_marks_and_escapes_around_its_words_is_one(ask, said):
+    built = talk(compaction(3, summary=f"The user asked:\n{said}"), ask=ask)
+    (found,) = lost(built)
+    assert (found.severity, found.numbers["quoted_by"]) == ("info", [0])
+    assert check(built, [found], judge_session(built)) == []
+
+
+@pytest.mark.parametrize("said", [ASK.replace("column", "row"), ASK.replace("column", "column, not the"), "**", "> "])
+def test_a_request_in_other_words_is_not_quoted(said):
+    (found,) = lost(talk(compaction(3, summary=said)))
     assert (found.severity, found.numbers["quoted_by"]) == ("warning", [])
 
 
