@@ -18,13 +18,14 @@ from guard_core.checker.shared import (
     says_what_is_uncounted,
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
-from guard_core.events import Event, ReasoningPart, part_text
+from guard_core.events import Event, MediaPart, ReasoningPart, part_text
 from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.tokens.lexical import lexical_tokens
 from guard_core.windows.window_evidence import Status
 
 _AUTOMATIC = ("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard")  # recorders' words
+_UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 
 
@@ -98,11 +99,27 @@ def late(story: Story, finding: Finding) -> None:
     came_too_late(story, finding, [step for step in unanswered if story.counts[step] is None])
 
 
+def _exceeds_its_calls(story: Story, place: int) -> bool:
+    """Is the recorder's figure more than any request can have had so soon after the counted one before it: a byte of
+    what came since is at most a token, and attached files may have come along."""
+    item = story.session.compactions[place]
+    earlier = [call for call in story.session.calls if call.at < item.at and call.prompt_tokens]
+    if not earlier or (place and earlier[-1].at < story.session.compactions[place - 1].at):
+        return False
+    parts = [part for event in story.session.events[earlier[-1].at : item.at] for part in event.parts]
+    if any(isinstance(part, MediaPart) for part in parts):
+        return False
+    size = sum(len(part_text(part).encode("utf-8", "surrogatepass")) for part in parts)
+    size += sum(part.opaque_bytes for part in parts if isinstance(part, ReasoningPart))
+    room = (earlier[-1].prompt_tokens or 0) + (earlier[-1].output_tokens or 0) + size + _UNSEEN
+    return (item.tokens_before or 0) > room
+
+
 def counted_over(story: Story, finding: Finding) -> None:
     counts = {
         index: story.recorded(index).tokens_before or 0
         for index, item in enumerate(story.compactions)
-        if item.step >= 0
+        if item.step >= 0 and not _exceeds_its_calls(story, item.place)
     }
     over = [index for index, tokens in counts.items() if story.is_over(story.compaction(index).step, tokens)]
     if not over:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.estimation.recorder_figures import unfit_figures
 from guard_core.findings.claims import (
     ERROR,
     LISTED,
@@ -216,9 +217,11 @@ def late(case: Case) -> list[Finding]:
 
 
 def counted_over(case: Case) -> list[Finding]:
-    """Compactions before which the agent itself counted more than the window: such a request is refused."""
-    bases = case.facts.ledger.bases
-    counts = [(item, bases[item.counted.place].tokens_before) for item in case.fired if item.counted]
+    """Compactions before which the agent itself counted more than the window: such a request is refused. Not those
+    whose figure the calls before them contradict."""
+    bases, unfit = case.facts.ledger.bases, unfit_figures(case.facts.ledger)
+    fits = [(item, item.counted.place) for item in case.fired if item.counted and item.counted.place not in unfit]
+    counts = [(item, bases[place].tokens_before) for item, place in fits]
     over = [(item, tokens) for item, tokens in counts if tokens > case.windows[item.step] > 0]
     if not over or not case.is_recorded:
         return []

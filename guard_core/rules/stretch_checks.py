@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from guard_core.agent_versions import numbers
 from guard_core.estimation.baselines import silent_truncations
+from guard_core.estimation.recorder_figures import unfit_figures
 from guard_core.ledger import EDIT, Ints, Ledger
 from guard_core.rules import agreement
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
@@ -169,6 +170,11 @@ class StretchChecks:
             return "a person asked for it"
         if item.trigger.lower() in NO_COUNT:
             return NO_COUNT[item.trigger.lower()]
+        place = int(self.checks.place[row])
+        if self.recorded(row) and (unfit := unfit_figures(self.counted.ledger).get(place)) is not None:
+            return (
+                f"the file says {unfit.figure:,}, but no request so soon after one of {unfit.prompt:,} can be so large"
+            )
         if self.held[row] and self.agent is not None and not self._fires(row):
             return self.agent.held_reason
         if at_turn_end(self.rule) and not self.checks.between[row]:

@@ -172,6 +172,16 @@ def test_a_compaction_before_which_the_agent_counted_more_than_the_window_could_
     assert "could_wait" not in kinds["needed"].numbers
 
 
+@pytest.mark.parametrize(("tokens", "is_believed"), [(119_000, True), (130_000, False)])
+def test_a_figure_that_no_request_can_have_had_is_not_held_against_the_window(tokens, is_believed):
+    """WORDS and 20,000 tokens that are not in the file may have been added, no more."""
+    built = chat(70_000, 99_000, 20_000, 60_000, window=100_000, compactions=(compaction(3, tokens_before=tokens),))
+    facts = Facts.of(built)
+    kinds = {item.kind: item for item in recorded_findings(facts)}
+    assert ("counted_over" in kinds) == is_believed
+    assert check(built, list(kinds.values()), facts.window) == []
+
+
 @pytest.mark.skipif(not SCRIPTED.exists(), reason="../shared/rules is absent")
 def test_nothing_is_said_of_need_where_the_counts_do_not_follow_the_messages():
     """A provider that counted by a script: what a longer history would have cost is not in the file."""

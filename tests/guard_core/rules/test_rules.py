@@ -230,6 +230,14 @@ def test_the_count_that_was_recorded_is_the_one_compared():
     assert (item.decision_tokens, item.recorded, item.computed) == (155_200, 155_200, 155_010)
 
 
+def test_a_figure_that_no_request_can_have_had_is_compared_with_nothing():
+    """Written in characters, say: neither it nor the calls before are believed."""
+    found = explain(transcript(tokens_before=620_000))
+    (item,) = found.compactions
+    assert (item.verdict, found.inference[0].at_most) == (Agreement.NOT_MODELLED, None)
+    assert item.reason.startswith("the file says 620,000, but no request so soon after one of 15")
+
+
 @pytest.mark.parametrize(
     ("version", "pending"),
     [
