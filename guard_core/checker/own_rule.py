@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from math import ceil
@@ -202,9 +201,7 @@ def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, 
     added = story.session.events[start:at]
     if story.session.agent_format == "codex":
         turn = next((place for place, event in enumerate(added) if event.starts_turn()), len(added))
-        least, most = (
-            sum(_quarter_of_json(part_text(part)) for part in _results(some)) for some in (added[:turn], added)
-        )
+        least, most = (sum(_by_codex(part_text(part)) for part in _results(some)) for some in (added[:turn], added))
         return total + least, total + most  # before a turn it counts what came before the user's message
     if story.session.agent_format == "claude-code":
         answer = [] if call.response is None else [story.session.events[call.response]]
@@ -255,8 +252,8 @@ def _quarter_rounded(text: str) -> int:
     return (len(text.encode("utf-16-le", "surrogatepass")) // 2 + 2) // 4
 
 
-def _quarter_of_json(text: str) -> int:
-    return ceil(len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")) / 4)
+def _by_codex(text: str) -> int:
+    return ceil((len(text.encode("utf-8", "surrogatepass")) + 28) / 4)
 
 
 def _most(text: str) -> int:
