@@ -22,6 +22,7 @@ from guard_core.costs import HAS_RESULT
 from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import paraphrases, quotation, quotes
+from guard_core.findings.facts import Fired
 from guard_core.findings.presence import readings
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
@@ -66,8 +67,8 @@ class Snippet(msgspec.Struct, frozen=True):
 
 class Change(msgspec.Struct, frozen=True):
     """Where the state of a snippet changes: at `step`, from `before` to `after`. `compaction` is the one that this is
-    the first request after, counted from 0 among those of the side; -1: none. `event` is the message that brought the
-    words into the request; -1: no new message did."""
+    the first request after, counted from 0 among those of the side; -1: none (of several see `Search._compaction`).
+    `event` is the message that brought the words into the request; -1: no new message did."""
 
     step: int
     before: State
@@ -314,7 +315,7 @@ class Search:
                 event = next((item for item in self.places[row].tolist() if since <= item < int(at[step])), -1)
             if event >= 0 and old is not State.NOT_YET and flags[event] & HAS_RESULT:
                 again.append(event)
-            changes.append(Change(step, old, new, self._compactions.get(step, -1), event))
+            changes.append(Change(step, old, new, self._compaction(row, step, new), event))
         return Lane(
             self.snippets[row],
             len(states),
@@ -324,7 +325,22 @@ class Search:
             int(tokens[again].sum()) if again else 0,
         )
 
+    def _compaction(self, row: int, step: int, state: State) -> int:
+        """The compaction, counted from 0, that a step is the first after; -1: none. Of several before one call it is,
+        for a snippet that is gone, the one since which no history that can be read has it."""
+        item = self._fired.get(step)
+        if item is None or item.counted is None or state is not State.GONE:
+            return -1 if item is None else item.index
+        lost, bases = item.index, self.sent.ledger.bases
+        until = bases[item.counted.place].at
+        for index, replaced in reversed(self.sent.facts.replaced_by(item.counted)):
+            base = bases[replaced.place]
+            left = self.states_in((*base.view, Span(base.at, until)), replaced.place)[row]
+            if left in HELD:
+                break
+            lost, until = index if left is State.GONE else lost, base.at
+        return lost
+
     @cached_property
-    def _compactions(self) -> dict[int, int]:
-        """The compaction, counted from 0, that a step is the first after."""
-        return {item.step: item.index for item in self.sent.fired}
+    def _fired(self) -> dict[int, Fired]:
+        return {item.step: item for item in self.sent.fired}

@@ -1,10 +1,11 @@
 """Lanes: in which requests a snippet is, and which compaction lost it."""
 
+import pytest
 from msgspec.structs import replace
 
 from guard_core.facts.lanes import Search, Snippet, State, places_of, worst_first
 from guard_core.facts.words import outcome_words, read_again_words, summary_words
-from guard_core.findings import Facts
+from guard_core.findings import Facts, recorded_findings
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.replay import replay as played
@@ -50,6 +51,21 @@ def test_a_quotation_in_the_summary_is_lost_at_the_compaction_that_drops_it():
     lane = lane_of(talk(compaction(3, summary=f"The user: “{RULE}”."), compaction(5, summary="Nearly done.")))
     assert runs(lane) == [(0, 2, "VERBATIM"), (2, 4, "QUOTED"), (4, 6, "GONE")]
     assert (lane.lost.step, lane.lost.compaction) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("summaries", "blamed"),
+    [
+        (("Half is done.", "Nearly done."), 0),
+        ((f"Task: {RULE}", "Nearly done."), 1),
+        (("Half is done.", f"Task: {RULE}", "Nearly done."), 2),
+        (("Half is done.", "More is done.", "Nearly done."), 0),
+    ],
+)
+def test_of_compactions_before_one_call_the_one_that_lost_it_is_blamed_as_by_the_finding(summaries, blamed):
+    built = talk(*(compaction(3, summary=summary) for summary in summaries))
+    (found,) = (item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost")
+    assert (lane_of(built).lost.compaction, found.numbers["compaction"]) == (blamed, blamed)
 
 
 def test_a_passage_with_enough_of_its_words_is_a_paraphrase_and_words_far_apart_are_none():
