@@ -82,6 +82,7 @@ RULES: dict[str, Rule] = {
     "session_growth": LOOK,
     "session_preset_save": WORK,
     "session_preset_delete": WORK,
+    "session_preset_restore": WORK,
     "session_window": WORK,
     "session_rename": WORK,
     "session_delete": WORK,

@@ -256,14 +256,27 @@ def test_a_preset_is_saved_with_the_settings_as_they_are_by_now(overview):
     overview.fill("#set-cap", "2")
     overview.wait_for_selector("#saved-help:has-text('cap 2')")
     assert current.text_content() == ""
-    menu.locator("li > details > summary").click()
     shot(overview, "overview-presets")
     overview.set_viewport_size({"width": 360, "height": 800})
     menu.scroll_into_view_if_needed()
     shot(overview, "overview-presets-360")
-    overview.get_by_role("button", name="Delete the preset").click()
-    overview.wait_for_url(re.compile("cap=2#what-if"))
+    delete = overview.get_by_role("button", name="Delete Corrected")
+    delete.click()
+    undo = overview.get_by_role("button", name="Undo")
+    undo.wait_for()
+    drawn(overview)
     assert overview.get_by_role("link", name="Corrected").count() == 0
+    for width in (360, 1440):
+        overview.set_viewport_size({"width": width, "height": 900})
+        undo.scroll_into_view_if_needed()
+        assert overview.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        shot(overview, f"overview-preset-deleted-{width}")
+    undo.click()
+    overview.wait_for_url(re.compile("cap=2#what-if"))
+    menu.locator("> summary").click()
+    overview.get_by_role("link", name="Corrected").wait_for()
+    delete.click()
+    undo.wait_for()
 
 
 def presses_to(page, policy: str) -> int:

@@ -19,7 +19,7 @@ from inspector.pages.shared.presets import WORDS, Offer, offers
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, parse_choice
 
-SAVE, DELETE = "session_preset_save", "session_preset_delete"
+SAVE, DELETE, RESTORE = "session_preset_save", "session_preset_delete", "session_preset_restore"
 
 
 def menu(page: Frame) -> dict[str, Any]:
@@ -31,8 +31,19 @@ def menu(page: Frame) -> dict[str, Any]:
         query=query,
         save=reverse(SAVE, args=[session]),
         may_save=access.allows(page.request, SAVE),
+        undoes=True,
+        undo=_undo(page),
         help=f"Saves {page.choice.words()}. Everything else is as each session or the policy has it.",
     )
+
+
+def _undo(page: Frame) -> dict[str, str]:
+    """The offer to bring back the preset whose deletion the address names; empty where there is none."""
+    text = page.request.GET.get("undo", "")
+    deleted = _deleted(page.request, text) if text else None
+    if deleted is None:
+        return {}
+    return {"text": text, "name": deleted.name, "url": reverse(RESTORE, args=[page.row.pk])}
 
 
 def _item(page: Frame, offer: Offer, query: str) -> dict[str, Any]:
@@ -60,10 +71,26 @@ def save_preset(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 @require_POST
 def delete_preset(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
-    """Delete a preset; back to the session under the settings that it is shown with."""
+    """Delete a preset; back to the session under the settings that it is shown with, with an undo."""
     session, choice, _ = _asked(request, session_id)
-    get_object_or_404(Preset.objects.of(project_of(request)), pk=pk).delete()
-    return _to(session, choice)
+    undo = saved_queries.take_away(get_object_or_404(Preset.objects.of(project_of(request)), pk=pk))
+    return _to(session, choice, undo=undo)
+
+
+@require_POST
+def restore_preset(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Bring back a preset that was deleted within a day; back to the session under the settings it is shown with."""
+    session, choice, _ = _asked(request, session_id)
+    deleted = _deleted(request, request.POST.get("undo", ""))
+    if deleted is None:  # brought back already, too late, or the name is taken by now
+        return _to(session, choice)
+    rows = Preset.objects.of(project_of(request))
+    return saved_queries.bring_back(request, WORDS, rows, deleted) or _to(session, choice)
+
+
+def _deleted(request: HttpRequest, text: str) -> saved_queries.Deleted | None:
+    project = project_of(request)
+    return saved_queries.taken_away(Preset.objects.of(project), project, text)
 
 
 def _asked(request: HttpRequest, session_id: UUID) -> tuple[Session, Choice, dict[str, str]]:
@@ -77,5 +104,5 @@ def _written(choice: Choice) -> str:
     return choice.query() or Choice(policy=choice.kind.name).query()
 
 
-def _to(session: Session, choice: Choice) -> HttpResponse:
-    return HttpResponseRedirect(f"{session.get_absolute_url()}{choice.query()}#what-if")
+def _to(session: Session, choice: Choice, **more: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{session.get_absolute_url()}{choice.query(**more)}#what-if")

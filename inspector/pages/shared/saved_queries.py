@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, NamedTuple
 
+from django.core import signing
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from inspector.models import Project
 from inspector.pages.errors.views import plain
 from inspector.pages.shared import parameters
 
 LONGEST_NAME = 60  # characters
 LONGEST_QUERY = 4_000
 MOST = 100  # of a list
+UNDO_FOR = timedelta(days=1)  # as for sessions: inspector.storage.deleting
+
+
+class Deleted(NamedTuple):
+    """What brings a deleted one back: its project and key, its name and its query string."""
+
+    project: str
+    pk: str
+    name: str
+    query: str
 
 
 class Words(NamedTuple):
@@ -34,7 +47,8 @@ def given_query(request: HttpRequest) -> QueryDict:
 
 def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """What `_saved_queries.html` shows. `items`: id, name, address of each, address that deletes it, is it the current
-    one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save, help."""
+    one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save, help; where
+    a deletion is undone instead of confirmed, undoes, and after one undo (text, name, address)."""
     rows = list(items)
     current = next((row["name"] for row in rows if row["current"]), "")
     return {
@@ -51,7 +65,37 @@ def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str
 def store(request: HttpRequest, words: Words, rows: QuerySet[Any], query: str, **columns: Any) -> HttpResponse | None:
     """Add a query string, as its page writes it, to `rows` under the name of the form; the page that says what is
     wrong where it was not saved."""
-    name = parameters.text(request.POST.get("name", ""))
+    return _store(request, words, rows, parameters.text(request.POST.get("name", "")), query, **columns)
+
+
+def take_away(row: Any) -> str:
+    """Delete a row; the text by which an address can bring it back, signed."""
+    plain_row = Deleted(str(row.project_id), str(row.pk), row.name, row.query)
+    text = signing.dumps(plain_row, salt=row._meta.label, compress=True)
+    row.delete()
+    return text
+
+
+def taken_away(rows: QuerySet[Any], project: Project, text: str, within: timedelta = UNDO_FOR) -> Deleted | None:
+    """What a text of `take_away` brings back to `rows` of a project; None where it is not ours, is older than `within`
+    or of another project, or where a row has that name by now."""
+    try:
+        found = Deleted(*signing.loads(text, salt=rows.model._meta.label, max_age=within))
+    except signing.BadSignature:
+        return None
+    return found if found.project == str(project.pk) and not rows.filter(name=found.name).exists() else None
+
+
+def bring_back(
+    request: HttpRequest, words: Words, rows: QuerySet[Any], deleted: Deleted, **columns: Any
+) -> HttpResponse | None:
+    """Add what was taken away to `rows` again; the page that says why not where it was not."""
+    return _store(request, words, rows, deleted.name, deleted.query, pk=deleted.pk, **columns)
+
+
+def _store(
+    request: HttpRequest, words: Words, rows: QuerySet[Any], name: str, query: str, **columns: Any
+) -> HttpResponse | None:
     wrong = _wrong(words, name, query, rows.count())
     if not wrong:
         try:

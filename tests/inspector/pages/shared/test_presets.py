@@ -5,10 +5,12 @@ Here because they are rows, to be tried on both databases; what else the overvie
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 
 from inspector.models import Preset, Project, Role, default_project
+from inspector.pages.shared import saved_queries
 from inspector.pages.shared.saved_queries import MOST
 from tests.builders import bundled
 from tests.inspector.people import browser, person
@@ -47,8 +49,52 @@ def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, s
     assert re.search("Preset:</span> <b[^>]*>Late and small</b>", chosen)
     assert 'aria-current="true"' in chosen
     answer = client.post(f"{other.get_absolute_url()}presets/{row.pk}/delete", {"query": "?cap=2"})
-    assert answer["Location"] == f"{other.get_absolute_url()}?cap=2#what-if"
+    assert answer["Location"].startswith(f"{other.get_absolute_url()}?cap=2&undo=")
+    assert answer["Location"].endswith("#what-if")
     assert not Preset.unscoped.exists()
+
+
+def undo_of(page: str) -> str:
+    """What the offer to undo a deletion sends; empty where there is none."""
+    found = re.search('name="undo" value="([^"]*)"', page)
+    return found[1] if found else ""
+
+
+def test_a_deletion_is_undone_whole(client, gap, save):
+    row = preset("?profile=newest&cap=3", "kept")  # with a setting that is no longer taken
+    page = client.get(client.post(f"{save}/{row.pk}/delete", {"query": "?cap=2"})["Location"]).text
+    assert "The preset “kept” was deleted." in page
+    answer = client.post(f"{save}/restore", {"undo": undo_of(page), "query": "?cap=2"})
+    assert answer["Location"] == f"{gap.get_absolute_url()}?cap=2#what-if"
+    again = Preset.unscoped.get()
+    assert (again.pk, again.name, again.query, again.project) == (row.pk, row.name, row.query, row.project)
+
+
+def test_an_undo_that_was_done_is_not_offered_and_changes_nothing(client, gap, save):
+    deleted = client.post(f"{save}/{preset('?cap=3').pk}/delete")["Location"]
+    undo = undo_of(client.get(deleted).text)
+    assert undo
+    for _ in range(2):
+        assert client.post(f"{save}/restore", {"undo": undo}).status_code == 302
+        assert Preset.unscoped.count() == 1
+    assert not undo_of(client.get(deleted).text)
+
+
+@pytest.mark.parametrize("text", ["", "x", "\x00", "a:b:c", "é:é:é", "." * 5_000])
+def test_an_undo_that_is_not_ours_brings_nothing(client, gap, save, text):
+    assert client.get(gap.get_absolute_url(), {"undo": text}).status_code == 200
+    assert client.post(f"{save}/restore", {"undo": text}).status_code == 302
+    assert not Preset.unscoped.exists()
+
+
+def test_an_undo_is_for_a_day_and_for_its_project(client, gap, save):
+    row = preset("?cap=3")
+    text = saved_queries.take_away(row)
+    project, rows = default_project(), Preset.objects.of(default_project())
+    assert saved_queries.taken_away(rows, project, text).name == "mine"
+    other = Project.objects.create(slug="other", name="Other")
+    assert saved_queries.taken_away(Preset.objects.of(other), other, text) is None
+    assert saved_queries.taken_away(rows, project, text, within=timedelta(seconds=-1)) is None
 
 
 def test_the_default_settings_are_saved_by_the_name_of_their_policy(client, gap, save):
@@ -139,3 +185,4 @@ def test_a_viewer_chooses_presets_and_changes_none(gap, save, team, team_handler
     assert "<form" not in shown
     assert viewer.post(save, {"name": "mine", "query": "?cap=3"}).status_code == 403
     assert viewer.post(f"{save}/{row.pk}/delete").status_code == 403
+    assert viewer.post(f"{save}/restore").status_code == 403
