@@ -140,7 +140,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     count of any call. `versions` are those of the agent that wrote the recording, each with the event from which it
     holds (in the log's order); empty where the file has none. `settings` are those of the agent's compaction, where
     the file has them. `written_by` is the format of the agent's own recordings where another program recorded its
-    requests and knew the agent; empty everywhere else.
+    requests and knew the agent; empty everywhere else. `refused` has, for each request that failed because it was too
+    long, in files that hold such errors and no call for them, the number of log events before it.
     """
 
     events: tuple[Event, ...]
@@ -167,6 +168,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     versions: tuple[tuple[int, str], ...] = ()
     settings: tuple[AgentSetting, ...] = ()
     written_by: str = ""
+    refused: tuple[int, ...] = ()
 
     @property
     def agent_format(self) -> str:

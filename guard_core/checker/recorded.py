@@ -128,6 +128,22 @@ def counted_over(story: Story, finding: Finding) -> None:
     agree(finding, compaction=over[0], tokens=counts[over[0]], window=window, compactions=over)
 
 
+def refused(story: Story, finding: Finding) -> None:
+    calls, places = story.session.calls, story.session.refused
+    if not places:
+        raise Wrong("the file has no request that failed as too long")
+    compacted = 0
+    for place in places:
+        later = [call.at for call in calls if call.at >= place]
+        cuts = [story.session.compactions[item.place].at for item in story.compactions]
+        compacted += any(place <= cut and (not later or cut <= later[0]) for cut in cuts)
+    before = sum(call.at < places[0] for call in calls)
+    agree(finding, requests=len(places), after=before - 1, compacted=compacted)
+    if ("A compaction followed" in finding.sentence) != (compacted == len(places)):
+        raise Wrong("a compaction followed each of them, or not, and the claim says otherwise")
+    same("step", finding.step, max(0, before - 1))
+
+
 def without_automatic(story: Story) -> list[int]:
     """Prompt tokens at every step had no automatic compaction been made: manual ones stay, and so do edits of a
     history that nothing automatic had compacted."""
@@ -166,6 +182,8 @@ def needless(story: Story, finding: Finding) -> None:
         raise Wrong("without them a request would have come near the window")
     if story.judgement.status is Status.DOUBTED:
         raise Wrong("the window is doubted")
+    if story.session.refused:
+        raise Wrong("the file has a request that failed as too long")
 
 
 def needed(story: Story, finding: Finding) -> None:
@@ -390,6 +408,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         near_miss,
         late,
         counted_over,
+        refused,
         needless,
         needed,
         request_lost,

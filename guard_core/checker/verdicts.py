@@ -22,6 +22,9 @@ def check_verdict(story: Story, verdict: Verdict, findings: Sequence[Finding]) -
         return
     if "no overflow" in verdict.sentence and any(_is_over(story, step) for step in range(len(story.sent))):
         raise Wrong("a request is over the window")
+    refused = not isinstance(story, Replay) and story.session.refused
+    if refused and (verdict.kind == "healthy" or "no overflow" in verdict.sentence):
+        raise Wrong("the file has a request that failed as too long")
     if verdict.kind == "healthy":
         _check_healthy(story, verdict, findings)
         explained = explained_numbers(verdict)

@@ -64,6 +64,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     sizes.contradicted_window,
     sizes.doubted_window,
     sizes.counted_over,
+    sizes.refused,
     repetition.grown,
     own_rule.own_rule_gaps,
     prices.never_paid,

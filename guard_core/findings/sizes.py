@@ -34,6 +34,8 @@ from guard_core.windows.window_evidence import Status, automatic_triggers, fired
 NEAR_MISS_SHARE = 0.90  # of the window: a request this large leaves no room for a long answer
 LATE_STEPS = 3  # an overflow at most so many steps before a compaction makes it late
 
+_NEVER = np.iinfo(np.int64).max  # the place in the log of what does not come
+
 _STATED = {
     Provenance.MODEL_TABLE: "the model table's window",
     Provenance.ASSUMED: "the assumed window",
@@ -241,6 +243,36 @@ def counted_over(case: Case) -> list[Finding]:
     steps = tuple(item.step for item, _ in over[:LISTED])
     assumptions = assumptions_at(case, first.step)
     return [Finding("counted_over", WARNING, first.step, sentence, numbers, assumptions, steps, len(over))]
+
+
+def refused(case: Case) -> list[Finding]:
+    """Requests that failed because they were too long, where the file says so: an overflow that is recorded."""
+    session = case.facts.session
+    if not case.is_recorded or not session.refused:
+        return []
+    ledger = case.facts.ledger
+    # How many calls were made before each, how long the log was at the call after it, and at the compaction after it.
+    calls = np.searchsorted(ledger.steps["at"], session.refused)
+    next_call = np.append(ledger.steps["at"], _NEVER)[calls]
+    compacted = np.array([*(base.at for base in ledger.bases if not base.is_edit), _NEVER])
+    next_compaction = compacted[np.searchsorted(compacted, session.refused)]
+    followed = int(np.count_nonzero((next_compaction <= next_call) & (next_compaction < _NEVER)))
+    steps = (calls - 1).tolist()
+    numbers = {"requests": len(steps), "after": steps[0], "compacted": followed}
+    all_compacted = numbers["compacted"] == len(steps)
+    which = "it" if len(steps) == 1 else "each of them"
+    more = f" A compaction followed {which} before the next call." if all_compacted else ""
+    sentence = f"{refused_words(numbers)}, as the file says: an overflow (recorded).{more}"
+    severity = WARNING if all_compacted else ERROR
+    listed = tuple(max(0, step) for step in dict.fromkeys(steps))[:LISTED]
+    return [Finding("refused", severity, max(0, steps[0]), sentence, numbers, (), listed, len(steps))]
+
+
+def refused_words(numbers: dict[str, int]) -> str:
+    """How many requests were too long, and where the first of them was."""
+    first = "before step 1" if numbers["after"] < 0 else f"after {at_step(numbers['after'])}"
+    is_one = numbers["requests"] == 1
+    return f"{counted(numbers['requests'], 'request')} failed as too long, {'' if is_one else 'the first '}{first}"
 
 
 def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

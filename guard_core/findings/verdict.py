@@ -18,7 +18,7 @@ from guard_core.findings.claims import (
 )
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
-from guard_core.findings.sizes import assumptions_at, if_window_at, stated_window
+from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.trace import Trace
 from guard_core.windows.window_evidence import Status, fired_words
@@ -141,6 +141,10 @@ def _overflow(case: Case, finding: Finding) -> str:
         f"{_head(case)}{counted(numbers['calls'], 'call')} over the window, {where}; peak "
         f"{percent(1 + numbers['over_share'])} of it ({how}){if_window_at(case, finding.step)}."
     )
+
+
+def _refused(case: Case, finding: Finding) -> str:
+    return f"{_head(case)}{refused_words(finding.numbers)}: an overflow (recorded)."
 
 
 def _counted_over(case: Case, finding: Finding) -> str:
@@ -349,6 +353,7 @@ _ORDER: dict[str, Wording] = {
     "window_contradicted": _contradicted,
     "no_fit": _no_fit,
     "late": _late,
+    "refused": _refused,
     "overflow": _overflow,
     "counted_over": _counted_over,
     "tail_lost": _tail,

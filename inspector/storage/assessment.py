@@ -45,7 +45,7 @@ def assessment(facts: Facts) -> dict[str, Any]:
         "kinds": " ".join(["", *sorted(counts), ""]),
         "peak_tokens": peak.tokens,
         "peak_source": peak.source,
-        "overflows": counts["overflow"],
+        "overflows": counts["overflow"] + counts["refused"],
         "near_misses": counts["near_miss"],
         "loops": counts["loop"] or int(counts["summary_not_kept"] >= LOOP_LENGTH),
         "fallbacks": counts["fallback_summary"],

@@ -106,6 +106,7 @@ class SessionBuilder:
         self.guard_states: list[GuardState] = []
         self.side_calls: list[ModelCall] = []
         self.notes: list[str] = []
+        self.refused: list[int] = []
 
     def event(
         self, role: Role, parts: Sequence[Part], *, line: int | None = None, place: int | None = None, **fields: Any
@@ -167,6 +168,7 @@ class SessionBuilder:
             format=self.format,
             model=model,
             started_at=started,
+            refused=tuple(self.refused),
             sub_agents=self._sub_agents(fields.pop("sub_agents", {})),
             **fields,
         )

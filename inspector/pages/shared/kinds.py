@@ -6,6 +6,7 @@ KINDS = {
     "window_contradicted": "window contradicted",
     "window_doubted": "window doubtful",
     "overflow": "overflow",
+    "refused": "request too long",
     "late": "compacted too late",
     "counted_over": "over the window when compacted",
     "no_fit": "nothing fits the window",

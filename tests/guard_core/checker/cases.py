@@ -117,6 +117,9 @@ def recordings() -> Iterator[tuple[str, Session]]:
     """Sessions, by what is wrong with them."""
     yield "healthy", exchange(8, tokens=growing())
     yield "contradicted", exchange(8, tokens=growing(99_000))
+    yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
+    recovered = (compaction(4),)
+    yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))
     totals = {"prompt_tokens_total": 1_234_567, "total_calls": 9}
     yield "contradicted on average", exchange(8, tokens=lambda turn: None, **totals)
     yield "only totals", exchange(8, tokens=lambda turn: None, window=Sourced(200_000, Provenance.RECORDER), **totals)

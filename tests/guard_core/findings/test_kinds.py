@@ -75,6 +75,55 @@ def test_a_window_that_only_the_prompts_speak_for_is_an_assumption_of_the_verdic
     assert verdict.assumptions == ("window_assumed",)
 
 
+def claimed(built):
+    """Findings of a recording by kind, and its verdict; the checker confirms them."""
+    facts = Facts.of(built)
+    found = recorded_findings(facts)
+    verdict = recorded_verdict(facts, found)
+    assert check(built, found, facts.window, verdict) == []
+    return {item.kind: item for item in found}, verdict
+
+
+def test_refused_requests_that_the_file_holds_are_an_overflow_and_not_a_near_miss():
+    built = chat(9_000, 9_640)
+    found, verdict = claimed(replace(built, refused=(4, 4, 4)))
+    assert verdict.sentence == "3 requests failed as too long, the first after step 2: an overflow (recorded)."
+    assert (verdict.kind, verdict.severity, found["refused"].count) == ("refused", "error", 3)
+    assert found["refused"].numbers == {"requests": 3, "after": 1, "compacted": 0}
+    assert claimed(built)[1].kind == "near_miss"
+
+
+def test_a_refused_request_that_a_compaction_followed_is_a_warning():
+    built = replace(chat(9_000, 3_000, compactions=(compaction(2),)), refused=(2,))
+    found, verdict = claimed(built)
+    assert (verdict.kind, verdict.severity) == ("refused", "warning")
+    assert found["refused"].sentence == (
+        "1 request failed as too long, after step 1, as the file says: an overflow (recorded). "
+        "A compaction followed it before the next call."
+    )
+
+
+def test_no_compaction_is_called_needless_where_a_request_was_refused():
+    grown = [*range(4_000, 4_400, 100), *range(1_000, 1_400, 100)]
+    built = chat(*grown, compactions=(compaction(5, (0, 1)),))
+    assert "needless" in claimed(built)[0]
+    assert "needless" not in claimed(replace(built, refused=(5,)))[0]
+
+
+def test_a_request_that_was_refused_before_the_first_answer_is_said_before_step_1():
+    verdict = claimed(replace(chat(5_000), refused=(0,)))[1]
+    assert verdict.sentence == "1 request failed as too long, before step 1: an overflow (recorded)."
+
+
+def test_the_checker_finds_a_verdict_that_is_silent_of_a_refused_request():
+    built = chat(5_000)
+    facts = Facts.of(built)
+    verdict = recorded_verdict(facts, recorded_findings(facts))
+    assert verdict.kind == "healthy"
+    (wrong,) = check(replace(built, refused=(2,)), (), facts.window, verdict)
+    assert "failed as too long" in wrong.reason
+
+
 def test_a_trigger_that_is_not_recorded_is_said_where_a_window_is_doubted():
     cuts = (compaction(2, (0, 1), trigger=""),)
     built = chat(90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=cuts)

@@ -26,6 +26,8 @@ from guard_core.sessions import ModelCall
 NAME = "claude-code"
 SYNTHETIC = "<synthetic>"  # the model name of lines that Claude Code wrote itself: errors, interruptions
 API_ERROR = "API Error"  # how lines about a failed request begin in versions that did not mark them
+# Claude Code's own words for it, and those of the provider in older versions and for a request with its answer's room.
+_TOO_LONG = re.compile(r"prompt is too long|input length and `?max_tokens`? exceed context limit", re.IGNORECASE)
 MOVED = "<persisted-output>"  # how the preview of a tool output begins that was moved to `tool-results/*.txt`
 # How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
 SUMMARY_WORDING = "This session is being continued from a previous conversation"
@@ -60,6 +62,7 @@ class ClaudeMessage(msgspec.Struct, gc=False):
     marked: bool = False  # written by a version that marks its summaries: there the wording alone proves nothing
     attached: bool = False  # an attachment line: what the software added by itself
     unsent: bool = False  # shown to the user alone: an error in the model's place
+    too_long: bool = False  # such an error, of a request that was too long
     agent: str = ""
     request: str = ""  # the id of the request that it answers
     file: UsedFile | None = None  # what a tool read, wrote or edited
@@ -154,6 +157,12 @@ def is_unsent(line: dict[str, Any], parts: Sequence[Part]) -> bool:
     """An error that Claude Code shows in the model's place; other lines of its own are sent as the model's words."""
     first = parts[0] if parts else None
     return line.get("isApiErrorMessage") is True or (isinstance(first, TextPart) and first.text.startswith(API_ERROR))
+
+
+def is_too_long(parts: Sequence[Part]) -> bool:
+    """Does an error say that the request was too long; one about the length of an answer, or of a file, does not."""
+    first = parts[0] if parts else None
+    return isinstance(first, TextPart) and _TOO_LONG.search(first.text) is not None
 
 
 def is_moved(part: Part) -> bool:

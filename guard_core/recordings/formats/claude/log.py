@@ -127,6 +127,8 @@ class Log:
         first, last = group[0], group[-1]
         if first.model == SYNTHETIC and first.unsent:
             self.unsent += 1
+            if first.too_long:
+                self.builder.refused.append(len(self.builder.events))
             return
         if self.sent is not None:
             self.sent.ask(first.request)

@@ -30,6 +30,7 @@ from guard_core.recordings.formats.claude.lines import (
     Lines,
     fuller,
     is_automatic,
+    is_too_long,
     is_unsent,
     is_worded,
     parts_of,
@@ -174,6 +175,7 @@ class ClaudeStreamReader:
             worded=kind == "user" and is_worded(parts),
             marked=True,  # without a boundary before it the wording of a summary is a quotation
             unsent=bool(obj.get("error")) or is_unsent(obj, parts),
+            too_long=is_too_long(parts),
         )
 
     def _boundary(self, line: Line, run: PrintedRun) -> None:

@@ -32,6 +32,7 @@ from guard_core.recordings.formats.claude.lines import (
     is_automatic,
     is_moved,
     is_summary,
+    is_too_long,
     is_unsent,
     is_worded,
     parts_of,
@@ -185,6 +186,7 @@ class ClaudeTranscriptReader:
             worded=kind == "user" and is_worded(parts),
             marked=writes_marks(fields.text(obj, "version")),
             unsent=is_unsent(obj, parts),
+            too_long=is_too_long(parts),
             request=fields.text(obj, "requestRef"),
             file=used_file(obj) if kind == "user" else None,
         )

@@ -322,6 +322,24 @@ def test_errors_in_the_place_of_an_answer_are_no_calls_and_not_sent():
     assert recording.facts.model_calls == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ("Prompt is too long", (2,)),
+        ("API Error: 400 prompt is too long: 204123 tokens > 200000 maximum", (2,)),
+        ("API Error: 400 input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", (2,)),
+        ("API Error: Claude's response exceeded the 32000 output token maximum", ()),
+        ("API Error: 413 Request too large (max 32MB)", ()),
+        ("API Error: 529 Overloaded", ()),
+    ],
+)
+def test_an_error_that_the_prompt_is_too_long_is_a_refused_request_in_its_place(words, refused):
+    lines = (user("u1", None), answer("a1", "u1"), synthetic("a2", "a1", words, isApiErrorMessage=True))
+    found = session(*lines, user("u2", "a2"), answer("a3", "u2"))
+    assert found.refused == refused
+    assert [call.at for call in found.calls] == [1, 3]
+
+
 def test_words_put_into_the_mouth_of_the_model_are_sent_but_no_call():
     found = session(user("u1", None), synthetic("a1", "u1", "No response requested."), user("u2", "a1", "Next"))
 
