@@ -65,13 +65,31 @@ def read_again_words(lane: Lane) -> str:
 
 
 def blind_words(facts: Facts) -> str:
-    """Of a recording: the compactions of which the file does not hold what they removed; "" where it holds all."""
+    """Of a recording: what left its requests unseen, by compactions of which the file does not hold what they removed,
+    or where the recorded prompt fell without one; "" where nothing did."""
+    return " ".join(filter(None, (_removed_unseen(facts), _fallen(facts))))
+
+
+def _removed_unseen(facts: Facts) -> str:
     blind = [item.index for item in facts.recording.fired if item.counted and facts.removes_nothing(item.counted)]
     if not blind:
         return ""
     return (
         f"What {compactions_words(blind)} removed is not in the file: whether later requests still have what was said "
         "before is not known."
+    )
+
+
+def _fallen(facts: Facts) -> str:
+    if not facts.falls:
+        return ""
+    worst = max(facts.falls, key=lambda fall: fall.missing)
+    more = "" if len(facts.falls) == 1 else f" ({counted(len(facts.falls) - 1, 'more fall')} like it)"
+    epochs = facts.ledger.steps["epoch"]
+    until = "from there on" if epochs[worst.step] == epochs[-1] else "from there to the next compaction"
+    return (
+        f"The recorded prompt fell from {worst.before:,} to {worst.after:,} tokens at {at_step(worst.step)}{more}, and "
+        f"no compaction is recorded there: whether the requests {until} still have what was said before is not known."
     )
 
 

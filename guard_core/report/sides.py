@@ -15,7 +15,7 @@ from guard_core.decimation import kept_steps
 from guard_core.events import part_text, utf8_bytes
 from guard_core.facts.lanes import HELD, Lane, Search, State, places_of, worst_first
 from guard_core.facts.proposals import events_to_read, instructions
-from guard_core.facts.words import outcome_words, summary_words
+from guard_core.facts.words import blind_words, outcome_words, summary_words
 from guard_core.findings import Facts
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Prices, bill_of
@@ -75,7 +75,7 @@ class SideSource:
             verdict=self.verdict,
             findings=self.findings,
             outcome=self._outcome(),
-            facts=_facts(lanes),
+            facts=_facts(lanes, blind_words(self.facts) if self.trace is None else ""),
             compactions=tuple(self._compactions(chosen)),
             series=self._series(),
         )
@@ -336,10 +336,10 @@ def _costs(costs: Costs) -> doc.Costs:
     )
 
 
-def _facts(lanes: tuple[Lane, ...]) -> doc.FactsLost:
+def _facts(lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
     states = [lane.last_state for lane in lanes]
     return doc.FactsLost(
-        sentence=summary_words(lanes),
+        sentence=" ".join(filter(None, (summary_words(lanes), blind))),
         instructions=len(lanes),
         held=sum(state in HELD for state in states),
         lost=sum(state is State.GONE and lane.lost is not None for lane, state in zip(lanes, states, strict=True)),

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.facts.lanes import Search, Snippet, State, places_of, worst_first
-from guard_core.facts.words import outcome_words, read_again_words, summary_words
+from guard_core.facts.words import blind_words, outcome_words, read_again_words, summary_words
 from guard_core.findings import Facts, recorded_findings
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
@@ -125,3 +125,17 @@ def test_the_worst_come_first_and_are_counted():
     lanes = search(built, kept, lost).lanes()
     assert [lane.snippet for lane in worst_first(lanes)] == [lost, kept]
     assert summary_words(lanes) == "1 of 2 instructions in the last request, 1 lost."
+
+
+@pytest.mark.parametrize(
+    ("compactions", "until"), [((), "from there on"), ((compaction(6),), "from there to the next compaction")]
+)
+def test_a_prompt_that_fell_without_a_compaction_leaves_open_what_later_requests_have(compactions, until):
+    built = talk(*compactions)
+    assert blind_words(Facts.of(built)) == ""
+    counts = (80_000, 81_000, 9_000, 10_000, 11_000, 12_000)
+    calls = tuple(replace(call, prompt_tokens=count) for call, count in zip(built.calls, counts, strict=True))
+    assert blind_words(Facts.of(replace(built, calls=calls))) == (
+        "The recorded prompt fell from 81,000 to 9,000 tokens at step 3, and no compaction is recorded there: whether "
+        f"the requests {until} still have what was said before is not known."
+    )
