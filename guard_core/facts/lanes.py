@@ -80,7 +80,9 @@ class Change(msgspec.Struct, frozen=True):
 class Lane(msgspec.Struct, frozen=True):
     """A snippet over all steps of a side: `changes` in their order, the first from NOT_YET. `messages` are those of the
     log that have its words. `read_again` are the results of tools, by their events, that brought the words back after
-    no request had them in a message, and `read_again_tokens` their prompt tokens as attributed."""
+    no request had them in a message, and `read_again_tokens` their prompt tokens as attributed. `fell_at` is the step
+    at which the recorded prompt fell without a compaction, if the last request may have lost the words there; -1: none.
+    """
 
     snippet: Snippet
     steps: int
@@ -88,6 +90,7 @@ class Lane(msgspec.Struct, frozen=True):
     messages: int
     read_again: tuple[int, ...] = ()
     read_again_tokens: int = 0
+    fell_at: int = -1
 
     def runs(self) -> Iterator[tuple[int, int, State]]:
         """Steps from (inclusive) and to (exclusive) with one state, in order, without gaps."""
@@ -323,7 +326,21 @@ class Search:
             len(self.places[row]),
             tuple(again),
             int(tokens[again].sum()) if again else 0,
+            self._fell_at(row) if len(states) and int(states[-1]) in HELD else -1,
         )
+
+    def _fell_at(self, row: int) -> int:
+        """The last silent fall of a recording's prompt since the history was last rewritten, if no message brought the
+        words after it; -1: none."""
+        if self.sent.trace is not None or not self.sent.facts.falls or row in self._in_system:
+            return -1
+        steps = self.sent.ledger.steps
+        step = self.sent.facts.falls[-1].step
+        came_again = self.places[row] >= steps["at"][step - 1]
+        is_open = (
+            steps["epoch"][step] == steps["epoch"][-1] and not (came_again & (self.places[row] < steps["at"][-1])).any()
+        )
+        return step if is_open else -1
 
     def _compaction(self, row: int, step: int, state: State) -> int:
         """The compaction, counted from 0, that a step is the first after; -1: none. Of several before one call it is,

@@ -52,6 +52,8 @@ def outcome_words(lane: Lane) -> str:
     if lane.lost is not None:
         words = change_words(lane.lost, lane.steps)
         return f"{words}; the last request with it is step {lane.last_step + 1:,}"
+    if lane.fell_at >= 0:
+        return f"unknown since the recorded prompt fell at {at_step(lane.fell_at)}; no message has brought it again"
     if lane.last_state is State.VERBATIM:
         return "in the last request" + (f", lost and back {counted(len(lane.losses), 'time')}" if lane.losses else "")
     return change_words(lane.changes[-1], lane.steps)
@@ -100,10 +102,13 @@ def summary_words(lanes: tuple[Lane, ...]) -> str:
         return "No sentence of a user or of the system prompt is worded as an instruction."
     lost = [lane for lane in rules if lane.lost is not None and lane.last_state is State.GONE]
     unknown = [lane for lane in rules if lane.last_state is State.UNKNOWN]
-    held = sum(lane.last_state in HELD for lane in rules)
+    fallen = [lane for lane in rules if lane.fell_at >= 0]
+    held = sum(lane.last_state in HELD for lane in rules) - len(fallen)
     words = f"{held:,} of {counted(len(rules), 'instruction')} in the last request"
     if lost:
         words += f", {len(lost):,} lost"
     if unknown:
         words += f", {len(unknown):,} that only a summary of unknown text can hold"
+    if fallen:
+        words += f", {len(fallen):,} unknown since the recorded prompt fell"
     return words + "."

@@ -341,9 +341,9 @@ def _facts(lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
     return doc.FactsLost(
         sentence=" ".join(filter(None, (summary_words(lanes), blind))),
         instructions=len(lanes),
-        held=sum(state in HELD for state in states),
+        held=sum(lane.last_state in HELD and lane.fell_at < 0 for lane in lanes),
         lost=sum(state is State.GONE and lane.lost is not None for lane, state in zip(lanes, states, strict=True)),
-        unknown=sum(state is State.UNKNOWN for state in states),
+        unknown=sum(lane.last_state is State.UNKNOWN or lane.fell_at >= 0 for lane in lanes),
         listed=tuple(map(_fact, worst_first(lanes)[:MOST_FACTS])),
     )
 

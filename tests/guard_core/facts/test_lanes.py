@@ -139,3 +139,22 @@ def test_a_prompt_that_fell_without_a_compaction_leaves_open_what_later_requests
         "The recorded prompt fell from 81,000 to 9,000 tokens at step 3, and no compaction is recorded there: whether "
         f"the requests {until} still have what was said before is not known."
     )
+
+
+def test_after_a_silent_fall_only_what_came_again_is_known_to_be_in_the_last_request():
+    again = "Always answer in English please"
+    built = talk(after={1: user(again), 4: model(f"as you said: {again}")})
+    counts = (80_000, 81_000, 9_000, 10_000, 11_000, 12_000)
+    calls = tuple(replace(call, prompt_tokens=count) for call, count in zip(built.calls, counts, strict=True))
+    fell = replace(built, calls=calls)
+    lanes = search(fell, Snippet("rule", RULE, 0), Snippet("rule", again, 1)).lanes()
+    assert [lane.fell_at for lane in lanes] == [2, -1]
+    assert (
+        outcome_words(lanes[0]) == "unknown since the recorded prompt fell at step 3; no message has brought it again"
+    )
+    assert outcome_words(lanes[1]) == "in the last request"
+    assert summary_words(lanes) == (
+        "1 of 2 instructions in the last request, 1 unknown since the recorded prompt fell."
+    )
+    (later,) = search(replace(fell, compactions=(compaction(6, (0, 6)),)), Snippet("rule", RULE, 0)).lanes()
+    assert later.fell_at == -1
