@@ -21,6 +21,7 @@ from guard_core.checker.story import Story, Wrong, agree, holds, number, own_tex
 from guard_core.events import Event, MediaPart, ReasoningPart, part_text
 from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
+from guard_core.sessions import RecordedCompaction
 from guard_core.tokens.lexical import lexical_tokens
 from guard_core.windows.window_evidence import Status
 
@@ -66,15 +67,21 @@ def _says_who_asked(finding: Finding, words: list[str]) -> None:
 
 def _words(story: Story) -> list[str]:
     """The recorder's words for the compactions of `_triggers`."""
-    return [story.session.compactions[item.place].trigger.lower() for item in story.compactions if not item.is_manual]
+    return [item.trigger.lower() for item in _of_this_window(story)]
+
+
+def _of_this_window(story: Story) -> list[RecordedCompaction]:
+    """The compactions that nobody asked for, without those before a call of a model that has another window."""
+    compactions = [story.session.compactions[item.place] for item in story.compactions if not item.is_manual]
+    following = [[call.model for call in story.session.calls if call.at >= item.at] for item in compactions]
+    last = story.session.calls[-1].model if story.session.calls else ""
+    pairs = zip(compactions, following, strict=True)
+    return [item for item, names in pairs if not story.by_model.get(names[0] if names else last)]
 
 
 def _triggers(story: Story) -> list[int]:
     tokens = []
-    for item in story.compactions:
-        if item.is_manual:
-            continue
-        recorded = story.session.compactions[item.place]
+    for recorded in _of_this_window(story):
         prompts = [call.prompt_tokens for call in story.session.calls if call.at < recorded.at and call.prompt_tokens]
         tokens.append(recorded.tokens_before or (prompts[-1] if prompts else 0))
     return tokens

@@ -149,8 +149,9 @@ def _refused(case: Case, finding: Finding) -> str:
 
 def _counted_over(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
+    whose = "the window" if case.rests_on_window(finding.step) else "its model's window"
     return (
-        f"{_head(case)}the agent counted {numbers['tokens']:,} tokens at {at_step(finding.step)}, over the window of "
+        f"{_head(case)}the agent counted {numbers['tokens']:,} tokens at {at_step(finding.step)}, over {whose} of "
         f"{numbers['window']:,}."
     )
 

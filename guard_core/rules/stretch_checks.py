@@ -329,10 +329,11 @@ class StretchChecks:
         return agreement.judged(self.rule, interval, count, self.earlier(row))
 
     def earlier(self, row: int) -> list[int]:
-        """The counts at the checks between the last compaction and this one at which the agent could have compacted."""
+        """The counts at the checks between the last compaction and this one at which the agent could have compacted by
+        this rule: those before calls of another model or version have another one."""
         number = int(np.searchsorted(self.counted.compacted, row))
         first = int(self.counted.compacted[number - 1]) + 1 if number else 0
-        between = np.arange(first, row)
+        between = self.rows[(self.rows >= first) & (self.rows < row)]
         counts = self.counts[between[self.can(between)]]
         return [int(count) for count in counts[counts > 0]]
 

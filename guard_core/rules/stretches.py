@@ -28,7 +28,7 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
         sourced = window or _main_window(session)
         return (Stretch(0, 0, version, model, sourced, settings=session.settings),)
     stops = [*(start for start, _, _ in changes[1:]), len(session.calls)]
-    main, own = window or _main_window(session), ("", model, session.model)
+    main, own = window or _main_window(session), ("", model)
     largest_by = _largest_prompts(session)
     windows = {
         name: main if window is not None or name in own else _window_of(session, name, largest_by.get(name, 0))

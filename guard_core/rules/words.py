@@ -16,7 +16,8 @@ SIMULATED = frozenset({"sample", "simulation"})  # formats of sessions that the 
 
 def headline(explanation: Explanation) -> str:
     """The rule with its numbers, and where the recording has it compact."""
-    return " ".join(filter(None, (_rule_words(explanation), _recorded_words(explanation), _agreement(explanation))))
+    words = (_rule_words, _other_stretch, _recorded_words, _agreement)
+    return " ".join(filter(None, (say(explanation) for say in words)))
 
 
 def _rule_words(explanation: Explanation) -> str:
@@ -36,6 +37,23 @@ def _rule_words(explanation: Explanation) -> str:
     if rule.assumed_window is None and explanation.refuting is not None:
         return f"{_settings_words(rule)}, {name} would compact {says}."
     return f"{name} compacts {says}{_condition(explanation, rule)}."
+
+
+def _other_stretch(explanation: Explanation) -> str:
+    """The rule of the first compaction that comes before a call of another model or version, if its threshold is
+    another than the main one."""
+    rule, stretches = explanation.rule, explanation.stretches
+    if rule is None:
+        return ""
+    for item in explanation.compactions:
+        place = next((number for number, stretch in enumerate(stretches) if item.step < stretch.stop), -1)
+        own, stretch = explanation.rules[place], stretches[place]
+        if item.trigger != MANUAL and own.threshold is not None and own.threshold == item.threshold != rule.threshold:
+            where = "above" if own.relation == ">" else "at"
+            name = " ".join(filter(None, (stretch.model, own.version)))
+            threshold = f"{own.threshold:,}: {own.formula}{if_assumed(own)}"
+            return f"With {name}, from step {stretch.start + 1:,} on, {where} {threshold}."
+    return ""
 
 
 def _settings_words(rule: OwnRule) -> str:

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 import msgspec
 
-from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.sessions import Provenance, RecordedCompaction, Session, Sourced
 from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
 from guard_core.windows import models
 from guard_core.windows.agent_windows import taken_by_agent
@@ -183,9 +183,10 @@ def _looked_up(session: Session, model: str, answers: dict[str, models.Answers])
 
 
 def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
-    """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it.
+    """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it. Not
+    those before a call of a model that has another window than the session: its threshold follows from that.
     `unsaid`: only of those that are taken as automatic because the file does not say what triggered them."""
-    automatic, counts = [*filter(is_automatic, session.compactions)], []
+    automatic, counts = _of_main_model(session), []
     reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens] if automatic else []
     for compaction in automatic:
         if unsaid and trigger_of(compaction) == AUTOMATIC:
@@ -195,11 +196,22 @@ def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
     return [count for count in counts if count > 0]
 
 
+def _of_main_model(session: Session) -> list[RecordedCompaction]:
+    """The automatic compactions that no model with another window was to follow."""
+    automatic = [*filter(is_automatic, session.compactions)]
+    others = windows_by_model(session, models.answers_of(session)) if automatic else {}
+    if not any(others.values()):
+        return automatic
+    ats, calls = [call.at for call in session.calls], session.calls
+    following = [calls[min(bisect_left(ats, item.at), len(ats) - 1)].model for item in automatic]
+    return [item for item, model in zip(automatic, following, strict=True) if not others.get(model)]
+
+
 def fired_words(session: Session, low: int, high: int) -> str:
     """Where automatic compactions fired, between two of these counts: at what the recorder wrote down, else after the
     last prompts, which agents that count answers and results, too, did not compare alone."""
     between = f"{high:,}" if low == high else f"{low:,} to {high:,}"
-    if any(item.tokens_before for item in filter(is_automatic, session.compactions)):
+    if any(item.tokens_before for item in _of_main_model(session)):
         return f"at {between} tokens"
     return f"after {'a prompt' if low == high else 'prompts'} of {between} tokens"
 

@@ -164,6 +164,18 @@ def test_nothing_is_said_of_need_where_a_model_with_a_smaller_window_answered():
     assert not {item.kind for item in recorded_findings(small)} & {"needless", "needed"}
 
 
+def test_a_compaction_before_a_model_with_a_smaller_window_casts_no_doubt_on_the_larger_one():
+    built = chat(150_000, 240_000, 300_000, 30_000, compactions=(compaction(4, tokens_before=301_000),))
+    names = ["claude-sonnet-4-5[1m]"] * 3 + ["claude-haiku-4-5"]
+    calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
+    changed = msgspec.structs.replace(built, calls=calls, window=None, format="claude-code")
+    facts = Facts.of(changed)
+    kinds = {item.kind: item for item in recorded_findings(facts)}
+    assert (facts.window.value, "window_doubted" in kinds) == (1_000_000, False)
+    assert "over its model's window of 200,000" in kinds["counted_over"].sentence
+    assert check(changed, list(kinds.values()), facts.window) == []
+
+
 def test_a_compaction_before_which_the_agent_counted_more_than_the_window_could_not_have_waited():
     prompts = [70_000, 99_000, 20_000, 60_000, 95_000]
     built = chat(*prompts, window=100_000, compactions=(compaction(3, tokens_before=100_400),))

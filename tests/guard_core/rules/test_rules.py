@@ -26,6 +26,7 @@ from guard_core.sessions import (
 )
 from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted, Span
+from guard_core.windows.window_evidence import Status, judge_session
 from tests.builders import model, tool_result, transcript, user
 
 BY_FORMAT = {agent.format: agent for agent in AGENTS}
@@ -482,6 +483,19 @@ def test_two_models_that_take_turns_have_one_interval_each():
         ("claude-sonnet-4-5", 153_010, 155_010),
     ]
     assert (len(explained.stretches), len(explained.rules), len(explained.evidence)) == (6, 6, 2)
+
+
+def test_a_compaction_after_a_change_of_model_is_held_against_the_threshold_of_the_new_one():
+    """A million tokens, then 200,000: what was sent to the first model says nothing of the second one's threshold."""
+    session = transcript(prompts=(150_000, 180_000, 230_000, 230_000, 240_000, 30_000, 60_000), place=5)
+    names = ["claude-sonnet-4-5[1m]"] * 5 + ["claude-haiku-4-5"] * 2
+    calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(session.calls, names, strict=True))
+    session = msgspec.structs.replace(session, calls=calls, model=names[-1])
+    explained = explain(session)
+    (item,) = explained.compactions
+    assert (item.verdict, item.threshold, explained.missed) == (Agreement.AGREES, 155_000, ())
+    assert "With claude-haiku-4-5 2.1.14, from step 6 on, at 155,000:" in headline(explained)
+    assert judge_session(session).status is Status.TABLE
 
 
 def test_a_transcript_without_a_version_may_have_the_rule_of_an_old_one():
