@@ -25,7 +25,22 @@ function toHit(back) {
   return true;
 }
 
+// j and k, on a row also the arrows: the next and the previous row of a table that is read; past its end, its next page.
+const READ = { j: false, k: true, ArrowDown: false, ArrowUp: true };
+
+function toRow(back) {
+  const rows = [...document.querySelectorAll("[data-read]")];
+  if (!rows.length) return false;
+  const at = rows.indexOf(document.activeElement);
+  const row = at < 0 ? rows.at(back ? -1 : 0) : rows[at + (back ? -1 : 1)];
+  if (row) row.focus();
+  else document.querySelector(back ? "[data-read-earlier]" : "[data-read-later]")?.click();
+  return true;
+}
+
 function press(key) {
+  const reads = key in READ && (key.length === 1 || document.activeElement.matches("[data-read]"));
+  if (reads && toRow(READ[key])) return true;
   if ((key === "n" || key === "N") && toHit(key === "N")) return true;
   const element = owners(key)[0];
   if (!element) return false;

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.conftest import nodes, wait
+from tests.browser.conftest import nodes, shot, wait
 
 
 @pytest.fixture
@@ -95,6 +95,54 @@ def test_numbers_open_the_tabs_and_escape_goes_back(stepper):
     stepper.wait_for_selector('#step[data-at="38"]')
     stepper.keyboard.press("Escape")
     stepper.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}/$"))
+
+
+def focused(page) -> str:
+    """The message of the table of a compaction that is read."""
+    return page.evaluate("document.activeElement.matches('[data-read]') ? document.activeElement.innerText.trim() : ''")
+
+
+def test_keys_read_what_a_compaction_kept_summarised_and_dropped(page, sessions):
+    page.goto(sessions("long-coding") + "c/2/?show=summarised")
+    names = [name.strip() for name in page.locator("[data-read]").all_inner_texts()]
+    pressed = []
+    for key in ("j", "j", "ArrowDown", "k", "ArrowUp"):
+        page.keyboard.press(key)
+        pressed.append(focused(page))
+    assert pressed == [names[at] for at in (0, 1, 2, 1, 0)]
+    for width in (360, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.keyboard.press("j")
+        page.keyboard.press("k")
+        page.locator("[data-read]:focus").scroll_into_view_if_needed()
+        shot(page, f"compaction-reader-{width}")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/messages/\d+/part/0"))
+    page.go_back()
+    page.keyboard.press("[")
+    page.wait_for_url(re.compile(r"/c/1/"))
+
+
+def test_past_the_last_row_the_next_rows_of_a_compaction_follow(page, sessions):
+    page.goto(sessions("long-coding") + "c/2/?show=summarised")
+    later = page.locator("[data-read-later]")
+    assert later.count() == 1
+    page.locator("[data-read]").last.focus()
+    page.keyboard.press("j")
+    page.wait_for_url(re.compile("from="))
+    page.locator("[data-read-earlier]").wait_for()
+    page.keyboard.press("j")
+    assert focused(page) == page.locator("[data-read]").first.inner_text().strip()
+    page.keyboard.press("k")
+    page.locator("[data-read-earlier]").wait_for(state="detached")
+
+
+def test_an_arrow_scrolls_a_compaction_until_a_row_is_read(page, sessions):
+    page.goto(sessions("long-coding") + "c/2/")
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == ""
+    page.keyboard.press("j")
+    assert focused(page) != ""
 
 
 def test_a_click_in_the_list_shows_that_step(stepper):

@@ -292,7 +292,10 @@ def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], stat
     analysis = page.analysis
     shown = None if item.sent is None else _shown(page, item.sent, seq)
     row = presenter.row(seq, events.get(seq), state, bits, analysis.ledger, analysis.attribution, shown)
-    return {**row, "badge": presenter.BADGES[state]}
+    event = events.get(seq)
+    parts = event is not None and bool(event.parts)
+    url = reverse("message_part", args=[page.row.pk, message_number(seq), 0]) + "?as=raw" if parts else ""
+    return {**row, "badge": presenter.BADGES[state], "url": url}
 
 
 def _shown(page: Frame, sent: View, seq: int) -> int:
@@ -310,6 +313,7 @@ def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     return [
         {
             "number": None,
+            "url": "#summary-title",
             "role": text["kind"],
             "line": " ".join(text["text"].split())[:120],
             "state": (state := requests.REPEATED if text["kind"] == requests.REPEATED else requests.INSERTED),
