@@ -30,8 +30,10 @@ _RUNS = re.compile("'{2,}|-{2,}")
 # quote (CommonMark 0.31.2, 5.1), of code (6.1) and of emphasis (6.2). An underscore is that only if it can be no name.
 _ADDED = re.compile(r"[\\&*_>`]")
 _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|([nrt])|(["'`\\/*_#>.!+-]))""")
-_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+|`+|(?<![\w*])\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}(?![\w*])", re.MULTILINE)
-_UNDERSCORES = re.compile(r"(?<!\w)(?:_([^\W\d_]+)_|(__?)(?=[^\s_])([^_\n]{0,300}\s[^_\n]{0,300}(?<=\S))\2)(?!\w)")
+# Each begins with a character that is searched for at once: most texts have none of them.
+_QUOTED = re.compile(r"\n[ \t]*>[> \t]*")
+_STARS = re.compile(r"\*+")
+_UNDERSCORES = re.compile(r"_(?<!\w_)(?:([^\W\d_]+)_|(_?)(?=[^\s_])([^_\n]{0,300}\s[^_\n]{0,300}(?<=\S))\2_)(?!\w)")
 
 
 class RequestWords(msgspec.Struct, frozen=True):
@@ -111,8 +113,17 @@ def readings(text: str) -> str:
 
 def _plain(text: str) -> str:
     """A text without block quotes, code marks, emphasis and the escapes of JSON, Markdown and HTML."""
-    text = html.unescape(_ESCAPE.sub(_character, text))
-    return _UNDERSCORES.sub(lambda found: found[1] or found[3], _MARKS.sub("", text))
+    text = _QUOTED.sub("\n", "\n" + html.unescape(_ESCAPE.sub(_character, text)))
+    text = _STARS.sub(_star, text.replace("`", ""))
+    return _UNDERSCORES.sub(lambda found: found[1] or found[3], text)
+
+
+def _star(found: re.Match[str]) -> str:
+    """Stars that no emphasis begins or ends with; "" for those of an emphasis."""
+    before, after = found.string[found.start() - 1], found.string[found.end() : found.end() + 1]
+    begins = not (before.isalnum() or before == "_") and after.strip()
+    ends = before.strip() and not (after.isalnum() or after == "_")
+    return "" if len(found[0]) <= 3 and (begins or ends) else found[0]
 
 
 def _character(found: re.Match[str]) -> str:
