@@ -385,6 +385,17 @@ def usage_repeated(story: Story, finding: Finding) -> None:
         raise Wrong("it is not the first count that repeats the one before")
 
 
+def cached_above(story: Story, finding: Finding) -> None:
+    """More cached tokens than prompt tokens, which no request can have."""
+    calls = list(enumerate(story.session.calls))
+    above = [step for step, call in calls if call.prompt_tokens and (call.cached_tokens or 0) > call.prompt_tokens]
+    if not above or finding.step != above[0]:
+        raise Wrong("it is not the first call with more cached tokens than prompt tokens")
+    call = story.session.calls[above[0]]
+    counted = sum(count is not None for count in story.counts)
+    agree(finding, above=len(above), counted=counted, prompt=call.prompt_tokens, cached=call.cached_tokens)
+
+
 def _since(story: Story, first: int, last: int) -> tuple[Event, ...]:
     """The messages that the log grew by between the calls of two steps."""
     return story.session.events[story.session.calls[first].at : story.session.calls[last].at]
@@ -428,6 +439,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         empty_summary,
         silent_truncation,
         usage_repeated,
+        cached_above,
         no_usage,
         never_paid,
     )

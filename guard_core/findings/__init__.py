@@ -70,6 +70,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     prices.never_paid,
     gaps.silent_truncation,
     gaps.repeated_usage,
+    gaps.cached_above_prompt,
     gaps.unreported,
 )
 _OF_REPLAYS: tuple[Check, ...] = (

@@ -186,7 +186,14 @@ class Facts:
     @property
     def is_miscounted(self) -> bool:
         """Are so many recorded counts not those of their requests that nothing can be concluded from their sizes."""
-        return bool(len(self.repeated)) or self._is_often(len(self.falls))
+        return bool(len(self.repeated)) or self._is_often(len(self.falls)) or self._is_often(len(self.above_prompt))
+
+    @cached_property
+    def above_prompt(self) -> Ints:
+        """The steps with more tokens read from the cache than the whole prompt has."""
+        steps = self.ledger.steps
+        prompts = steps["prompt_tokens"]
+        return np.flatnonzero((prompts > 0) & (steps["cached_tokens"] > prompts))
 
     def _is_often(self, times: int) -> bool:
         counted = int(np.count_nonzero(self.ledger.steps["prompt_tokens"] > 0))

@@ -59,6 +59,23 @@ def repeated_usage(case: Case) -> list[Finding]:
     return [Finding("usage_repeated", WARNING, first, sentence, numbers, (), steps, len(repeated))]
 
 
+def cached_above_prompt(case: Case) -> list[Finding]:
+    """Counts of which more is said to be read from the cache than there is."""
+    above = case.facts.above_prompt
+    if not case.is_recorded or not len(above):
+        return []
+    calls, first = int(case.facts.requests.reported.sum()), int(above[0])
+    prompt, cached = (int(case.facts.ledger.steps[name][first]) for name in ("prompt_tokens", "cached_tokens"))
+    has = "has" if len(above) == 1 else "have"
+    sentence = (
+        f"{len(above):,} of {counted(calls, 'recorded count')} {has} more cached tokens than prompt tokens, the first "
+        f"at {at_step(first)}: {cached:,} of {prompt:,}. Perhaps the counts leave out what the provider's cache held: "
+        "the requests were then larger than these figures."
+    )
+    numbers = {"above": len(above), "counted": calls, "prompt": prompt, "cached": cached}
+    return [Finding("cached_above", WARNING, first, sentence, numbers, (), tuple(above[:LISTED].tolist()), len(above))]
+
+
 def silent_truncation(case: Case) -> list[Finding]:
     """Recorded prompts that fell while the log grew, though no compaction is recorded."""
     falls = case.facts.falls if case.is_recorded else ()

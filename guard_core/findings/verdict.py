@@ -210,6 +210,15 @@ def _repeated(case: Case, finding: Finding) -> str:
     )
 
 
+def _cached_above(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    counts = f"{numbers['above']:,} of {counted(numbers['counted'], 'recorded count')}"
+    return (
+        f"{_head(case)}{counts} {'has' if numbers['above'] == 1 else 'have'} more cached than prompt tokens: how "
+        "large those requests were is not known."
+    )
+
+
 def _grown(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
@@ -363,6 +372,7 @@ _ORDER: dict[str, Wording] = {
     "empty_summary": _empty,
     "request_lost": _request,
     "usage_repeated": _repeated,
+    "cached_above": _cached_above,
     "silent_truncation": _truncated,
     "grown": _grown,
     "thrash": _thrash,

@@ -35,6 +35,7 @@ KINDS = {
     "sealed_summary": "summary not readable",
     "silent_truncation": "silent truncation",
     "usage_repeated": "repeated counts",
+    "cached_above": "more cached than sent",
     "no_usage": "no usage",
 }
 

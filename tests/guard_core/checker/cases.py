@@ -103,6 +103,12 @@ def priced(session: Session) -> Session:
     return msgspec.structs.replace(session, calls=calls, model="claude-sonnet-4-5")
 
 
+def _cached(session: Session, tokens: int) -> Session:
+    """The same calls, with so many tokens read from the cache by each."""
+    calls = tuple(msgspec.structs.replace(call, cached_tokens=tokens) for call in session.calls)
+    return msgspec.structs.replace(session, calls=calls)
+
+
 def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
     """Counts that grow by 1,000 and fall to `low` at the given calls."""
 
@@ -117,6 +123,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     """Sessions, by what is wrong with them."""
     yield "healthy", exchange(8, tokens=growing())
     yield "contradicted", exchange(8, tokens=growing(99_000))
+    yield "more cached than sent", _cached(exchange(8, tokens=growing()), 90_000)
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)
     yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))

@@ -430,6 +430,16 @@ def test_counts_that_repeat_the_one_before_are_named_and_nothing_is_concluded_fr
     )
 
 
+def test_counts_with_more_cached_than_prompt_tokens_are_said_to_be_wrong():
+    session = chat(*range(1_000, 9_000, 1_000), window=100_000)
+    calls = tuple(msgspec.structs.replace(call, cached_tokens=20_000) for call in session.calls)
+    _, found, verdict = confirmed(msgspec.structs.replace(session, calls=calls))
+    assert found["cached_above"].sentence.startswith(
+        "8 of 8 recorded counts have more cached tokens than prompt tokens, the first at step 1: 20,000 of 1,000. "
+    )
+    assert verdict.sentence.startswith("8 of 8 recorded counts have more cached than prompt tokens: ")
+
+
 def test_few_repeated_counts_are_no_finding_but_no_fall_begins_at_one():
     counts = [*range(20_000, 30_000, 1_000), 29_000, 9_000, *range(10_000, 70_000, 1_000)]
     assert set(findings(chat(*counts, window=100_000))) == set()
