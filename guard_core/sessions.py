@@ -141,7 +141,9 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     holds (in the log's order); empty where the file has none. `settings` are those of the agent's compaction, where
     the file has them. `written_by` is the format of the agent's own recordings where another program recorded its
     requests and knew the agent; empty everywhere else. `refused` has, for each request that failed because it was too
-    long, in files that hold such errors and no call for them, the number of log events before it.
+    long, in files that hold such errors and no call for them, the number of log events before it. `windows` are the
+    context windows in tokens where the file states several, each with the event from which it holds; `window` is the
+    last of them.
     """
 
     events: tuple[Event, ...]
@@ -169,6 +171,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     settings: tuple[AgentSetting, ...] = ()
     written_by: str = ""
     refused: tuple[int, ...] = ()
+    windows: tuple[tuple[int, int], ...] = ()
 
     @property
     def agent_format(self) -> str:

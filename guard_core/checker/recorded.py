@@ -36,8 +36,9 @@ def window_contradicted(story: Story, finding: Finding) -> None:
             raise Wrong(f"the average request of {story.average} tokens is not larger than {story.window}")
         agree(finding, window=story.window, tokens=story.average, calls=story.session.total_calls)
         return
-    models = [call.model for call in story.session.calls]
-    own = [count or 0 for count, model in zip(story.counts, models, strict=True) if model not in story.by_model]
+    calls, windows = story.session.calls, story.session.windows
+    is_own = [story.stated(call) == story.window if windows else call.model not in story.by_model for call in calls]
+    own = [count or 0 for count, counts_here in zip(story.counts, is_own, strict=True) if counts_here]
     larger = [count for count in own if count > story.window]
     if not larger:
         raise Wrong(f"no answered request is larger than {story.window}")

@@ -15,7 +15,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.requests import materialise
-from guard_core.sessions import Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.views import JOINED, Rewritten, Span, View
@@ -106,7 +106,15 @@ class Story:
         """What every request is held against: its model's window, 0 where the recording contradicts it."""
         asked_for = self.trace is not None and self.window != self.judgement.value
         own = 0 if self.judgement.status is Status.CONTRADICTED and not asked_for else self.window
+        if self.session.windows:
+            main = self.session.window.value if self.session.window else 0
+            return [own if stated == main else stated for stated in map(self.stated, self.session.calls)]
         return [self.by_model.get(call.model, own) for call in self.session.calls]
+
+    def stated(self, call: ModelCall) -> int:
+        """The window that the file states for a call of one that states several."""
+        *_, (_, window) = [self.session.windows[0], *(item for item in self.session.windows if item[0] <= call.at)]
+        return window
 
     def is_over(self, step: int, tokens: int) -> bool:
         """Would a request of so many tokens be larger than the window at this step."""

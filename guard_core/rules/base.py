@@ -111,6 +111,11 @@ class Stretch(NamedTuple):
     largest: int = 0
     settings: tuple[AgentSetting, ...] = ()
 
+    @property
+    def window_tokens(self) -> int:
+        """Its window in tokens, 0 where that is not known."""
+        return 0 if self.window is None else self.window.value
+
     def setting(self, name: str) -> AgentSetting | None:
         """A setting in the file, by its name."""
         return next((item for item in self.settings if item.name == name), None)

@@ -44,7 +44,8 @@ class Explanation(msgspec.Struct, frozen=True):
 
     def interval_of(self, stretch: Stretch, counter: str = "") -> Interval | None:
         """What the checks of a stretch prove, by a counter; without one, by the first that says something."""
-        own = (item for item in self.inference if (item.version, item.model) == (stretch.version, stretch.model))
+        key = (stretch.version, stretch.model, stretch.window_tokens)
+        own = (item for item in self.inference if (item.version, item.model, item.window) == key)
         return next((item for item in own if counter in ("", item.counter)), None)
 
     @property
@@ -107,9 +108,9 @@ def explain(
 
 
 def _parts(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed) -> tuple[list[StretchChecks], list[int]]:
-    """The stretches of one model and version together, and for each stretch the number of its part."""
-    numbers: dict[tuple[str, str], int] = {}
-    belongs = [numbers.setdefault((item.version, item.model), len(numbers)) for item in stretches]
+    """The stretches of one model, version and window together, and for each stretch the number of its part."""
+    numbers: dict[tuple[str, str, int], int] = {}
+    belongs = [numbers.setdefault((item.version, item.model, item.window_tokens), len(numbers)) for item in stretches]
     groups: list[list[Stretch]] = [[] for _ in numbers]
     for number, stretch in zip(belongs, stretches, strict=True):
         groups[number].append(stretch)

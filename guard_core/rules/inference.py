@@ -86,6 +86,7 @@ class Interval(msgspec.Struct, frozen=True):
     left_out: tuple[int, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
     more: int = 0
+    window: int = 0  # of the stretch in tokens; 0: not known
 
     def contains(self, threshold: int) -> bool:
         """Could this be the threshold."""
@@ -136,6 +137,7 @@ def interval_of(
         at_most_step=None if high is None else high.step,
         contradiction=contradiction,
         left_out=tuple(point.step for point in asked),
+        window=stretch.window_tokens,
     )
 
 

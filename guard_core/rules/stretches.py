@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+import msgspec
+
 from guard_core import defaults
 from guard_core.rules.base import Stretch
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows import models
 from guard_core.windows.agent_windows import has_default, taken_by_agent
-from guard_core.windows.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session, stated_windows
 
 
 def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stretch, ...]:
     """The stretches of a session, in order; one that is empty where it has no call. `window`: typed in by the user."""
     versions, starts = session.versions, [at for at, _ in session.versions]
     model = models.main_model(session) or session.model
+    in_file = session.window if window is None else None
+    stated = stated_windows(session) if in_file is not None else []
     changes: list[tuple[int, str, str]] = []
     for step, call in enumerate(session.calls):
         place = bisect_right(starts, call.at) - 1
         version = versions[place][1] if place >= 0 else ""
         name = call.model or (changes[-1][2] if changes else model)
-        if not changes or (version, name) != changes[-1][1:]:
+        is_new = bool(stated) and step > 0 and stated[step] != stated[step - 1]
+        if not changes or is_new or (version, name) != changes[-1][1:]:
             changes.append((step, version, name))
     if not changes:
         version = versions[0][1] if versions else ""
@@ -37,7 +42,10 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
     stretches = []
     for (start, version, name), stop in zip(changes, stops, strict=True):
         largest = max(call.prompt_tokens or 0 for call in session.calls[start:stop])
-        stretches.append(Stretch(start, stop, version, name, windows[name], largest, session.settings))
+        own_window = windows[name]
+        if in_file is not None and stated:
+            own_window = msgspec.structs.replace(in_file, value=stated[start])
+        stretches.append(Stretch(start, stop, version, name, own_window, largest, session.settings))
     return tuple(stretches)
 
 

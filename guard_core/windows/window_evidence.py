@@ -6,7 +6,7 @@ compacts at less than half of it each time, has another window or a threshold se
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from enum import StrEnum
 from operator import itemgetter
@@ -136,8 +136,13 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     stated = window or models.window_of(session, model)
     if session.usage_ratio is not None:
         return _judged(stated, Status.KNOWN, 0, stated.note)
-    others = windows_by_model(session, answers)
-    prompts, averaged_over = [answer.largest for name, answer in answers.items() if not others.get(name)], 0
+    if session.windows:
+        others = other_windows(session, answers)
+        pairs = zip(session.calls, others, strict=True)
+        prompts, averaged_over = [call.prompt_tokens or 0 for call, other in pairs if not other], 0
+    else:
+        by_model = windows_by_model(session, answers)
+        prompts, averaged_over = [answer.largest for name, answer in answers.items() if not by_model.get(name)], 0
     if not any(prompts) and session.mean_prompt_tokens:
         prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
     return judge(
@@ -154,12 +159,24 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
 def other_windows(session: Session, answers: dict[str, models.Answers] | None = None) -> list[int]:
     """For every call, the window in tokens of its model where that is another than the session's; 0 for all others.
 
-    A model counts as another if its calls name it, the table knows it, and its window differs from that of the model
-    which answered most calls. Where its own answered prompts are larger than that window, the one documented variant
-    that holds them counts, and nothing is said where there is none.
+    Where the file states several, that is what it states. Else a model counts as another if its calls name it, the
+    table knows it, and its window differs from that of the model which answered most calls. Where its own answered
+    prompts are larger than that window, the one documented variant that holds them counts, and nothing is said where
+    there is none.
     """
+    if session.windows:
+        main = session.window.value if session.window is not None else 0
+        return [0 if window == main else window for window in stated_windows(session)]
     windows = windows_by_model(session, models.answers_of(session) if answers is None else answers)
     return [windows.get(call.model, 0) for call in session.calls] if windows else [0] * len(session.calls)
+
+
+def stated_windows(session: Session) -> list[int]:
+    """For every call, the window in tokens that the file states for it; none where the file states one at most."""
+    if not session.windows:
+        return []
+    starts = [at for at, _ in session.windows]
+    return [session.windows[max(0, bisect_right(starts, call.at) - 1)][1] for call in session.calls]
 
 
 def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> dict[str, int]:

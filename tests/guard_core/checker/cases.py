@@ -123,6 +123,8 @@ def recordings() -> Iterator[tuple[str, Session]]:
     """Sessions, by what is wrong with them."""
     yield "healthy", exchange(8, tokens=growing())
     yield "contradicted", exchange(8, tokens=growing(99_000))
+    several = ((0, 120_000), (6, 100_000))
+    yield "a window that changes", exchange(8, tokens=_falling_at(5, start=105_000), windows=several)
     yield "more cached than sent", _cached(exchange(8, tokens=growing()), 90_000)
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)

@@ -524,6 +524,19 @@ def test_the_headline_says_the_rule_with_its_numbers():
     )
 
 
+def test_a_file_that_states_several_windows_is_judged_by_that_of_each_call():
+    built = transcript("codex", "0.169.0", prompts=(150_000, 110_000, 60_000, 116_000, 40_000), place=4)
+    start = built.calls[2].at
+    session = msgspec.structs.replace(
+        built, window=Sourced(121_600, Provenance.RECORDER), windows=((0, 258_400), (start, 121_600))
+    )
+    found = explain(session)
+    assert [rule.threshold for rule in found.rules] == [244_800, 115_200]
+    assert [item.verdict for item in found.compactions] == [Agreement.AGREES]
+    assert (found.missed, [item.window for item in found.inference]) == ((), [258_400, 121_600])
+    assert judge_session(session).status is Status.KNOWN
+
+
 def test_the_headline_does_not_claim_a_threshold_that_the_recording_excludes():
     words = headline(explain(transcript(version="2.1.62")))
     assert words.startswith("With its default settings, Claude Code 2.1.62 would compact at 167,000: ")

@@ -104,6 +104,7 @@ class CodexRolloutReader:
         self.model = ""
         self.title = ""
         self.window = 0
+        self.windows: list[tuple[int, int]] = []  # all that are stated, each with the event from which it holds
         self.awaits_estimate = False  # is the last compaction new, and its context not estimated yet?
         self.open: _Open | None = None
         self.pending: ModelCall | None = None  # usage that came before its response
@@ -282,7 +283,7 @@ class CodexRolloutReader:
 
     def _message(self, payload: dict[str, Any], where: Where) -> None:
         kind = fields.text(payload, "type")
-        self.window = fields.tokens(payload, "model_context_window") or self.window
+        self._states_window(payload, len(self.log.events))
         if kind == "token_count":
             self._token_count(fields.mapping(payload, "info"), where)
         elif kind == "thread_rolled_back":
@@ -293,8 +294,15 @@ class CodexRolloutReader:
             self.ended = len(self.log.events) if kind in _TURN_ENDS else self.ended
             self.notes.skip(f"event_msg {kind}")
 
+    def _states_window(self, value: dict[str, Any], at: int) -> None:
+        window = fields.tokens(value, "model_context_window")
+        if window and window != self.window:
+            self.windows.append((at, window))
+            self.window = window
+
     def _token_count(self, info: dict[str, Any], where: Where) -> None:
-        self.window = fields.tokens(info, "model_context_window") or self.window
+        answered = len(self.log.events) if self.open is None else self.log.calls[self.open.call].at
+        self._states_window(info, answered)
         last, total = fields.mapping(info, "last_token_usage"), info.get("total_token_usage")
         if not info:
             self.notes.skip("token_count without numbers")
@@ -429,6 +437,7 @@ class CodexRolloutReader:
         del self.log.calls[first:]
         del self.log.events[cut:]
         self.index.forget(cut)
+        self.windows = [(min(at, cut), window) for at, window in self.windows]
         self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(removed)} calls count apart.")
 
     # -- the end
@@ -450,6 +459,7 @@ class CodexRolloutReader:
             agent="Codex CLI",
             model=self.model,
             window=window if self.window else None,
+            windows=((0, self.windows[0][1]), *self.windows[1:]) if len(self.windows) > 1 else (),
             started_at=fields.timestamp(self.meta, "timestamp"),
             notes=tuple(notes),
             versions=single(fields.text(self.meta, "cli_version")),

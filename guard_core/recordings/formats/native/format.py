@@ -155,7 +155,8 @@ class _Draft:
             self.source.problem(f"{self.missing} of {len(self.events)} events of this session are missing", self.line)
         events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
         versions = tuple(sorted(item for item in self.header.versions if 0 <= item[0] <= len(events)))
-        session = msgspec.structs.replace(self.header, events=events, versions=versions)
+        windows = tuple(sorted(item for item in self.header.windows if 0 <= item[0] <= len(events) and item[1] > 0))
+        session = msgspec.structs.replace(self.header, events=events, versions=versions, windows=windows)
         return msgspec.structs.replace(session, **{name: self._checked(name) for name in KINDS})
 
     def _checked(self, name: str) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.codex.rollout import FORMAT
 from guard_core.sessions import Evidence
+from guard_core.windows.window_evidence import other_windows, stated_windows
 from tests.guard_core.recordings.checks import (
     SAMPLES,
     check_hostile,
@@ -84,6 +85,25 @@ def test_system_prompt_and_window_come_from_the_file():
     assert session.window is not None
     assert session.window.value == 121_600
     assert session.tools is None
+
+
+def test_windows_that_change_hold_from_the_call_with_which_they_are_stated():
+    def started(window: int) -> dict[str, Any]:
+        return line("event_msg", type="task_started", model_context_window=window)
+
+    def counted(prompt: int, total: int, window: int) -> dict[str, Any]:
+        said = usage(prompt, total)
+        said["payload"]["info"]["model_context_window"] = window
+        return said
+
+    turns = [started(258_400), *TURN[:-1], counted(900, 900, 258_400)]
+    assert session_of(*turns).windows == ()
+    turns += [started(121_600), user("More"), assistant("Done."), counted(1_000, 1_900, 121_600)]
+    session = session_of(*turns, assistant("And?"), counted(1_100, 3_000, 50_000))
+    assert session.window is not None
+    assert session.window.value == 50_000
+    assert stated_windows(session) == [258_400, 121_600, 50_000]
+    assert other_windows(session) == [258_400, 121_600, 0]
 
 
 def test_a_token_count_with_the_same_total_is_not_a_second_call():
