@@ -93,12 +93,12 @@ def own_missed(story: Story, finding: Finding) -> None:
         raise Wrong(f"the count before step {finding.step} is not {count}")
     if not _fires(finding, count):
         raise Wrong("the rule does not fire there")
-    told = [check for check in checks if not _falls(story, check.step)]
-    surely = sum(_fires(finding, check.least or 0) for check in told if check.least is not None)
+    unbroken = [check for check in checks if not _falls(story, check.step)]
+    surely = sum(_fires(finding, check.least or 0) for check in unbroken if check.least is not None)
     perhaps = sum(_fires(finding, check.most or 0) for check in checks if check.most is not None)
     claimed = number(finding, "checks")
     models, versions = {call.model for call in story.session.calls}, {name for _, name in story.session.versions}
-    one_stretch = len(models) == 1 and len(versions) <= 1
+    one_stretch = len(models) == 1 and len(versions) <= 1 and not story.session.windows
     if claimed > perhaps or (number(finding, "agent") in _PLAIN and one_stretch and claimed < surely):
         raise Wrong(f"the rule fires at {surely} to {perhaps} such checks, not {claimed}")
 

@@ -8,7 +8,7 @@ from guard_core.rules.decisions import Decision
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.sessions import Provenance
-from guard_core.triggers import MANUAL
+from guard_core.triggers import AUTOMATIC, MANUAL
 
 LISTED = 4  # counts of compactions that are named one by one
 SIMULATED = frozenset({"sample", "simulation"})  # formats of sessions that the simulator made: no agent wrote them
@@ -103,7 +103,10 @@ def _agreement(explanation: Explanation) -> str:
     if rule is None or not explanation.auto or explanation.agrees == explanation.auto:
         return ""
     if rule.assumed_window is None and refuting is not None:
-        return f"So its threshold is {refuting.words}{explaining(refuting)}."
+        automatic = [item for item in explanation.compactions if item.trigger != MANUAL]
+        known = all(item.trigger == AUTOMATIC for item in automatic)
+        condition = "" if known else ", if it compacted by itself,"
+        return f"So{condition} its threshold is {refuting.words}{explaining(refuting)}."
     interval = _bounded(explanation, rule)
     if not explanation.comparable and interval is not None:
         assumed = (

@@ -94,12 +94,12 @@ class WordUsage:
 
 @dataclass(frozen=True)
 class WrittenSummaries:
-    """The scripted summaries: with their texts, or where it `tells` none their sizes alone; without the blanks at their
-    ends where it `strips` them."""
+    """The scripted summaries: with their texts, or their sizes alone where `has_texts` is false; without the blanks at
+    their ends where it `strips` them."""
 
     chars: int
     strips: bool = False
-    tells: bool = True
+    has_texts: bool = True
 
     @property
     def name(self) -> str:
@@ -108,4 +108,4 @@ class WrittenSummaries:
     def summarise(self, request: SummaryRequest) -> Summary:
         text = scripted_summary(request.call + 1, self.chars)
         text = text.strip() if self.strips else text
-        return Summary(len(text), text if self.tells else None)
+        return Summary(len(text), text if self.has_texts else None)

@@ -338,7 +338,7 @@ def _summarizer(script: Script, judged: RecordedRuns) -> Summarizer:
         return ScriptedSummaries((None,), error=SCRIPTED_ERROR)
     size = 0 if script.summary == "empty" else script.summary_chars
     if judged.writes_summaries or judged.strips_summaries:
-        return WrittenSummaries(size, strips=judged.strips_summaries, tells=judged.writes_summaries)
+        return WrittenSummaries(size, strips=judged.strips_summaries, has_texts=judged.writes_summaries)
     return FixedSummaries(size)
 
 

@@ -242,7 +242,7 @@ LOOK_ALIKES: tuple[str, ...] = (
     "icon@2x.png and logo@3x.webp",
     "someone@example.org, admin@localhost, test@test.com",
     "/home/circleci/project/src and /home/vscode/.cache",
-    "/Users/runner/work/orders/orders",
+    "/Users/runner/builds/orders",
     "C:\\Users\\runneradmin\\AppData\\Local\\Temp",
     "/var/home and /home",
     "2026-11-23T08:21:49.123456Z 1795422109 20261123",

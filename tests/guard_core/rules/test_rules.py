@@ -541,6 +541,8 @@ def test_the_headline_does_not_claim_a_threshold_that_the_recording_excludes():
     words = headline(explain(transcript(version="2.1.62")))
     assert words.startswith("With its default settings, Claude Code 2.1.62 would compact at 167,000: ")
     assert "Recorded at 155,010. So its threshold is above 151,010 and at most 155,010; " in words
+    unsaid = headline(explain(transcript(version="2.1.62", trigger="")))
+    assert "So, if it compacted by itself, its threshold is above 151,010 and at most 155,010; " in unsaid
     typed = headline(explain(transcript(), typed={"max_output_tokens": "8192"}))
     assert typed.startswith("With the settings given here, Claude Code 2.1.14 would compact at 178,808: ")
 
