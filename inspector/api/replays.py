@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Query, Router, Schema
 from ninja.errors import HttpError
 from pydantic import Field
 
@@ -31,11 +31,17 @@ router = Router()
 VIEWS = ("before", "after", "carried", "in_turn")  # of a record of a compaction: where texts came from, for the engine
 CONTRADICTION = {409: schemas.Problem}  # a setting that the policy does not have or use
 PAGING = ("offset", "limit")
-Policy = Annotated[str, Field(json_schema_extra={"enum": ["", *POLICIES]})]
-Profile = Annotated[str, Field(json_schema_extra={"enum": ["", *sorted(PROFILES)]})]
-Summary = Annotated[str, Field(json_schema_extra={"enum": list(SUMMARIES)})]
 # A number is asked for here; pages also take "200k".
 Window = Annotated[int | None, Field(ge=MIN_WINDOW, le=MAX_WINDOW)]
+
+
+class ReplaySettings(Schema):
+    """The settings that every policy has; those of one policy are further parameters."""
+
+    policy: Annotated[str, Field(json_schema_extra={"enum": ["", *POLICIES]})] = ""
+    profile: Annotated[str, Field(json_schema_extra={"enum": ["", *sorted(PROFILES)]})] = ""
+    window: Window = None
+    summary: Annotated[str, Field(json_schema_extra={"enum": list(SUMMARIES)})] = ""
 
 
 @router.get(
@@ -55,14 +61,7 @@ def replays(request: HttpRequest, session_id: UUID, window: Window = None) -> di
     response={200: schemas.Replay, **UNDER_WAY, **ERRORS, **CONTRADICTION},
     summary="One replay",
 )
-def replay(
-    request: HttpRequest,
-    session_id: UUID,
-    policy: Policy = "",
-    profile: Profile = "",
-    window: Window = None,
-    summary: Summary = "",
-) -> dict[str, Any]:
+def replay(request: HttpRequest, session_id: UUID, settings: Query[ReplaySettings]) -> dict[str, Any]:
     """What a policy makes of the session. Settings of the policy are further parameters, by their names in addresses of
     pages. What is left out is the default."""
     done = _analysed(request, session_id)
@@ -92,10 +91,7 @@ def replay(
 def replay_steps(
     request: HttpRequest,
     session_id: UUID,
-    policy: Policy = "",
-    profile: Profile = "",
-    window: Window = None,
-    summary: Summary = "",
+    settings: Query[ReplaySettings],
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> dict[str, Any]:
@@ -117,10 +113,7 @@ def replay_steps(
 def replay_compactions(
     request: HttpRequest,
     session_id: UUID,
-    policy: Policy = "",
-    profile: Profile = "",
-    window: Window = None,
-    summary: Summary = "",
+    settings: Query[ReplaySettings],
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> dict[str, Any]:
