@@ -20,14 +20,13 @@ from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.packed_list import PackedList
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import Line
 from guard_core.sessions import ModelCall
 
 NAME = "claude-code"
 SYNTHETIC = "<synthetic>"  # the model name of lines that Claude Code wrote itself: errors, interruptions
 API_ERROR = "API Error"  # how lines about a failed request begin in versions that did not mark them
-# Claude Code's own words for it, and those of the provider in older versions and for a request with its answer's room.
-_TOO_LONG = re.compile(r"prompt is too long|input length and `?max_tokens`? exceed context limit", re.IGNORECASE)
 MOVED = "<persisted-output>"  # how the preview of a tool output begins that was moved to `tool-results/*.txt`
 # How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
 SUMMARY_WORDING = "This session is being continued from a previous conversation"
@@ -160,9 +159,9 @@ def is_unsent(line: dict[str, Any], parts: Sequence[Part]) -> bool:
 
 
 def is_too_long(parts: Sequence[Part]) -> bool:
-    """Does an error say that the request was too long; one about the length of an answer, or of a file, does not."""
+    """Does an error say that the request was too long, in Claude Code's own words or the provider's."""
     first = parts[0] if parts else None
-    return isinstance(first, TextPart) and _TOO_LONG.search(first.text) is not None
+    return isinstance(first, TextPart) and names_length(first.text)
 
 
 def is_moved(part: Part) -> bool:

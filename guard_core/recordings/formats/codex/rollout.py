@@ -39,6 +39,7 @@ from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import View
 
+TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
 _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
@@ -291,6 +292,8 @@ class CodexRolloutReader:
         elif kind == "thread_name_updated":
             self.title = fields.text(payload, "thread_name") or self.title
         else:
+            if kind == "error" and payload.get("codex_error_info") == TOO_LONG:
+                self.log.refused.append(len(self.log.events))
             self.ended = len(self.log.events) if kind in _TURN_ENDS else self.ended
             self.notes.skip(f"event_msg {kind}")
 

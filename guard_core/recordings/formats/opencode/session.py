@@ -24,6 +24,7 @@ from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCa
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -38,6 +39,7 @@ OVERFLOW = "overflow"  # the trigger where a request was too long for the model
 _SEALS = ("signature", "reasoningEncryptedContent", "redactedData")
 RAN = "The following tool was executed by the user"
 ABORTED = "MessageAbortedError"
+OVERFLOW = "ContextOverflowError"  # the name that newer versions give the error of a prompt that is too long
 _NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"})
 _READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text is a part of its own
 
@@ -152,6 +154,12 @@ class OpenCodeReader:
 
     def _failed(self, info: JSON, parts: list[JSON]) -> None:
         """An answer that ended in an error: OpenCode does not send it again, so that it stays out of the log."""
+        error = fields.mapping(info, "error")
+        too_long = fields.text(error, "name") == OVERFLOW or names_length(
+            fields.text(fields.mapping(error, "data"), "message")
+        )
+        if too_long:
+            self.log.refused.append(len(self.log.events))
         content = tuple(self._content(parts))
         for tool in parts:
             if tool.get("type") == "tool" and (text := _result_text(tool)) is not None:

@@ -43,7 +43,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
-from guard_core.recordings.reading.refusals import says_too_long
+from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Segment, Span, View
@@ -250,7 +250,10 @@ class PiSessionReader:
         role = fields.text(message, "role")
         if on_path:
             failed = fields.text(message, "stopReason") == "error"
-            self.refused = failed and says_too_long(fields.text(message, "errorMessage"))
+            error = fields.text(message, "errorMessage")
+            self.refused = failed and says_too_long(error)
+            if failed and names_length(error):
+                self.log.refused.append(len(self.log.events))
         if role == "system":
             if on_path:
                 self.system.take(message)

@@ -32,7 +32,7 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.rebase import LogIndex
-from guard_core.recordings.reading.refusals import says_too_long
+from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Sourced, ToolDefinition
@@ -221,7 +221,10 @@ class QwenChatReader:
         elif name.endswith(".api_error"):
             message = fields.text(event, "error_message") or fields.text(event, "error")
             status = fields.tokens(event, "status_code")
-            self.refused |= status in (None, *_REFUSALS) and says_too_long(message)
+            refused = status in (None, *_REFUSALS)
+            self.refused |= refused and says_too_long(message)
+            if refused and names_length(message):
+                self.log.refused.append(len(self.log.events))
         else:
             self.notes.skip("system: ui_telemetry")
 

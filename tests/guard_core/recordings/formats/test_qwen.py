@@ -189,12 +189,13 @@ def test_a_compaction_after_a_refused_request_is_no_evidence_of_the_threshold():
         "ui_telemetry",
         uiEvent={
             "event.name": "qwen-code.api_error",
-            "error_message": "Prompt exceeds the context",
+            "error_message": "Range of input length should be [1, 202752]",
             "status_code": 400,
         },
     )
     session = session_of(*chain(*TALK[:5], refusal, compressed(CALLED, before=200_000), TALK[-1]))
     assert (session.compactions[0].trigger, kept(session.compactions[0].base)) == ("overflow", [3])
+    assert session.refused == (5,)
     found = explain(session)
     assert found.compactions[0].verdict == Agreement.AGREES
     assert {item.at_most for item in found.inference} == {None}

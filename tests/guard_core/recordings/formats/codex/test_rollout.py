@@ -360,6 +360,12 @@ def test_a_rollout_of_a_sub_agent_says_so():
     assert [session_of(*TURN, meta=meta).parent for meta in (by_review, spawned)] == ["", "s1"]
 
 
+@pytest.mark.parametrize(("info", "refused"), [("context_window_exceeded", (2,)), ("usage_limit_exceeded", ())])
+def test_a_request_that_was_too_long_is_recorded_as_refused(info, refused):
+    failed = line("event_msg", type="error", message="Start a new thread.", codex_error_info=info)
+    assert session_of(user("Go"), assistant("Done."), failed).refused == refused
+
+
 def test_unknown_lines_are_counted():
     notes = read_as(FORMAT, lines(META, *TURN, line("event_msg", type="novel"), line("world_state"))).notes
     assert notes.skipped["event_msg novel"] == 1

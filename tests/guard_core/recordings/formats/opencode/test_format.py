@@ -241,6 +241,19 @@ def test_an_answer_that_failed_is_not_sent_again():
     assert (recording.facts.tool_calls, recording.facts.tool_results) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        ({"name": "ContextOverflowError", "data": {"message": "Input exceeds context window of this model"}}, (5,)),
+        ({"name": "APIError", "data": {"message": "prompt is too long: 212345 tokens > 200000 maximum"}}, (5,)),
+        ({"name": "APIError", "data": {"message": "Overloaded"}}, ()),
+    ],
+)
+def test_a_request_that_was_too_long_is_recorded_as_refused(error, refused):
+    session = session_of(*TALK, assistant("m5", 20, error=error))
+    assert (len(session.events), session.refused) == (5, refused)
+
+
 def test_an_answer_that_the_user_stopped_is():
     stopped = assistant("m5", 20, {"type": "step-start"}, text("I lo"), error={"name": "MessageAbortedError"})
     assert texts(session_of(*TALK, stopped))[-1] == "I lo"

@@ -137,6 +137,7 @@ def test_a_compaction_after_a_request_that_was_too_long_says_nothing_of_the_thre
     last = entries[-1]["id"]
     session = session_of(*entries, entry("cc", last, "compaction", summary="s", tokensBefore=182_303))
     assert session.compactions[0].trigger == trigger
+    assert session.refused == ((3,) if trigger else ())
 
 
 def test_what_pi_adds_is_sent_but_begins_no_turn():
