@@ -177,8 +177,8 @@ KIND = PolicyKind(
             "Window that is set",
             COUNT,
             0,
-            "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, from 2.1.81 on; 0: not set, so that "
-            "from 2.1.153 on only a refusal compacts",
+            "CLAUDE_CODE_AUTO_COMPACT_WINDOW, from 2.1.81 on, or autoCompactWindow; less than 100,000 counts as "
+            "100,000; 0: not set, so that from 2.1.153 on only a refusal compacts",
             _SOURCE,
             unit="tokens",
             not_in=(WHOLE,),
@@ -247,6 +247,12 @@ KIND = PolicyKind(
             "A percentage alone never acts",
             "From 2.1.153 on the percentage has an effect only where a window is set.",
             "measured; anthropics/claude-code issues 31806, 56666, 64773",
+        ),
+        KnownProblem(
+            "An autoCompactWindow below 100,000",
+            "Here it counts as 100,000. That was measured for CLAUDE_CODE_AUTO_COMPACT_WINDOW (2.1.100, 2.1.152, "
+            "2.1.200, 2.1.330); of autoCompactWindow only 150,000 was, in 2.1.330: a smaller one may have no effect.",
+            "measured, but for an autoCompactWindow below 100,000",
         ),
         KnownProblem(
             "Instructions disappear",

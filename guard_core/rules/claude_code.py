@@ -62,6 +62,7 @@ CALLS_FROM = (2, 1, 74)  # 2.1.62 does not count the calls of the last answer; v
 ROUNDS_FROM = (2, 1, 330)  # what it keeps was measured there; versions from 2.1.21 on were not
 OUTPUTS = (*RESERVES, 4_096, 16_000, 24_000, 48_000)  # tokens; limits of answers that people set, for hypotheses
 SET_STEP = 10_000  # tokens; windows that people set, for hypotheses with another setting beside them
+BELOW_LEAST = f"counts as {LEAST_SET:,}: measured for the environment variable, not for autoCompactWindow"
 NO_VERSION = "the file names no version, and from 2.1.153 on a threshold exists only where a window is set"
 
 
@@ -97,7 +98,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if percent is not None:
         settings.append(RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in"))
     if limit is not None:
-        note = "typed in" if limit >= LEAST_SET else f"typed in; counts as {LEAST_SET:,}"
+        note = "typed in" if limit >= LEAST_SET else f"typed in; {BELOW_LEAST}"
         settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, note))
     elif profile == REFUSAL:
         note = "not set, as far as the file says"
@@ -192,7 +193,8 @@ AGENT = Agent(
     names={
         "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",
         "autocompact_pct": "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, from 1 to 100",
-        "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, 100,000 or more; from 2.1.81 on",
+        "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW, from 2.1.81 on, where less than 100,000 counts as "
+        "100,000; or autoCompactWindow, measured at 150,000 in 2.1.330 only",
         AUTO: SWITCH_WORDS,
     },
     fitted=fitted,

@@ -7,7 +7,7 @@ import pytest
 from guard_core.estimation.usage import usage_for
 from guard_core.events import ToolResultPart
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import get_policy, policy_kind
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
@@ -43,6 +43,12 @@ OLD, CAPPED, NEW = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
 )
 def test_thresholds_are_those_that_were_measured(profile, settings, window, threshold):
     assert get_policy("claude-code", profile=profile, **settings).threshold(window) == threshold
+
+
+def test_what_was_not_measured_of_a_small_window_is_a_known_problem():
+    assert get_policy("claude-code", auto_compact_window=80_000).threshold(200_000) == 67_000
+    (problem,) = (item for item in policy_kind("claude-code").known_problems if "below 100,000" in item.name)
+    assert "of autoCompactWindow only 150,000 was" in problem.help
 
 
 def rounds(count, prompt):

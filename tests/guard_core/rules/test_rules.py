@@ -581,6 +581,14 @@ def test_an_output_set_above_the_most_of_a_model_counts_as_that():
     assert explain(session, typed=typed).rule.threshold == 123_000
 
 
+@pytest.mark.parametrize("name", ["CLAUDE_CODE_AUTO_COMPACT_WINDOW", "autoCompactWindow"])
+def test_a_window_set_below_the_least_says_for_which_name_that_was_measured(name):
+    rule = explain(transcript(version="2.1.330"), typed={name: "80000"}).rule
+    note = next(item.note for item in rule.settings if item.name == "auto_compact_window")
+    assert rule.threshold == 67_000
+    assert note == "typed in; counts as 100,000: measured for the environment variable, not for autoCompactWindow"
+
+
 def test_what_qwen_code_wrote_down_before_0_22_is_not_the_count_it_compared():
     def counts(version):
         built = transcript("qwen-code", version)
