@@ -17,8 +17,8 @@ from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
-from guard_core.outcomes.outcome import Costs
-from guard_core.outcomes.words import assumptions, dollars, forecast_words, rewrites_words
+from guard_core.outcomes.outcome import Costs, call_windows
+from guard_core.outcomes.words import assumptions, dollars, forecast_words, rewrites_words, windows_words
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
 from guard_core.windows.prices import UNIT
@@ -78,16 +78,17 @@ def _run(args: argparse.Namespace) -> int:
 
 def report(facts: Facts, rows: list[Compared], errors: Forecast) -> dict[str, Any]:
     """The rows as plain values."""
-    prices = Prices.of(facts.session, facts.ledger)
+    prices, windows = Prices.of(facts.session, facts.ledger), call_windows(facts, facts.window.value)
     return {
         "numbering": cli.NUMBERING,
         "money": "millionths of a US dollar",
         "engine_version": engine_version,
         "window": facts.window.value,
         "window_source": {"source": facts.window.source, "note": facts.window.note},
+        "windows": windows,
         "prices": [rates.note for rates in dict.fromkeys(prices.rates) if rates],
         "without_price": prices.unknown,
-        "assumptions": assumptions(prices),
+        "assumptions": [*filter(None, [windows_words(windows)]), *assumptions(prices)],
         "forecast": errors,
         "text_floor": text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value)),
         "rows": [_row(item) for item in rows],
@@ -118,6 +119,7 @@ def _text(facts: Facts, rows: list[Compared], errors: Forecast) -> str:
     return "\n".join(
         [
             f"window {facts.window.value:,} tokens ({facts.window.words}), {facts.ledger.step_count:,} calls",
+            *filter(None, [windows_words(call_windows(facts, facts.window.value))]),
             "",
             cli.table(HEADER, [_cells(item) for item in rows], left=1),
             "",

@@ -16,8 +16,8 @@ from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Candidate, Compared, candidates, compared, made_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import StatedRule, may_state_rules, stated_rules
-from guard_core.outcomes.outcome import PolicyOutcome
-from guard_core.outcomes.words import assumptions
+from guard_core.outcomes.outcome import CallWindow, PolicyOutcome, call_windows
+from guard_core.outcomes.words import assumptions, windows_words
 from inspector.figures.sparkline import Trend, trend
 from inspector.models import Session
 from inspector.replays import stored
@@ -48,12 +48,13 @@ class PolicyRow(msgspec.Struct, frozen=True):
 
 class Comparison(msgspec.Struct, frozen=True):
     """All rows in the order in which the policies are listed, and what they rest on. `floor` are the cycles of clearing
-    tool results alone."""
+    tool results alone, `windows` those of the calls, the replays' first."""
 
     rows: tuple[PolicyRow, ...]
     window: int
     floor: tuple[Cycle, ...]
     assumptions: tuple[str, ...]
+    windows: tuple[CallWindow, ...] = ()
 
 
 def comparison_of(row: Session, choice: Choice, *, all_profiles: bool) -> Comparison:
@@ -137,11 +138,13 @@ def _stored_or_made(
         summarizer=summarizer_of(Choice(), facts.ledger, simulated),
         each=each,
     )
+    windows = call_windows(facts, window)
     comparison = Comparison(
         tuple(rows),
         window,
         text_floor(facts, int(NEAR_MISS_SHARE * window)),
-        assumptions(Prices.of(facts.session, facts.ledger)),
+        (*filter(None, [windows_words(windows)]), *assumptions(Prices.of(facts.session, facts.ledger))),
+        windows,
     )
     stored.store(place, comparison)
     return comparison

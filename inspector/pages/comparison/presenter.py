@@ -300,17 +300,19 @@ def headline(compared: Comparison) -> str:
     recording = next((row.outcome for row in compared.rows if not row.policy), None)
     if not policies or not any(row.outcome and row.outcome.steps for row in policies):
         return "This recording has no model call to compare."
+    window = f"the window of {compared.window:,} tokens"
+    if len(compared.windows) > 1:
+        window = f"the window of its call ({len(compared.windows):,} windows)"
     if not fitting:
-        count = counted(len(policies), "replay")
-        return f"None of {count} keeps every request within the window of {compared.window:,} tokens."
+        return f"None of {counted(len(policies), 'replay')} keeps every request within {window}."
     best = min(fitting, key=lambda row: _price(row.outcome))
     assert best.outcome is not None
     cost = best.outcome.costs
     is_priced = cost.total is not None
     by = dollars(cost.total) if cost.total is not None else f"{short(cost.prompt)} prompt tokens"
     text = (
-        f"{len(fitting):,} of {counted(len(policies), 'replay')} keep every request within the window of "
-        f"{compared.window:,} tokens; of these {best.title} {'costs' if is_priced else 'sends'} least, {by} (modelled)"
+        f"{len(fitting):,} of {counted(len(policies), 'replay')} keep every request within {window}; of these "
+        f"{best.title} {'costs' if is_priced else 'sends'} least, {by} (modelled)"
     )
     if recording is None:
         return f"{text}."

@@ -7,7 +7,7 @@ import pytest
 from guard_core.__main__ import main
 from guard_core.policies import POLICIES
 from guard_core.recordings.formats.native.format import write
-from tests.guard_core.outcomes.cast import counted
+from tests.guard_core.outcomes.cast import SONNET, counted
 
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
 
@@ -56,6 +56,17 @@ def test_profiles_get_a_row_each_when_asked_for(recording, capsys):
 def test_a_window_of_ones_own_is_used(recording, capsys):
     found = json.loads(printed(capsys, recording, "--json", "--window", "60k"))
     assert {row["window"] for row in found["rows"]} == {60_000}
+
+
+def test_a_session_of_several_windows_says_which_one_judges_what(tmp_path, capsys):
+    path = tmp_path / "session.jsonl"
+    names = (*(SONNET,) * 5, "gemini-2.5-pro")
+    path.write_bytes(write(counted((*(50_000,) * 5, 300_000), names=names)))
+    assert "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)." in printed(capsys, str(path))
+    found = json.loads(printed(capsys, str(path), "--json"))
+    assert found["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
+    assert "policies compact by 200,000 at every call" in found["assumptions"][0]
+    assert [row["overflows"] for row in found["rows"][:2]] == [0, 0]  # 300,000 tokens fit the window of its call
 
 
 def test_an_unknown_price_is_said_and_no_figure_is_given(tmp_path, capsys):

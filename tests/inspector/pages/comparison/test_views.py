@@ -19,7 +19,7 @@ from inspector.replays.messages import POLICIES as ALL_POLICIES
 from inspector.replays.messages import PROFILES
 from inspector.storage import deleting
 from tests.builders import model, session, tool_call, tool_result, user
-from tests.guard_core.outcomes.cast import counted
+from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored, stored_sample
 
 LONG = Path(__file__).parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
@@ -186,3 +186,13 @@ def test_a_real_recording_shows_where_text_alone_fills_the_window(client, store)
     text = page(client, store(read(LONG).sessions[0]), "?show=tokens")
     assert "From step 142 on text alone fills it" in text
     assert "18.98M recorded" in text
+
+
+@pytest.mark.django_db
+def test_a_session_of_several_windows_says_which_one_judges_what(client):
+    row = stored(counted((*(50_000,) * 5, 300_000), names=(*(SONNET,) * 5, "gemini-2.5-pro")))
+    text = page(client, row)
+    assert "keep every request within the window of its call (2 windows)" in text
+    assert "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)." in text
+    found = json.loads(client.get(address(row, "?format=json")).content)
+    assert found["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
