@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from guard_core.events import value_text
 from guard_core.recordings.reading import fields, streams
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource, Shape
 
 _REQUESTS = ("request", "request_body", "requestBody", "body", "kwargs", "params", "input", "payload")
@@ -23,6 +25,7 @@ _LISTS = ("log", "entries", "logs", "requests", "records", "calls", "data", "ite
 _TIMES = ("timestamp", "startTime", "start_time", "startedDateTime", "time", "created_at", "ts")
 _IDS = ("request_id", "requestId", "custom_id", "correlation_id", "call_id", "litellm_call_id", "id")
 _SENT: dict[str, Any] = {"messages": list, "input": list | str}  # Chat Completions and Messages; Responses
+_ERRORS = ("error", "exception", "error_message")
 _WRAPS = 3  # objects around a body
 
 
@@ -121,6 +124,12 @@ def time_of(record: JSON, answer: JSON) -> float | None:
     places = (record, fields.mapping(record, "request"), fields.mapping(record, "metadata"))
     times = (fields.timestamp(place, key) for place in places for key in _TIMES)
     return next((time for time in times if time is not None), fields.timestamp(answer, "created"))
+
+
+def is_refused(record: JSON, response: JSON) -> bool:
+    """Did the provider answer, by an error in the record or in its response, that the request is too long?"""
+    errors = (place.get(key) for place in (record, response) for key in _ERRORS)
+    return any(names_length(value_text(error)) for error in errors if error)
 
 
 def id_of(record: JSON) -> str:

@@ -58,8 +58,9 @@ class Request(msgspec.Struct, frozen=True):
     """One logged request and its answer. `call.at` and `call.response` are filled in here.
 
     `lost` is the number of messages missing at the head of `messages` (dropped by the recorder), UNKNOWN for a request
-    without any, whose call is placed behind the history so far. `system` and
-    `tools` are None where not recorded. `declared` is the compaction recorded since the previous request.
+    without any, whose call is placed behind the history so far. `system` and `tools` are None where not recorded.
+    `declared` is the compaction recorded since the previous request. `refused`: the provider answered that it is too
+    long, so that there is no call.
     """
 
     messages: tuple[Event, ...]
@@ -70,6 +71,7 @@ class Request(msgspec.Struct, frozen=True):
     tools: tuple[ToolDefinition, ...] | None = None
     declared: Declared | None = None
     agent: str = ""
+    refused: bool = False
 
 
 def message_key(event: Event) -> bytes:
@@ -115,6 +117,7 @@ class Thread:
     calls: list[ModelCall] = field(default_factory=list)
     side_calls: list[ModelCall] = field(default_factory=list)
     compactions: list[RecordedCompaction] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)  # the length of the log at each refused request
     _sent: list[_Item] = field(default_factory=list)
     _keys: list[bytes] = field(default_factory=list)
     _confirmed: int = 0  # messages of `_sent` that a request has shown; the last answer follows them
@@ -162,7 +165,7 @@ class Thread:
             raise LimitExceeded(f"a session with {len(self.events)} events (limit {limits.events})")
         builder = SessionBuilder(format_name, limits=limits)
         builder.events, builder.calls, builder.compactions = self.events, self.calls, self.compactions
-        builder.side_calls = self.side_calls
+        builder.side_calls, builder.refused = self.side_calls, self.refused
         if self.lost and self.lost < UNKNOWN:
             builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
         rest.setdefault("agent", self.agent)
@@ -210,6 +213,9 @@ class Thread:
         self.agent = self.agent or request.agent
         self._confirmed = len(self._sent)
         at = len(self.events)
+        if request.refused:
+            self.refused.append(at)
+            return
         response = None
         if request.response is not None:
             response = at
@@ -232,7 +238,7 @@ class Thread:
                 kind=declared.kind if declared else _kind(items),
                 base=_view(items),
                 messages=messages,
-                trigger=declared.trigger if declared else "",
+                trigger=declared.trigger if declared else "overflow" if at in self.refused[-1:] else "",
                 tokens_before=declared.tokens_before if declared else None,
                 tokens_after=declared.tokens_after if declared else None,
                 summariser=None if summariser is None else msgspec.structs.replace(summariser, at=at, response=None),

@@ -51,7 +51,8 @@ class Calls:
             request, response = as_log(str(about.get("path") or ""), request, response)
         status = about.get("status")
         failed = isinstance(status, int) and status >= _FAILED
-        record = {"timestamp": about.get("timestamp"), "request": request, "response": {} if failed else response or {}}
+        answer = {"response": {}, "error": response} if failed else {"response": response or {}}
+        record = {"timestamp": about.get("timestamp"), "request": request, **answer}
         self._readers.setdefault(api, _READERS[api](self._source)).record(line, record)
 
     def recording(self, name: str) -> Recording:

@@ -268,7 +268,10 @@ class ChatReader:
         event = self._answer_event(response, line)
         if event is None and call.prompt_tokens is not None and messages and messages[-1].role is Role.MODEL:
             event = messages.pop()  # some proxies write the answer behind the messages it answers
-        return Request(tuple(messages), call, event, system=self.system_of(body) or system, tools=_tools(body))
+        refused = event is None and call.prompt_tokens is None and log_records.is_refused(record, response)
+        self._answered |= refused
+        system = self.system_of(body) or system
+        return Request(tuple(messages), call, event, system=system, tools=_tools(body), refused=refused)
 
     def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
         """The call that a request and its response are; its usage is counted."""

@@ -292,9 +292,9 @@ class ResponsesReader:
         if declared is not None and declared.length is not None:
             declared = replace(declared, length=max(0, declared.length - (len(sent) - len(messages))))
         tools = _tools(body)
-        self.requests.append(
-            Request(tuple(messages), call, answer, system=system or head, tools=tools, declared=declared)
-        )
+        refused = answer is None and call.prompt_tokens is None and log_records.is_refused(record, response)
+        about: JSON = {"system": system or head, "tools": tools, "declared": declared, "refused": refused}
+        self.requests.append(Request(tuple(messages), call, answer, **about))
 
     def _sent(self, body: JSON, response: JSON, line: int | None) -> tuple[list[Event], Declared | None]:
         """What the model was given: earlier responses and the new items, from the last compaction on."""

@@ -111,6 +111,16 @@ def test_calls_of_several_apis_are_sessions_of_one_recording() -> None:
     assert len(recording.sessions) == 2
 
 
+def test_a_request_that_the_provider_found_too_long_is_refused() -> None:
+    error = {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": "prompt is too long: 212345 tokens"},
+    }
+    request = {"messages": [user("go")], "system": "Be brief.", "model": "m", "max_tokens": 9}
+    recording = read_as(FORMAT, lines(HEAD, call("anthropic", request, error, status=400)))
+    assert [(session.calls, session.refused) for session in recording.sessions] == [((), (1,))]
+
+
 def test_a_request_that_begins_like_a_missing_one_is_said_and_left_out() -> None:
     lost = {**call("chat", {"messages": [user("c")]}, {}, id=7), "like": 6, "kept": 1, "same": []}
     recording = read_as(FORMAT, lines(HEAD, call("chat", {"messages": [user("x")]}, {}), lost), strict=False)

@@ -154,6 +154,20 @@ def test_a_failed_request_is_a_call_without_an_answer():
     assert [(step.response, step.prompt_tokens) for step in session.calls] == [(None, None), (1, 100)]
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_request_that_was_too_long_is_refused_and_what_is_dropped_then_is_no_choice(inside):
+    error = {
+        "error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 300 tokens"}
+    }
+    long = [*TALK, {"role": "user", "content": "Delete a.txt"}]
+    refused = {"request": {"messages": long}, **({"response": error} if inside else error)}
+    log = [logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 290), refused, refused]
+    session = read_as(FORMAT, lines(*log, logged([*TALK[:2], long[-1]], answer("Deleted"), 120))).sessions[0]
+    assert [step.prompt_tokens for step in session.calls] == [100, 290, 120]
+    assert session.refused == (5, 5)
+    assert [(item.at, item.trigger) for item in session.compactions] == [(5, "overflow")]
+
+
 def test_a_request_without_an_answer_is_told():
     failed = {"request": {"messages": TALK[:2]}, "error": {"message": "overloaded"}}
     session = read_as(FORMAT, lines(failed, failed, logged(TALK[:2], TALK[2], 100))).sessions[0]

@@ -185,6 +185,13 @@ def test_a_failed_request_is_a_call_without_an_answer():
     assert [(step.response, step.prompt_tokens) for step in session.calls] == [(None, None), (1, 100)]
 
 
+def test_a_request_that_was_too_long_is_refused():
+    error = {"code": "context_length_exceeded", "message": "Your input exceeds the context window of this model."}
+    refused = {"request": {"model": "m", "input": "go"}, "response": {"id": "r1", "status": "failed", "error": error}}
+    session = read_as(FORMAT, lines(refused)).sessions[0]
+    assert (session.calls, session.refused) == ((), (1,))
+
+
 def test_everything_that_a_response_brought_is_its_answer():
     listed = {"type": "mcp_list_tools", "id": "l1", "tools": []}
     own = {"type": "shell_call_output", "call_id": "s1", "output": [{"stdout": "a.txt"}]}
