@@ -29,6 +29,7 @@ from guard_core.recordings.formats.langchain.messages import (
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import UNKNOWN, Request, threads_of
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import ModelCall, Session, ToolDefinition
@@ -193,7 +194,9 @@ class Runs:
         if event is not None:
             event = msgspec.structs.replace(event, timestamp=fields.timestamp(run, "end_time") or start, line=line)
         lost = 0 if messages else UNKNOWN
-        return Request(tuple(messages), call, event, lost, system=system, tools=_tools(parameters))
+        is_open = event is None and call.prompt_tokens is None
+        refused = is_open and names_length(fields.text(run, "error"))
+        return Request(tuple(messages), call, event, lost, system=system, tools=_tools(parameters), refused=refused)
 
     def _messages(self, run: JSON, before: list[Request]) -> list[Event]:
         inputs = fields.mapping(run, "inputs")

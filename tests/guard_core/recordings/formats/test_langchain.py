@@ -175,6 +175,13 @@ def test_a_failed_run_is_a_call_without_an_answer_and_repeats_are_folded():
     assert recording.notes.folded == 1
 
 
+def test_a_run_that_failed_as_too_long_is_a_refused_request():
+    error = "BadRequestError(\"Error code: 400 - {'error': {'code': 'context_length_exceeded'}}\")Traceback …"
+    failed = RUNS[1] | {"id": "m0", "outputs": None, "error": error}
+    session = read_as(FORMAT, lines(RUNS[0], failed, *RUNS[1:])).sessions[0]
+    assert (len(session.refused), len(session.calls)) == (1, len(read_as(FORMAT, lines(*RUNS)).sessions[0].calls))
+
+
 def test_what_was_posted_at_the_start_is_completed_by_what_was_patched_at_the_end():
     def patch(item: dict[str, Any]) -> dict[str, Any]:
         return {key: item.get(key) for key in ("id", "trace_id", "outputs", "end_time")}
