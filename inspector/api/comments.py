@@ -9,14 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Router, Status
 from ninja.errors import HttpError
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from inspector.accounts import audit
 from inspector.api import schemas
 from inspector.api.asked import ERRORS, session_in
 from inspector.models import Comment, Session
 from inspector.pages.comments import writing
-from inspector.pages.comments.writing import Conflict, Refused, Writer
+from inspector.pages.comments.writing import Conflict, Full, Missing, Refused, Writer
 from inspector.pages.shared import comments as shown
 from inspector.pages.shared.comments import LONGEST_TEXT, Place, place_of
 
@@ -25,13 +25,20 @@ LONGEST_TOKEN = 200  # characters
 HIGHEST = 999_999_999  # as on pages
 CREATED, DELETED = 201, 204
 Number = Annotated[int, Field(ge=0, le=HIGHEST)]
+NOT_BLANK = r"[^\s\x00\x1c-\x1f\x85]"  # writing.clean says it in words
+PLACE_OR_THREAD: list[Any] = [
+    {"required": ["place"], "properties": {"place": {"type": "string"}}},
+    {"required": ["thread"], "properties": {"thread": {"type": "string"}}},
+]
 
 
 class NewComment(schemas.Strict):
     """What begins a thread at a place, or answers in `thread`, whose place it then has. The same `token` of the same
     sender is stored once: with it a request can be sent again after an answer that was lost."""
 
-    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+    model_config = ConfigDict(json_schema_extra={"anyOf": PLACE_OR_THREAD})
+
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, json_schema_extra={"pattern": NOT_BLANK})]
     place: Literal["step", "compaction", "part"] | None = None
     number: Number = 0
     part: Number = 0
@@ -58,16 +65,19 @@ def comments(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     url_name="comments",
 )
 def write_comment(request: HttpRequest, session_id: UUID, new: NewComment) -> Status[dict[str, Any]]:
-    """201 with the new comment; 200 with the one that was stored before under the same token."""
+    """201 with the new comment; 200 with the one that was stored before under the same token; 404 where the session has
+    no such place or thread; 409 where the token is another comment's, or the session or thread has all it may have."""
     session = session_in(request, session_id)
     writer = _writer(request, new.token)
     is_known = bool(new.token) and Comment.objects.in_session(session).filter(sent=writer.sent).exists()
     try:
         row = _written(session, new, writer)
+    except Missing as error:
+        raise HttpError(404, str(error)) from error
+    except (Full, Conflict) as error:
+        raise HttpError(409, str(error)) from error
     except Refused as error:
         raise HttpError(400, str(error)) from error
-    except Conflict as error:
-        raise HttpError(409, str(error)) from error
     return Status(200 if is_known else CREATED, _row(row))
 
 

@@ -17,6 +17,8 @@ from guard_core.corpus.report import report
 from guard_core.counts import counted_compactions
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, conclusions, request_words
+from guard_core.recordings.formats.native.format import KINDS
+from guard_core.recordings.formats.native.format import NAME as FORMAT_NAME
 from guard_core.windows.window_evidence import judge_session
 from inspector.api import comments, replays, schemas, sweeps
 from inspector.api.asked import ERRORS, Limit, Offset, plain, project_in, session_in
@@ -39,6 +41,25 @@ from inspector.streams.messages import (
 
 JSON, LINES = "application/json", "application/x-ndjson"
 Name = Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]  # check_name says it in words
+LINE = {
+    "type": "object",
+    "description": "A line of the export format. One that does not fit the lines before it is answered with 400",
+    "anyOf": [
+        {
+            "required": ["format", "session"],
+            "properties": {"format": {"const": FORMAT_NAME}, "session": {"type": "object"}},
+        },
+        {
+            "required": ["index", "events"],
+            "properties": {"index": {"type": "integer", "minimum": 0}, "events": {"type": "object"}},
+            "additionalProperties": False,
+        },
+        *(
+            {"required": [name], "properties": {name: {"type": "object"}}, "additionalProperties": False}
+            for name in KINDS
+        ),
+    ],
+}
 BODY = {
     "requestBody": {
         "required": True,
@@ -55,7 +76,7 @@ BODY = {
                             "maximum": HIGHEST,
                             "description": "number of the first line",
                         },
-                        "lines": {"type": "array", "items": {"type": "object"}, "maxItems": MOST_LINES},
+                        "lines": {"type": "array", "items": LINE, "maxItems": MOST_LINES},
                         "ended": {"type": "boolean", "description": "the agent has ended"},
                     },
                 }

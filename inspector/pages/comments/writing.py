@@ -21,6 +21,14 @@ class Refused(Exception):
     """A comment that is not stored. The text is one sentence for a person."""
 
 
+class Missing(Refused):
+    """A comment on a place that the session does not have."""
+
+
+class Full(Refused):
+    """One comment more than a session or a thread may have."""
+
+
 class Conflict(Exception):
     """What was sent before under the same token is another comment. The text is one sentence for a person."""
 
@@ -69,7 +77,7 @@ def answer(thread: Comment, text: str, writer: Writer) -> Comment:
     if (earlier := _earlier(thread.session, place, thread, plain, writer)) is not None:
         return earlier
     if thread.replies.count() >= MOST_REPLIES:
-        raise Refused(f"A thread has at most {MOST_REPLIES} answers: begin another one.")
+        raise Full(f"A thread has at most {MOST_REPLIES} answers: begin another one.")
     with transaction.atomic():
         row = _create(thread.session, place, thread, plain, writer)
         resolve(thread, "", is_resolved=False)
@@ -90,7 +98,7 @@ def _earlier(session: Session, place: Place, thread: Comment | None, text: str, 
 def _create(session: Session, place: Place, thread: Comment | None, text: str, writer: Writer) -> Comment:
     comments = Comment.objects.in_session(session)
     if comments.count() >= MOST_COMMENTS:
-        raise Refused(f"A session has at most {MOST_COMMENTS:,} comments: delete some first.")
+        raise Full(f"A session has at most {MOST_COMMENTS:,} comments: delete some first.")
     try:
         with transaction.atomic():
             return comments.create(
@@ -142,10 +150,10 @@ def _check_place(session: Session, place: Place) -> None:
     if place.kind == PART:
         event = convert.load_some_events(session, [place.number]).get(place.number)
         if event is None:
-            raise Refused(f"There is no message {place.number + 1:,}: the session has {session.events:,}.")
+            raise Missing(f"There is no message {place.number + 1:,}: the session has {session.events:,}.")
         if place.part >= len(event.parts):
-            raise Refused(f"Message {place.number + 1:,} has no part {place.part + 1:,}.")
+            raise Missing(f"Message {place.number + 1:,} has no part {place.part + 1:,}.")
         return
     what, count = ("compaction", session.compactions) if place.kind == COMPACTION else ("step", session.calls)
     if place.number >= count:
-        raise Refused(f"There is no {what} {place.number + 1:,}: the session has {count:,}.")
+        raise Missing(f"There is no {what} {place.number + 1:,}: the session has {count:,}.")

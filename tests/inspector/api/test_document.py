@@ -5,6 +5,7 @@ Values are drawn from the document: within the bounds of a parameter, at their e
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,10 +14,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
 
+from guard_core.recordings.formats.native.format import KINDS
 from guard_core.sessions import ModelCall
+from guard_core.simulator.samples import big_session
 from inspector.models import Session
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
+from tests.inspector.streamed import lines_of, send
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 NOWHERE = "00000000-0000-4000-8000-000000000000"
@@ -34,6 +38,39 @@ def row(settings: Any) -> Session:
 def document(client) -> dict[str, Any]:
     answer: dict[str, Any] = client.get("/api/v1/openapi.json").json()
     return answer
+
+
+def test_the_document_refuses_a_comment_without_place_and_thread_and_a_blank_one(document):
+    new = document["components"]["schemas"]["NewComment"]
+    allowed = [(option["required"], option["properties"]) for option in new["anyOf"]]
+    assert allowed == [([name], {name: {"type": "string"}}) for name in ("place", "thread")]  # null is no string
+    pattern = re.compile(new["properties"]["text"]["pattern"])
+    assert [bool(pattern.search(text)) for text in ("a", " a\n", "", " \n", "\x00 ")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_the_document_has_the_kinds_of_lines_that_a_stream_takes(client, document):
+    body = document["paths"]["/api/v1/sessions/{name}/events"]["post"]["requestBody"]["content"]["application/json"]
+    kinds = body["schema"]["properties"]["lines"]["items"]["anyOf"]
+    assert [kind["required"] for kind in kinds] == [
+        ["format", "session"],
+        ["index", "events"],
+        *([name] for name in KINDS),
+    ]
+    answer = send(client, "a", 0, [{}])
+    assert (answer.status_code, answer.json()["index"]) == (400, 0)
+    written = [
+        kind["required"]
+        for line in lines_of(big_session(20, 1))
+        for kind in kinds
+        if line.keys() >= set(kind["required"])
+    ]
+    assert len(written) == len(lines_of(big_session(20, 1)))
 
 
 def values(schema: dict[str, Any], key: str) -> st.SearchStrategy[str]:
