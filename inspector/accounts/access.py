@@ -144,6 +144,7 @@ RULES: dict[str, Rule] = {
     "api:": SEND,
     "api:comments": SAY,
     "api:delete_comment": SAY,  # one's own
+    "api:resolve_comment": SAY,
     "otlp_traces": SEND,
     # without an account
     "report": OPEN,

@@ -1,4 +1,4 @@
-"""Comments of a session for programs: read with the scope "read", written and deleted with the scope "comment"."""
+"""Comments of a session for programs: read with the scope "read", written, resolved and deleted with "comment"."""
 
 from __future__ import annotations
 
@@ -100,7 +100,43 @@ def delete_comment(request: HttpRequest, session_id: UUID, comment_id: UUID) -> 
     return HttpResponse(status=DELETED)
 
 
-def _writer(request: Any, token: str) -> Writer:
+@router.put(
+    "/sessions/{session_id}/comments/{comment_id}/resolved",
+    response={200: schemas.Comment, **ERRORS},
+    summary="Resolve a thread",
+    url_name="resolve_comment",
+)
+def resolve_thread(request: HttpRequest, session_id: UUID, comment_id: UUID) -> dict[str, Any]:
+    """The thread that this comment begins. One that is resolved already keeps who resolved it, and when."""
+    return _resolve(request, session_id, comment_id, is_resolved=True)
+
+
+@router.delete(
+    "/sessions/{session_id}/comments/{comment_id}/resolved",
+    response={200: schemas.Comment, **ERRORS},
+    summary="Reopen a thread",
+    url_name="resolve_comment",
+)
+def reopen_thread(request: HttpRequest, session_id: UUID, comment_id: UUID) -> dict[str, Any]:
+    """The thread that this comment begins. One that is open stays so."""
+    return _resolve(request, session_id, comment_id, is_resolved=False)
+
+
+def _resolve(request: HttpRequest, session_id: UUID, comment_id: UUID, *, is_resolved: bool) -> dict[str, Any]:
+    thread = _thread(session_in(request, session_id), comment_id)
+    writing.resolve(thread, _writer(request).name, is_resolved=is_resolved)
+    return _row(thread)
+
+
+def _thread(session: Session, key: UUID) -> Comment:
+    """The comment that begins a thread. Raises HttpError."""
+    row = Comment.objects.in_session(session).filter(pk=key, thread=None).first()
+    if row is None:
+        raise HttpError(404, "There is no such thread.")
+    return row
+
+
+def _writer(request: Any, token: str = "") -> Writer:
     key = getattr(request, "key", None)
     name = shown.name_of(request) if key is None else audit.actor_of(request)
     return Writer(name, getattr(request, "account", None), key, token)
@@ -108,10 +144,7 @@ def _writer(request: Any, token: str) -> Writer:
 
 def _written(session: Session, new: NewComment, writer: Writer) -> Comment:
     if new.thread is not None:
-        thread = Comment.objects.in_session(session).filter(pk=new.thread, thread=None).first()
-        if thread is None:
-            raise HttpError(404, "There is no such thread.")
-        return writing.answer(thread, new.text, writer)
+        return writing.answer(_thread(session, new.thread), new.text, writer)
     if new.place is None:
         raise Refused("A comment names its place or the thread that it answers.")
     place = Place(new.place, new.number, new.part if new.place == shown.PART else 0)

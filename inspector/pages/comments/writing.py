@@ -140,7 +140,9 @@ def remove(comment: Comment) -> None:
 
 
 def resolve(thread: Comment, by: str, *, is_resolved: bool) -> None:
-    """Call a thread resolved, or open again."""
+    """Call a thread resolved, or open again. One that is so already stays as it is, with who resolved it and when."""
+    if (thread.resolved is not None) is is_resolved:
+        return
     thread.resolved = timezone.now() if is_resolved else None
     thread.resolved_by = by[:LONGEST_NAME] if is_resolved else ""
     thread.save(update_fields=["resolved", "resolved_by"])

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
@@ -154,6 +155,54 @@ def test_a_viewer_reads_and_an_owner_deletes(row, team, team_handler):
     assert say(vera, row).status_code == 403
     assert vera.delete(address(row, its["id"])).status_code == 403
     assert olga.delete(address(row, its["id"])).status_code == 204
+
+
+def test_a_thread_is_resolved_and_reopened_however_often_it_is_asked_for(client, row):
+    its = say(client, row).json()
+    resolved = [client.put(address(row, f"{its['id']}/resolved")) for _ in range(2)]
+    assert [answer.status_code for answer in resolved] == [200, 200]
+    first, second = (answer.json() for answer in resolved)
+    assert first == second == client.get(address(row)).json()["comments"][0]
+    assert (first["resolved"] is not None, first["resolved_by"]) == (True, "local")
+    assert "local" in client.get(f"/s/{row.pk}/comments?show=resolved").text
+    reopened = [client.delete(address(row, f"{its['id']}/resolved")).json() for _ in range(2)]
+    assert [(item["resolved"], item["resolved_by"]) for item in reopened] == [(None, "")] * 2
+    client.put(address(row, f"{its['id']}/resolved"))
+    say(client, row, text="Not yet.", place=None, thread=its["id"])
+    assert client.get(address(row)).json()["comments"][0]["resolved"] is None
+
+
+def test_only_what_begins_a_thread_is_resolved(client, row):
+    its = say(client, row).json()
+    answer = say(client, row, text="Because.", place=None, thread=its["id"]).json()
+    for key in (answer["id"], uuid4()):
+        assert client.put(address(row, f"{key}/resolved")).json() == {"error": "There is no such thread."}
+    Session.unscoped.update(project=Project.objects.create(slug="other", name="Other"))
+    assert client.put(address(row, f"{its['id']}/resolved")).status_code == 404
+    assert not Comment.unscoped.exclude(resolved=None).exists()
+
+
+@pytest.mark.parametrize("is_resolved", [True, False])
+def test_who_may_write_comments_resolves_and_reopens_threads(row, team, team_handler, program, is_resolved):
+    members = {role: person(role, default_project(), role) for role in Role}
+    other = person("other", Project.objects.create(slug="other", name="Other"))
+    its = say(browser(team_handler, members[Role.OWNER]), row).json()
+    method, url = ("PUT" if is_resolved else "DELETE"), address(row, f"{its['id']}/resolved")
+
+    def asked(who: object) -> tuple[int, str]:
+        before = None if is_resolved else timezone.now()
+        Comment.unscoped.update(resolved=before, resolved_by="" if is_resolved else "x")
+        answer = program(method, url, who) if isinstance(who, str) else browser(team_handler, who).generic(method, url)
+        changed = (Comment.unscoped.get().resolved is not None) is is_resolved
+        assert changed is (answer.status_code == 200)
+        return answer.status_code, Comment.unscoped.get().resolved_by
+
+    assert [asked(members[role]) for role in (Role.OWNER, Role.EDITOR)] == [
+        (200, role if is_resolved else "") for role in (Role.OWNER, Role.EDITOR)
+    ]
+    assert [asked(who)[0] for who in (members[Role.VIEWER], other, None)] == [403, 404, 401]
+    assert asked("comment") == (200, "key bot" if is_resolved else "")
+    assert [asked(scope)[0] for scope in ("read", "ingest")] == [403, 403]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -68,5 +68,5 @@ def test_the_document_declares_every_status_and_names_no_other_server(client):
     first = post["requestBody"]["content"]["application/json"]["schema"]["properties"]["first"]
     assert (first["minimum"], first["maximum"]) == (0, HIGHEST)
     assert "http" not in json.dumps(document["paths"])
-    assert len(document["paths"]) == 17
+    assert len(document["paths"]) == 18
     assert client.get("/api/v1/docs").status_code == 404
