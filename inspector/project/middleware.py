@@ -19,6 +19,7 @@ from inspector.models import default_project
 from inspector.pages.errors.views import plain, troubled
 from inspector.pages.recounting.views import page_recounting
 from inspector.pages.replay.views import loaded_anew, progress_page
+from inspector.pages.shared.reports import with_headers
 from inspector.project.metrics import REQUESTS
 from inspector.project.trouble import trouble_of
 from inspector.replays.analysis import ReplayUnderWay
@@ -129,4 +130,4 @@ def dressed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if not request.path.startswith("/static/"):
         response.headers.setdefault("Cache-Control", "no-store")
         patch_vary_headers(response, ["HX-Request"])
-    return response
+    return with_headers(request, response)

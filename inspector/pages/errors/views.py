@@ -7,14 +7,17 @@ import sys
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
+from inspector.pages.shared.reports import is_below
 from inspector.project.trouble import UNAVAILABLE, Trouble, trouble_of
 
 RETRY_SECONDS = "5"
 
 
 def plain(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
-    """A page that says in one sentence what is wrong; a fragment where htmx asked."""
-    template = "inspector/_notice.html" if request.headers.get("HX-Request") else "error.html"
+    """A page that says in one sentence what is wrong; a fragment where htmx asked. Below /r/ it is bare."""
+    template = "inspector/report/error.html" if is_below(request) else "error.html"
+    if request.headers.get("HX-Request"):
+        template = "inspector/_notice.html"
     return render(request, template, {"status": status, "title": title, "sentence": sentence}, status=status)
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from inspector.accounts import audit
 from inspector.models import Share
 from inspector.pages.shared.attachments import sandboxed
-from inspector.pages.shared.reports import alone, report_answer
+from inspector.pages.shared.reports import FORM, alone, report_answer
 from inspector.sharing import publishing
 from inspector.sharing.making import NAMES
 
@@ -25,7 +25,6 @@ KINDS = {
 }
 COOKIE, COOKIE_SECONDS = "report", 3_600
 NOTHING = "default-src 'none'"
-FORM = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

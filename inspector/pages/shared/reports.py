@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from csp.constants import NONE
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 
 from guard_core.report.html import security_policy
+
+BELOW = "/r/"  # of the addresses that tokens open
+FORM = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'"
+REFERRER = "no-referrer"
+
+
+def is_below(request: HttpRequest) -> bool:
+    """Does a request ask for what a token opens."""
+    return request.path.startswith(BELOW)
 
 
 def report_answer(body: bytes, framed_by: Iterable[str] = ()) -> HttpResponse:
@@ -21,7 +30,13 @@ def alone(response: HttpResponse, policy: str, framed_by: Iterable[str] = ()) ->
     response.headers["Content-Security-Policy"] = f"{policy}; frame-ancestors {origins or NONE}"
     if origins:
         response.xframe_options_exempt = True  # the older header knows no list
-    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Referrer-Policy"] = REFERRER
     response.headers["X-Robots-Tag"] = "noindex, nofollow"
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def with_headers(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response; below /r/ with the headers of reports, also where no view of theirs has made it."""
+    is_made_by_them = response.headers.get("Referrer-Policy") == REFERRER
+    return alone(response, FORM) if is_below(request) and not is_made_by_them else response

@@ -141,9 +141,9 @@ class CalmClient(PageClient):
 
 def check_headers(answer):
     """What every answer carries, whatever was asked."""
-    url, host = answer.wsgi_request.path, answer.wsgi_request.META.get("HTTP_HOST", "")
+    url = answer.wsgi_request.path
     found = {name: answer.headers.get(name) for name in HEADERS}
-    is_report = url.startswith("/r/") and "evil" not in host and answer.status_code != 405
+    is_report = url.startswith("/r/")
     assert (url, found) == (url, {**HEADERS, **({"Referrer-Policy": "no-referrer"} if is_report else {})})
     assert "HX-Request" in answer["Vary"], url
     policy = answer["Content-Security-Policy"]

@@ -9,6 +9,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.test import Client
 
 from inspector.project.asgi import application
+from inspector.sharing import publishing
 from tests.services.server import PATIENCE
 
 pytestmark = pytest.mark.django_db
@@ -60,6 +61,35 @@ def test_nothing_is_sniffed_embedded_shared_or_kept(answer):
     assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
     assert answer["Cross-Origin-Resource-Policy"] == "same-origin"
     assert answer["Cache-Control"] == "no-store"
+
+
+SHARED = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow", "Cache-Control": "no-store"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/r/x/", {}, 404),
+        ("PUT", "/r/x/", {}, 405),
+        ("POST", "/r/x/report.json", {}, 405),
+        ("GET", "/r/x/y/z", {}, 404),
+        ("GET", "/r/x", {}, 301),
+        ("GET", "/r/x/", {"Host": "evil.invalid"}, 400),
+        ("GET", "/r/x/", {"Content-Type": "text/plain; charset=utf-7"}, 415),
+        ("GET", "/r/x/broken", {}, 500),
+    ],
+)
+def test_every_answer_below_r_has_the_headers_of_a_report(client, monkeypatch, method, path, headers, status):
+    client.raise_request_exception = False
+    if status == 500:
+        monkeypatch.setattr(publishing, "opened_by", lambda token: 1 // 0)
+    answer = client.generic(method, path, headers=headers)
+    assert answer.status_code == status
+    assert {name: answer[name] for name in SHARED} == SHARED
+    parts = {part.strip() for part in answer["Content-Security-Policy"].split(";")}
+    assert {"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'"} <= parts
+    assert not [part for part in parts if part.startswith(("script-src", "connect-src"))]
+    assert "<script" not in answer.text
 
 
 def test_a_fragment_never_stands_in_for_its_page(answer):
