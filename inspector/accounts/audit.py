@@ -8,7 +8,12 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
+from inspector.accounts import limits
 from inspector.models import AuditRecord, Membership, Project
+
+# A sign-on of nobody's account is on record in the first project, whose owners run the server; that of an account in
+# the projects of its memberships.
+SSO_FAILED, INACTIVE = "single sign-on failed", "single sign-on of an inactive account"
 
 
 def note(request: HttpRequest | None, what: str, about: object = "", project: Project | int | None = None) -> None:
@@ -23,6 +28,13 @@ def note(request: HttpRequest | None, what: str, about: object = "", project: Pr
             about="".join(char if char.isprintable() else "�" for char in str(about)[:200]),
             address=address_of(request)[:45],
         )
+
+
+def note_failure(request: HttpRequest, what: str, about: object, project: Project | None = None) -> None:
+    """Remember what anyone can cause without an account: so often, however often it is caused, that the log stays
+    small."""
+    if not (limits.spend(limits.RECORDED_ADDRESS, address_of(request)) or limits.spend(limits.RECORDED)):
+        note(request, what, about, project)
 
 
 def records(project: Project) -> QuerySet[AuditRecord]:

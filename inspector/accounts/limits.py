@@ -28,6 +28,9 @@ class Limit(NamedTuple):
 SIGN_IN = Limit("sign-in", 5, timedelta(minutes=5))
 SIGN_IN_ACCOUNT = Limit("sign-in of an account", 100, timedelta(hours=1))
 SIGN_IN_ADDRESS = Limit("sign-in from an address", 50, timedelta(minutes=15))
+# What failed attempts may add to the audit log, which is kept.
+RECORDED_ADDRESS = Limit("failures on record of an address", 20, timedelta(minutes=15))
+RECORDED = Limit("failures on record", 500, timedelta(hours=1))
 
 
 def spend(limit: Limit, *who: str) -> int:

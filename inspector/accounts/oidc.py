@@ -32,11 +32,12 @@ LONGEST_SUBJECT = 255  # characters: OpenID Connect Core 1.0, section 2
 
 
 class Failed(Exception):
-    """Nobody is signed in. `sentence` is for the person, the text for the log; `status` is the one of HTTP."""
+    """Nobody is signed in. `sentence` is for the person, the text for the log; `status` is the one of HTTP, `account`
+    the name of the one that may not be used."""
 
-    def __init__(self, reason: str, sentence: str, status: int = 400) -> None:
+    def __init__(self, reason: str, sentence: str, status: int = 400, account: str = "") -> None:
         super().__init__(reason)
-        self.sentence, self.status = sentence, status
+        self.sentence, self.status, self.account = sentence, status, account
 
 
 class Begun(NamedTuple):

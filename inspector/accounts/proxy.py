@@ -13,6 +13,7 @@ from django.contrib.auth.backends import RemoteUserBackend
 from django.contrib.auth.middleware import RemoteUserMiddleware
 from django.core.exceptions import MiddlewareNotUsed
 
+from inspector.accounts import audit
 from inspector.models import Account, Membership, Role, default_project
 from inspector.models.accounts import LONGEST_NAME
 
@@ -41,9 +42,16 @@ class ProxyBackend(RemoteUserBackend):
 
     def authenticate(self, request: Any, remote_user: str | None = None, **_: Any) -> Any:  # type: ignore[override]
         name = self.clean_username(remote_user or "")
-        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        if not name:
             return None
-        return super().authenticate(request, remote_user=name)
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            about = f"the proxy named {name[:LONGEST_NAME]!r}, which is no name of an account"
+            audit.note_failure(request, audit.SSO_FAILED, about, default_project())
+            return None
+        account = super().authenticate(request, remote_user=name)
+        if account is None:
+            audit.note_failure(request, audit.INACTIVE, name)
+        return account
 
     def clean_username(self, username: str) -> str:
         return username.strip().lower()

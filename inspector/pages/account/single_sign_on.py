@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 
 from inspector.accounts import audit, identities, invitations, limits, memberships, oidc
 from inspector.accounts.oidc import Begun, Failed, Person
-from inspector.models import Account, Invitation
+from inspector.models import Account, Invitation, default_project
 from inspector.pages.account.views import PASSWORDS, VIA_PROVIDER
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,8 @@ def _account(request: HttpRequest, person: Person, place: str) -> tuple[Account,
             sentence = "You, or somebody of your name, signed in at the same moment. Begin again."
             raise Failed("two at the same moment", sentence) from error
     if not account.is_active:
-        raise Failed(f"{account.name} is not active", "Your account is not active. Ask an owner of your project.", 403)
+        sentence = "Your account is not active. Ask an owner of your project."
+        raise Failed(f"{account.name} is not active", sentence, 403, account.name)
     return account, invitation
 
 
@@ -144,7 +145,7 @@ def _new_account(request: Any, person: Person, token: str) -> tuple[Account, Inv
         "Ask an owner of your project for an invitation, open its link and sign in from there. If you have an account "
         "with a password, sign in with that and connect the two on the page Account."
     )
-    raise Failed("an unknown subject without an invitation", sentence, 403)
+    raise Failed(f"{person.name[:60]!r} has no account and no invitation", sentence, 403)
 
 
 def _by_invitation(request: HttpRequest, person: Person, token: str) -> tuple[Account, Invitation]:
@@ -180,7 +181,10 @@ def _invited(place: str) -> str:
 
 def _failed(request: HttpRequest, failed: Failed) -> HttpResponse:
     log.warning("single sign-on: %s", failed)
-    audit.note(request, "single sign-on failed", failed)
+    if failed.account:
+        audit.note_failure(request, audit.INACTIVE, failed.account)
+    else:
+        audit.note_failure(request, audit.SSO_FAILED, failed, default_project())
     context = {"sentence": failed.sentence, "status": failed.status}
     response = render(request, "inspector/account/sso_failed.html", context, status=failed.status)
     if failed.status in (429, 503):

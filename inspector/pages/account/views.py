@@ -50,7 +50,7 @@ class SignIn(LoginView):
         )
         if not wait:
             return super().post(request, *args, **kwargs)
-        audit.note(request, "sign-in paused", self.name)
+        audit.note_failure(request, "sign-in paused", self.name)
         context = self.get_context_data(form=attributes(SignInForm(request)), wait=wait)
         response = self.render_to_response(context, status=429)
         response.headers["Retry-After"] = str(wait)

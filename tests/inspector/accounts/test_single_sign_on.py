@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from inspector.accounts import invitations, oidc
+from inspector.accounts import audit, invitations, limits, memberships, oidc
 from inspector.models import Account, AuditRecord, Identity, Membership, Project, Role, default_project
 from inspector.pages.account.single_sign_on import COOKIE
 from inspector.project.checks import single_sign_on_is_whole
@@ -318,15 +318,48 @@ def test_nothing_is_stored_of_a_visitor_who_does_not_come_back(provider, client,
     assert CLIENT_SECRET not in str(answer.headers) + answer.text
 
 
-def test_failures_are_in_the_log_without_what_was_secret(provider, client, caplog):
+def test_failures_are_in_the_log_without_what_was_secret(provider, client, team_handler, caplog):
     provider.claims = {"aud": "another-client"}
     back = agreed(client.get(START)["Location"])
     code = parse_qs(urlsplit(back).query)["code"][0]
     client.get(back)
-    assert AuditRecord.objects.get().what == "single sign-on failed"
+    record = audit.records(default_project()).get()
+    assert (record.what, record.address) == ("single sign-on failed", "127.0.0.1")
+    assert "aud" in record.about
+    assert code not in record.about
+    olga = browser(team_handler, person("olga", default_project()))
+    assert "single sign-on failed" in olga.get("/team/audit").text
     assert "aud" in caplog.text
     assert code not in caplog.text
     assert CLIENT_SECRET not in caplog.text
+
+
+def test_a_person_without_an_account_and_an_inactive_account_are_in_the_log_of_whom_it_concerns(
+    provider, client, team_handler
+):
+    signed_in(client)
+    assert "'Dora' has no account" in audit.records(default_project()).get().about
+    join = invitation()
+    signed_in(client, f"{START}?next={join}")
+    other = Project.objects.create(slug="other", name="Other")
+    memberships.join(Account.objects.get(), other, Role.VIEWER)
+    Account.objects.update(is_active=False)
+    signed_in(browser(team_handler))
+    for project in (default_project(), other):
+        assert audit.records(project).first().what == "single sign-on of an inactive account"
+    assert not audit.records(other).filter(what="single sign-on failed").exists()
+
+
+def test_a_stranger_cannot_fill_the_log(provider, client, monkeypatch):
+    for _ in range(60):
+        assert client.get(BACK).status_code == 400
+    assert AuditRecord.objects.count() == limits.RECORDED_ADDRESS.most
+    assert browser(client.handler).get(BACK, REMOTE_ADDR="192.0.2.7").status_code == 400
+    assert AuditRecord.objects.count() == limits.RECORDED_ADDRESS.most + 1
+    monkeypatch.setattr(limits, "RECORDED", limits.RECORDED._replace(most=3, name="few"))
+    for number in range(9):
+        client.get(BACK, REMOTE_ADDR=f"198.51.100.{number}")
+    assert AuditRecord.objects.count() == limits.RECORDED_ADDRESS.most + 1 + 3
 
 
 def test_without_the_setting_there_is_no_such_address(team, team_handler):

@@ -9,6 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient
 
+from inspector.accounts import audit, limits
 from inspector.models import Account, Membership, default_project
 from inspector.project.proxies import Proxies
 from inspector.project.settings import middleware
@@ -130,6 +131,20 @@ def test_without_the_header_the_sign_on_ends(proxied):
 def test_a_name_that_is_none_signs_nobody_in(proxied, name):
     assert proxied.get("/", headers={"X-Signed-In": name}).status_code == 302
     assert not Account.objects.exists()
+    kinds = [record.what for record in audit.records(default_project())]
+    assert kinds == (["single sign-on failed"] if name.strip() else [])  # without a name nobody has tried
+
+
+@pytest.mark.django_db
+def test_an_account_that_is_not_active_gets_in_by_no_proxy_and_that_is_on_record(proxied):
+    dora = person("dora", default_project())
+    dora.is_active = False
+    dora.save()
+    for _ in range(60):
+        assert proxied.get("/", headers={"X-Signed-In": "Dora"}).status_code == 302
+    records = audit.records(default_project())
+    assert {(record.what, record.about) for record in records} == {("single sign-on of an inactive account", "dora")}
+    assert len(records) == limits.RECORDED_ADDRESS.most
 
 
 @pytest.mark.django_db
