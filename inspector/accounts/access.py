@@ -161,6 +161,7 @@ RULES: dict[str, Rule] = {
     "logout": PERSONAL,
     "account": PERSONAL,
     "account_password": PERSONAL,
+    "account_disconnect": PERSONAL,
     "account_project": PERSONAL,
     "project_new": PERSONAL,
     "team": OWN,

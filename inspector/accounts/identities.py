@@ -6,6 +6,7 @@ import re
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from inspector.accounts.memberships import join
 from inspector.accounts.oidc import Person
@@ -16,6 +17,10 @@ _OTHER_SIGNS = re.compile(r"[^a-z0-9._@+-]+")
 NAMELESS = "member"
 
 
+class LastWay(Exception):
+    """Without this identity nobody could sign in to the account."""
+
+
 def account_of(person: Person) -> Account | None:
     """The account that a person has here; None where there is none."""
     row = Identity.objects.select_related("account").filter(issuer=person.issuer, subject=person.subject).first()
@@ -24,8 +29,25 @@ def account_of(person: Person) -> Account | None:
 
 def is_connected(account: Account) -> bool:
     """Can somebody sign in to an account at the provider."""
+    return _in_use(account).exists()
+
+
+def _in_use(account: Account) -> QuerySet[Identity]:
     plain = settings.OIDC_ISSUER.rstrip("/")
-    return account.identities.filter(issuer__in=(plain, f"{plain}/")).exists()
+    return account.identities.filter(issuer__in=(plain, f"{plain}/"))
+
+
+def disconnect(account: Account, pk: int) -> Identity | None:
+    """End that a person signs in to an account at the provider; None where it has no such identity. Raises LastWay."""
+    with transaction.atomic():
+        locked = Account.objects.select_for_update().get(pk=account.pk)  # of two at a time, one sees what is left
+        row = locked.identities.filter(pk=pk).first()
+        if row is None:
+            return None
+        if not locked.has_usable_password() and not _in_use(locked).exclude(pk=pk).exists():
+            raise LastWay
+        row.delete()
+    return row
 
 
 def connect(person: Person, account: Account) -> None:

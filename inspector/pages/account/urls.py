@@ -13,6 +13,7 @@ urlpatterns = [
     path("join/<str:token>/", views.join, name="join"),
     path("account/", views.account, name="account"),
     path("account/password", views.password, name="account_password"),
+    path("account/identities/<int:pk>/disconnect", views.disconnect, name="account_disconnect"),
     path("account/project", views.choose_project, name="account_project"),
     path("account/projects", views.new_project, name="project_new"),
 ]

@@ -25,6 +25,7 @@ from inspector.pages.errors.views import plain
 VIA_PROVIDER = "sso"  # the key of a session's data, where an OpenID provider has signed the person in
 OUT = "out"  # of the address of the login, for whom that provider has still signed in
 PASSWORDS = "django.contrib.auth.backends.ModelBackend"
+NO_KEY = 2**63 - 1  # which no row has; the largest that every database takes
 
 
 class SignIn(LoginView):
@@ -148,6 +149,8 @@ def _account(request: HttpRequest, status: int = 200, **forms: Any) -> HttpRespo
         "has_password": me.has_usable_password(),
         "sso": oidc.name(),
         "is_connected": identities.is_connected(me),
+        "identities": me.identities.order_by("created", "pk"),
+        "identity_error": forms.get("identity_error", ""),
         "password_form": forms.get("password_form") or _password_form(me),
         "project_form": forms.get("project_form") or attributes(ProjectForm()),
     }
@@ -177,6 +180,24 @@ def password(request: HttpRequest) -> HttpResponse:
     limits.forget(limits.SIGN_IN, me.name, audit.address_of(request))
     update_session_auth_hash(request, me)
     audit.note(request, "password changed", me.name)
+    return redirect("account")
+
+
+@require_POST
+def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
+    """End that an identity at the provider signs in to one's account."""
+    me: Account = request.user  # type: ignore[assignment]  # as above
+    try:
+        row = identities.disconnect(me, min(pk, NO_KEY))
+    except identities.LastWay:
+        sentence = (
+            "This is the last way to sign in to your account, which has no password. Ask an owner of your project for "
+            "a link to choose one, then disconnect."
+        )
+        return _account(request, 422, identity_error=sentence)
+    if row is None:
+        return plain(request, 404, "Not connected", "Your account has no such identity (any more).")
+    audit.note(request, "single sign-on disconnected", f"{me.name}: {row.subject} at {row.issuer}")
     return redirect("account")
 
 

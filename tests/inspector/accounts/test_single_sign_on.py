@@ -17,7 +17,7 @@ from inspector.models import Account, AuditRecord, Identity, Membership, Project
 from inspector.pages.account.single_sign_on import COOKIE
 from inspector.project.checks import single_sign_on_is_whole
 from tests.inspector.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, Provider, Running
-from tests.inspector.people import browser, person
+from tests.inspector.people import PASSWORD, browser, person
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).parents[3]
@@ -263,6 +263,50 @@ def test_an_account_with_a_password_is_connected_by_who_is_signed_in(provider, t
     signed_in(later)
     assert "alice" in later.get("/account/").text
     assert Identity.objects.get().subject == "248289761001"
+
+
+def disconnected(client: Any, identity: Identity) -> Any:
+    return client.post(f"/account/identities/{identity.pk}/disconnect")
+
+
+def test_an_identity_is_disconnected_and_signs_nobody_in_any_more(provider, team_handler):
+    mine = browser(team_handler, person("alice", default_project(), password=PASSWORD))
+    signed_in(mine, f"{START}?next=/account/")
+    row = Identity.objects.get()
+    page = mine.get("/account/").text
+    assert f"/account/identities/{row.pk}/disconnect" in page
+    assert "248289761001" in page
+    assert disconnected(mine, row)["Location"] == "/account/"
+    assert not Identity.objects.exists()
+    assert "Connect this account with Example login" in mine.get("/account/").text
+    record = audit.records(default_project()).get(what="single sign-on disconnected")
+    assert (record.actor, record.about) == ("alice", f"alice: 248289761001 at {provider.address}")
+    refused(signed_in(browser(team_handler)), 403, "no account for you")
+    assert disconnected(mine, row).status_code == 404  # a second click
+
+
+def test_the_last_way_to_sign_in_stays(provider, client):
+    signed_in(client, f"{START}?next={invitation()}")
+    first = Identity.objects.get()
+    Identity.objects.create(account=first.account, issuer="https://former.example", subject="x")  # signs nobody in
+    answer = disconnected(client, first)
+    assert (answer.status_code, "the last way to sign in" in answer.text) == (422, True)
+    assert Identity.objects.filter(pk=first.pk).exists()
+    second = Identity.objects.create(account=first.account, issuer=f"{provider.address}/", subject="x")
+    assert disconnected(client, first).status_code == 302
+    assert disconnected(client, second).status_code == 422
+
+
+def test_nobody_disconnects_the_identity_of_another(provider, client, team_handler):
+    signed_in(client, f"{START}?next={invitation()}")
+    row = Identity.objects.get()
+    for role in Role:
+        other = browser(team_handler, person(role, default_project(), role, PASSWORD))
+        assert disconnected(other, row).status_code == 404
+    assert disconnected(browser(team_handler), row).status_code == 401
+    assert client.get(f"/account/identities/{row.pk}/disconnect").status_code == 405
+    assert client.post(f"/account/identities/{10**30}/disconnect").status_code == 404
+    assert Identity.objects.filter(pk=row.pk).exists()
 
 
 def test_the_link_for_a_forgotten_password_connects_as_well(provider, client):
