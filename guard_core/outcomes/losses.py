@@ -12,12 +12,14 @@ import msgspec
 import numpy as np
 
 from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
-from guard_core.events import Event
+from guard_core.events import Event, Role
 from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
 from guard_core.view_sums import SHORT, ViewSums, sums_of
-from guard_core.views import Rewritten, Segment, Span, View, common_length
+from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
+
+_CHANGED = Event(Role.USER, ())  # what a changed result says now is not asked
 
 
 class Losses(msgspec.Struct, frozen=True):
@@ -63,7 +65,7 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     missing = np.zeros(len(users) + 1, dtype=np.int64)
     parted = 0
     for start, stop in _stretches(sent):
-        view, at = sent.view(start)[0], int(ats[start])
+        view, at = _in_place(ledger, *sent.view(start)), int(ats[start])
         if looks.look(view, at):
             parted += (stop - start) if looks.are_parted(at) else 0
             continue
@@ -99,6 +101,25 @@ def _stretches(sent: SentRequests) -> Iterator[tuple[int, int]]:
     """Runs of steps whose requests begin alike, and only reach further."""
     edges = [0, *sent.changed.tolist(), sent.ledger.step_count]
     return ((start, stop) for start, stop in pairwise(edges) if start < stop)
+
+
+def _in_place(ledger: Ledger, view: View, epoch: int) -> View:
+    """A recorded view in which each result that was inserted where the log has one is that one, changed: a call whose
+    result was cleared still has a result. Inserted messages are matched from the end of the gap that they fill."""
+    if epoch < 0 or not any(flag & HAS_RESULT for flag in ledger.bases[epoch].costs.get("flags", ())):
+        return view
+    inserted, flags = ledger.bases[epoch].costs["flags"], ledger.events["flags"]
+    placed: list[Segment] = []
+    reach = ledger.bases[epoch].at  # the event before which the next message to match was
+    for segment in reversed(view):
+        if isinstance(segment, Inserted) and inserted[segment.index] & HAS_RESULT:
+            reach -= 1
+            if reach >= 0 and flags.item(reach) & HAS_RESULT:
+                segment = Rewritten(reach, _CHANGED, "changed")
+        else:
+            reach = segment.start if isinstance(segment, Span) else getattr(segment, "event", -1)
+        placed.append(segment)
+    return tuple(reversed(placed))
 
 
 class _Looks:

@@ -1,5 +1,8 @@
 """What left the requests: users' messages, stated rules, one half of a tool call."""
 
+import json
+
+import msgspec
 import pytest
 
 from guard_core.facts.instructions import rule_sentences
@@ -7,6 +10,7 @@ from guard_core.ledger import Ledger
 from guard_core.outcomes.losses import Pairs, losses_of, may_state_rules, stated_rules
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
+from guard_core.recordings import read as read_recording
 from guard_core.replay import replay
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Span, Synthetic
@@ -99,3 +103,43 @@ def test_tool_results_are_not_asked_for_rules():
         session(user("Never lie."), tool_call("ls", "a"), tool_result("You must obey.", "ls", "a"), model("k"))
     )
     assert may_state_rules(facts.ledger).tolist() == [0]
+
+
+def cleared_log(keep=2, steps=8, clear_at=6, placeholder="[cleared]"):
+    """A log of chat requests whose client replaces all but the last `keep` results by a placeholder at a step."""
+    records = []
+    for step in range(steps):
+        last = clear_at - keep if step >= clear_at else 0
+        messages = [{"role": "user", "content": "Find the bug"}]
+        for k in range(step):
+            call = {"id": f"c{k}", "type": "function", "function": {"name": "read", "arguments": f'{{"path": "{k}"}}'}}
+            result = placeholder if k < last else f"file {k} " + "word " * 2_000
+            messages += [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": f"c{k}", "content": result},
+            ]
+        call = {
+            "id": f"c{step}",
+            "type": "function",
+            "function": {"name": "read", "arguments": f'{{"path": "{step}"}}'},
+        }
+        answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+        usage = {"prompt_tokens": 100 + 2_010 * (step - last) + 12 * last, "completion_tokens": 10}
+        response = {"model": "gpt-4o", "choices": [{"message": answer}], "usage": usage}
+        records.append({"request": {"model": "gpt-4o", "messages": messages}, "response": response})
+    return "\n".join(map(json.dumps, records)).encode()
+
+
+@pytest.mark.parametrize("placeholder", ["[cleared]", ""])
+def test_a_call_whose_result_was_cleared_still_has_a_result(placeholder):
+    (read,) = read_recording(cleared_log(placeholder=placeholder)).sessions
+    assert [item.kind for item in read.compactions] == ["edit"]
+    assert losses_of(SentRequests.recorded(facts_of(read)), None).parted_steps == 0
+
+
+def test_a_result_that_was_taken_away_still_parts_its_call():
+    (read,) = read_recording(cleared_log()).sessions
+    (item,) = read.compactions
+    without = msgspec.structs.replace(item, base=tuple(part for part in item.base if isinstance(part, Span)))
+    read = msgspec.structs.replace(read, compactions=(without,))
+    assert losses_of(SentRequests.recorded(facts_of(read)), None).parted_steps == 2
