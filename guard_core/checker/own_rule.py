@@ -23,10 +23,16 @@ from guard_core.findings.claims import Finding
 
 _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
 _NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
-_WRITTEN = ("claude-code", "inspect", "pi", "qwen-code")  # formats in which the agent writes down what it compared
+_WROTE = {
+    "claude-code",
+    "inspect",
+    "pi",
+    "qwen-code",
+    "Roo Code",
+}  # formats, or agents, with the count that was compared
 _PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Hermes")  # agents that look before every call
 # Agents that compare a count with an unrounded share: the smallest whole count that is not below it fires.
-UNROUNDED = ("Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code")
+UNROUNDED = ("Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code", "Roo Code")
 
 
 class Check(NamedTuple):
@@ -168,7 +174,7 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
         for place in compactions:
             item = story.session.compactions[place]
             least, most = _count(story, counter, last, item.at)
-            if item.tokens_before and story.session.format in _WRITTEN:
+            if item.tokens_before and _WROTE & {story.session.format, story.session.agent}:
                 least = most = item.tokens_before
             yield Check(step, least, most, places[place])
             last = -1

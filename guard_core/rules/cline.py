@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.policies.cline import limit_of
+from guard_core.rules import roo
 from guard_core.rules.base import (
     NO_WINDOW,
     WINDOW,
@@ -48,4 +49,13 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(*limit_of(window), other)
 
 
-AGENT = Agent("cline", "Cline", rule, variants, lambda _: LAST_TOTAL, {}, {"contextWindow": WINDOW})
+AGENT = Agent(
+    format="cline",
+    label="Cline",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_TOTAL,
+    names={},
+    aliases={"contextWindow": WINDOW},
+    wrote=lambda session: not roo.wrote(session),
+)

@@ -20,6 +20,7 @@ from guard_core.rules import (
     openhands,
     pi,
     qwen_code,
+    roo,
 )
 from guard_core.rules.base import Agent, Typed
 from guard_core.sessions import Session
@@ -39,6 +40,7 @@ AGENTS: tuple[Agent, ...] = (
     kimi_code.AGENT,
     mistral_vibe.AGENT,
     crush.AGENT,
+    roo.AGENT,
     cline.AGENT,
     inspect_ai.AGENT,
     adk.INTERVAL_AGENT,

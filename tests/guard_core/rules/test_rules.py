@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from guard_core.checker.own_rule import worked_out
 from guard_core.commands import explain as explain_command
 from guard_core.errors import SettingError
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
@@ -587,6 +588,39 @@ def test_a_window_set_below_the_least_says_for_which_name_that_was_measured(name
     note = next(item.note for item in rule.settings if item.name == "auto_compact_window")
     assert rule.threshold == 67_000
     assert note == "typed in; counts as 100,000: measured for the environment variable, not for autoCompactWindow"
+
+
+@pytest.mark.parametrize(
+    ("typed", "relation", "threshold"),
+    [
+        ({}, ">", 171_808),
+        ({"maxTokens": "32000"}, ">", 148_000),
+        ({"autoCondenseContextPercent": "50"}, ">=", 100_000),
+        ({"contextWindow": "128001"}, ">", 107_008),
+    ],
+)
+def test_a_file_of_roo_code_has_its_rule_and_not_that_of_cline(typed, relation, threshold):
+    session = msgspec.structs.replace(transcript("cline", ""), agent="Roo Code")
+    window = None if "contextWindow" in typed else Sourced(200_000, Provenance.USER)
+    found = explain(session, window=window, typed=typed).rule
+    assert (found.agent, found.policy, found.threshold, found.relation) == ("Roo Code", "roo", threshold, relation)
+    assert worked_out(found.formula) == threshold
+
+
+def test_rule_and_policy_of_roo_code_fire_at_the_same_count():
+    (agent,) = (agent for agent in AGENTS if agent.label == "Roo Code")
+    for window, share in ((200_000, 100), (128_001, 100), (200_000, 50), (64_000, 33)):
+        found = agent.rule(Stretch(0, 1, "", "m", Sourced(window, Provenance.USER)), {"share": str(share)})
+        least = get_policy("roo", share=share / 100).threshold(window)
+        assert [found.fires(least - 1), found.fires(least)] == [False, True]
+
+
+def test_what_roo_code_wrote_down_at_a_compaction_is_the_count_it_compared():
+    session = msgspec.structs.replace(transcript("cline", ""), agent="Roo Code")
+    compactions = tuple(msgspec.structs.replace(item, tokens_before=171_900) for item in session.compactions)
+    session = msgspec.structs.replace(session, compactions=compactions)
+    (item,) = explain(session, window=Sourced(200_000, Provenance.USER)).compactions
+    assert (item.recorded, item.decision_tokens) == (171_900, 171_900)
 
 
 def test_what_qwen_code_wrote_down_before_0_22_is_not_the_count_it_compared():

@@ -40,6 +40,7 @@ RESULT_TEXT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 # How Cline and Roo open what they write in the user's name.
 OWN_OPENINGS = ("<environment_details>", "[ERROR]", "[TASK RESUMPTION]", "[NOTE]")
 _MARKS = frozenset({"modelInfo", "metrics", "isSummary", "condenseId", "condenseParent", "truncationParent"})
+_ROO_MARKS = frozenset({"isSummary", "condenseId", "condenseParent", "truncationParent", "isTruncationMarker"})
 _SDK_FILES = ({"sessionId", "version"}, {"conversation_id", "source_message_count"})
 # Providers of Cline whose input tokens include the cached ones: `src/core/api/providers/openai.ts`.
 _CACHED_INSIDE = frozenset({"openai"})
@@ -83,6 +84,12 @@ def _is_history(value: Any) -> bool:
     if not heads or not all(map(is_message, heads)):
         return False
     return any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads) or _has_own_words(heads)
+
+
+def _is_roos(messages: list[Any]) -> bool:
+    """Does a conversation have what only Roo Code, or a fork of it, writes."""
+    items = fields.objects(messages)
+    return any(not _ROO_MARKS.isdisjoint(item) or _is_reasoning(item) for item in items)
 
 
 def _is_reasoning(item: JSON) -> bool:
@@ -149,7 +156,7 @@ class _History:
         session = self.log.session(
             system=(TextPart(system),) if system else None,
             source_id=fields.text(self.wrapper, "sessionId") or fields.text(self.wrapper, "conversation_id"),
-            agent=fields.text(self.wrapper, "agent") or "Cline",
+            agent=fields.text(self.wrapper, "agent") or ("Roo Code" if _is_roos(messages) else "Cline"),
             notes=(*notes, "The schemas of the tools are not in the file."),
         )
         return Recording(NAME, (session,), self.facts.facts(), self.source.notes)

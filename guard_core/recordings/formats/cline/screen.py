@@ -38,6 +38,7 @@ _SPOKEN = frozenset(
 )
 _ASKED = frozenset({"command", "followup", "new_task", "use_subagents"})  # the model's words where they are asked
 _HEARD = frozenset({"user_feedback", "user_feedback_diff", "command_output", "api_req_result", "mcp_server_response"})
+_ROO_KINDS = frozenset({"condense_context", "condense_context_error", "sliding_window_truncation"})
 _UNKNOWN_CUT = "Which messages left the requests is not in this file."
 
 
@@ -65,7 +66,8 @@ class ScreenReader:
                 self._message(message, request)
         self._close(None)
         notes = ("This is the file of the screen: what was sent to the model is not in it word for word.",)
-        session = self.log.session(agent="Cline", notes=notes)
+        is_roos = any("apiProtocol" in item for item in about) or any(map(_is_roos, fields.objects(messages)))
+        session = self.log.session(agent="Roo Code" if is_roos else "Cline", notes=notes)
         return Recording(self.name, (session,), self.facts.facts(), self.source.notes)
 
     def _about(self, message: JSON) -> JSON:
@@ -178,6 +180,11 @@ class ScreenReader:
                 note=note,
             )
         )
+
+
+def _is_roos(message: JSON) -> bool:
+    """A kind of message that only Roo Code, or a fork of it, has."""
+    return fields.text(message, "say") in _ROO_KINDS
 
 
 def _is_more_cached(about: JSON) -> bool:

@@ -236,3 +236,16 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "cline")
+
+
+def test_what_only_roo_code_writes_names_it():
+    condensed = say(3, "condense_context", contextCondense={"summary": "s", "prevContextTokens": 9})
+    cut = say(3, "sliding_window_truncation", contextTruncation={"prevContextTokens": 9})
+    plain = [say(0, "text", "Go"), started(1, tokensIn=9), say(2, "text", "Ok")]
+    newer = [say(0, "text", "Go"), started(1, tokensIn=9, apiProtocol="openai"), say(2, "text", "Ok")]
+    screens = ([*plain, condensed], [*plain, cut], newer, plain)
+    agents = [read_as(FORMAT, messages).sessions[0].agent for messages in screens]
+    assert agents == ["Roo Code"] * 3 + ["Cline"]
+    summary = user(3, "One file was listed", isSummary=True, condenseId="k")
+    assert session_of(TASK, assistant(1, "Yes"), summary, assistant(4, "Next")).agent == "Roo Code"
+    assert session_of(TASK, assistant(1, "Yes")).agent == "Cline"
