@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpRequest
+from msgspec.structs import replace
 from ninja import Query, Router, Schema
 from ninja.errors import HttpError
 from pydantic import Field
@@ -19,7 +20,7 @@ from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.errors import GuardError
 from guard_core.policies import POLICIES
 from guard_core.sweep import figures_of
-from guard_core.trace import INDEX, SWITCH, Column, Trace
+from guard_core.trace import INDEX, SWITCH, Column, CompactionRecord, Trace
 from inspector.api import schemas
 from inspector.api.asked import ERRORS, UNDER_WAY, Limit, Offset, plain, session_in
 from inspector.pages.comparison import presenter as comparison
@@ -119,12 +120,15 @@ def replay_compactions(
 ) -> dict[str, Any]:
     """A row for each, with its passes; tokens are the policy's own estimates."""
     records = _analysed(request, session_id).replayed.compactions
-    rows = []
-    for record in records[offset : offset + limit]:
-        values = {name: value for name, value in plain(record).items() if name not in VIEWS}
-        passes = [{name: one[name] for name in one if name != "summariser_view"} for one in values["passes"]]
-        rows.append({**values, "passes": passes})
+    rows = [_without_views(record) for record in records[offset : offset + limit]]
     return {"count": len(records), "rows": rows}
+
+
+def _without_views(record: CompactionRecord) -> dict[str, Any]:
+    """A record as JSON has it. Its views are taken away before: long ones are no values that can be written."""
+    passes = tuple(replace(one, summariser_view=()) for one in record.passes)
+    values = plain(replace(record, passes=passes, **dict.fromkeys(VIEWS, ())))
+    return {name: value for name, value in values.items() if name not in VIEWS}
 
 
 def _analysed(request: HttpRequest, session_id: UUID) -> Analysis:

@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import pytest
 
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import big_session
 from inspector.models import Session, Sweep, SweepSlice, default_project
 from inspector.pages.sweep.runs import cancel, run_slice
 from inspector.replays.analysis import analyse
@@ -49,6 +51,19 @@ def test_a_replay_is_the_one_that_pages_show_and_its_rows_are_its_columns(client
     compactions = client.get(f"{address}/compactions{LONG}&offset=1&limit=2").json()
     assert compactions["count"] == len(trace.compactions)
     assert [item["step"] for item in compactions["rows"]] == [item.step for item in trace.compactions[1:3]]
+
+
+def test_the_compactions_of_a_long_recording_are_read_without_their_views(client, bring, settings):
+    settings.PAGE_MILLISECONDS = 60_000
+    bring(native.write(big_session(60, 3)))
+    row = Session.unscoped.get()
+    query = "policy=agno-compress-tool-results&window=256"
+    answer = client.get(f"/api/v1/sessions/{row.pk}/replay/compactions?{query}")
+    assert answer.status_code == 200
+    assert answer.json()["count"] == len(answer.json()["rows"]) > 0
+    for record in answer.json()["rows"]:
+        assert not {"before", "after", "carried", "in_turn"} & set(record)
+        assert not [one for one in record["passes"] if "summariser_view" in one]
 
 
 def test_every_policy_is_a_row(client, row):
