@@ -40,6 +40,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.triggers import RESUME
@@ -160,6 +161,8 @@ class GeminiChatReader:
         elif fields.text(record, "type") in NOTICES:
             if self._is_new(name_of(record)):
                 self.notes.skip(f"{record['type']} message")
+                if record["type"] == "error" and names_length(fields.plain_text(record.get("content"))):
+                    self.log.refused.append(len(self.log.events))
         elif "sessionId" in record:
             self.header = self.header or record
             self.title = fields.text(record, "summary") or self.title

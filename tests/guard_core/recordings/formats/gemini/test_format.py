@@ -223,6 +223,13 @@ def test_a_fall_of_the_tokens_without_a_mark_is_told():
     assert not any("fell" in note for note in marked.notes)
 
 
+def test_an_error_of_a_request_that_was_too_long_is_a_refused_request():
+    words = "[API Error: The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).]"
+    error = {"id": "e1", "type": "error", "timestamp": TIME, "content": words}
+    other = {**error, "id": "e2", "content": "[API Error: quota exceeded]"}
+    assert session_of(*TALK[:2], error, error, other, *TALK[2:]).refused == (2,)
+
+
 def test_a_sub_agent_says_so():
     session = read_as(FORMAT, lines({**HEADER, "kind": "subagent"}, *TALK)).sessions[0]
     assert "A sub-agent's chat." in session.notes
