@@ -1,4 +1,5 @@
-// Single-key shortcuts. An element takes part by data-key="j ArrowDown"; a key clicks the first visible one.
+// Single-key shortcuts. An element takes part by data-key="j ArrowDown"; a key clicks the one that
+// has the focus, else the first visible one.
 const SWITCH = "shortcuts-off";
 const dialog = document.getElementById("shortcuts");
 
@@ -42,7 +43,8 @@ function press(key) {
   const reads = key in READ && (key.length === 1 || document.activeElement.matches("[data-read]"));
   if (reads && toRow(READ[key])) return true;
   if ((key === "n" || key === "N") && toHit(key === "N")) return true;
-  const element = owners(key)[0];
+  const all = owners(key);
+  const element = all.find((owner) => owner === document.activeElement) ?? all[0];
   if (!element) return false;
   if (element.matches("input, select, textarea")) {
     element.focus();

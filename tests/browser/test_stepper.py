@@ -137,6 +137,34 @@ def test_past_the_last_row_the_next_rows_of_a_compaction_follow(page, sessions):
     page.locator("[data-read-earlier]").wait_for(state="detached")
 
 
+def test_r_reads_the_message_that_has_the_focus_or_the_first(page, sessions):
+    page.goto(sessions("long-coding") + "c/2/?show=summarised")
+    links = [page.locator("[data-read]").nth(at).get_attribute("href") for at in (0, 1)]
+    assert links[0] != links[1]
+    for pressed, link in (("r", links[0]), ("jjr", links[1])):
+        for key in pressed:
+            page.keyboard.press(key)
+        page.wait_for_url(f"**{link}")
+        page.go_back()
+        page.locator("[data-read]").first.wait_for()
+
+
+def test_e_shows_all_of_a_cut_text_of_a_compaction(page, sessions):
+    page.goto(sessions("long-coding") + "c/2/")
+    page.keyboard.press("e")
+    page.wait_for_url(re.compile("text=all"))
+
+
+def test_r_and_e_are_off_with_the_shortcuts_on_the_page_of_a_compaction(page, sessions):
+    page.goto(sessions("long-coding") + "c/2/")
+    page.evaluate("localStorage.setItem('shortcuts-off', '1')")
+    before = page.url
+    page.keyboard.press("r")
+    page.keyboard.press("e")
+    page.wait_for_timeout(300)
+    assert page.url == before
+
+
 def test_an_arrow_scrolls_a_compaction_until_a_row_is_read(page, sessions):
     page.goto(sessions("long-coding") + "c/2/")
     page.keyboard.press("ArrowDown")
