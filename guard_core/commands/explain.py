@@ -9,7 +9,7 @@ from guard_core.cli import plain
 from guard_core.ledger import Ledger
 from guard_core.rules import Explanation, Interval, OwnRule, explain, report
 from guard_core.rules.counters import COUNTED
-from guard_core.rules.words import headline
+from guard_core.rules.words import headline, reason_words
 from guard_core.sessions import Provenance, Session, Sourced
 
 HELP = "say by which rule the agent that wrote a recording compacted, and what the recording proves about its threshold"
@@ -109,7 +109,7 @@ def _table(explanation: Explanation) -> str:
     shown = explanation.compactions[:SHOWN]
     rows = [(item.step + 1, item.trigger, item.decision_tokens, item.threshold, str(item.verdict)) for item in shown]
     lines = cli.table(("before step", "trigger", "count", "threshold", "verdict"), rows).split("\n")
-    reasons = ["reason", *(plain(item.reason) for item in shown)]
+    reasons = ["reason", *(plain(reason_words(item)) for item in shown)]
     lines = [f"{line}  {reason}" for line, reason in zip(lines, reasons, strict=True)]
     if (more := len(explanation.compactions) - SHOWN) > 0:
         lines.append(f"{more:,} more compactions: --json lists all")

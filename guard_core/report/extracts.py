@@ -74,7 +74,7 @@ def _compaction(side: doc.Side, number: int) -> tuple[str, list[str], list[Table
     if item.decision is not None:
         sentences += [item.decision.sentence, item.decision.inequality]
     elif item.reason:
-        sentences.append(item.reason)
+        sentences.append(item.reason.replace(">=", "≥"))
     if item.price is not None:
         sentences += item.price.sentences
     tables = [

@@ -152,7 +152,7 @@ def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Conten
         ]
         yield table(("", "value", "source", "as of", ""), rows, ("value",))
     elif item.reason:
-        yield tag("p", item.reason)
+        yield tag("p", item.reason.replace(">=", "≥"))
     if item.bridge is not None:
         columns = ("before", "grown", "removed", "inserted", "unexplained", "after")
         parts = [

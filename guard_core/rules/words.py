@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard_core.rules.agreement import Agreement, explaining, if_assumed
+from guard_core.rules.agreement import Agreement, ExplainedCompaction, explaining, if_assumed
 from guard_core.rules.base import Moment, OwnRule
 from guard_core.rules.decisions import Decision
 from guard_core.rules.explanation import Explanation
@@ -118,7 +118,7 @@ def _agreement(explanation: Explanation) -> str:
     wanted = (item for item in others if item.verdict is not Agreement.AGREES)
     first = next(item for item in wanted if not disagree or item.verdict is not Agreement.NOT_MODELLED)
     words = agreement_words(explanation)
-    return f"{words[:1].upper()}{words[1:]}; before step {first.step + 1:,}: {first.reason}."
+    return f"{words[:1].upper()}{words[1:]}; before step {first.step + 1:,}: {reason_words(first)}."
 
 
 def _bounded(explanation: Explanation, rule: OwnRule) -> Interval | None:
@@ -144,6 +144,11 @@ def agreement_words(explanation: Explanation) -> str:
 
 
 SIGNS = {">=": ("<", "≥"), ">": ("≤", ">")}  # of a rule's relation: where it does not hold, and where it does
+
+
+def reason_words(item: ExplainedCompaction) -> str:
+    """The reason of a verdict for people, with the signs of `inequality`."""
+    return item.reason.replace(">=", "≥")
 
 
 def inequality(decision: Decision) -> str:
@@ -191,7 +196,7 @@ def _compacted(decision: Decision) -> str:
     if item.verdict is Agreement.AGREES and rule.threshold is not None:
         return f"{rule.agent} compacted here: the count reached the threshold."
     verdict = "" if item.verdict in (Agreement.NOT_MODELLED, Agreement.AGREES) else f", {item.verdict}"
-    return f"{rule.agent} compacted here{verdict}: {item.reason}."
+    return f"{rule.agent} compacted here{verdict}: {reason_words(item)}."
 
 
 def _inferred(decision: Decision) -> str:

@@ -16,6 +16,7 @@ from guard_core.estimation.cached_prefix import cached_prefix
 from guard_core.events import Event, utf8_bytes
 from guard_core.forms import get_form
 from guard_core.rules import KeptVerdict
+from guard_core.rules.words import reason_words
 from guard_core.sessions import Provenance
 from guard_core.views import View, content_count, held_events
 from inspector.pages.compaction import bridge as bridges
@@ -142,7 +143,7 @@ def _own(page: Frame, item: Compaction) -> dict[str, str]:
     explained = next((each for each in explanation.compactions if each.place == item.place), None)
     if not item.recorded or explained is None or explanation.rule is None or page.analysis.facts.is_contextguards:
         return {}
-    words = f"By the rule of {explanation.rule.agent}: {explained.reason.replace('>=', '≥')}."
+    words = f"By the rule of {explanation.rule.agent}: {reason_words(explained)}."
     messages = next((each for each in explanation.kept if each.place == item.place), None)
     if messages is not None and messages.verdict is not KeptVerdict.NOT_MODELLED:
         words += f" What was kept: {messages.verdict}{f' ({messages.reason})' if messages.reason else ''}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from guard_core.rules import Agent, Agreement, Explanation, Interval, KeptMessages, KeptVerdict, OwnRule, RuleSetting
 from guard_core.rules.counters import COUNTED
-from guard_core.rules.words import agreement_words
+from guard_core.rules.words import agreement_words, reason_words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import DASH, counted, grouped, step_number
 
@@ -116,7 +116,7 @@ def compactions(explanation: Explanation, page: Frame, shown: slice) -> list[dic
                 "threshold": "–" if item.threshold is None else f"{item.threshold:,}",
                 "verdict": str(item.verdict),
                 "badge": BADGES.get(item.verdict, "badge-tool"),
-                "reason": item.reason.replace(">=", "≥"),
+                "reason": reason_words(item),
             }
         )
     return rows

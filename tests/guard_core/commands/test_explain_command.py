@@ -26,6 +26,15 @@ def test_the_first_line_is_the_rule_in_one_sentence(file, capsys):
     assert rest[-1].split()[:4] == ["4", "automatic", "155,010", "155,000"]
 
 
+def test_the_table_has_the_signs_of_the_pages_and_json_those_of_the_rule(file, capsys):
+    assert main(["explain", file]) == 0
+    text = capsys.readouterr().out
+    assert "155,010 ≥ 155,000 = 200,000" in text
+    assert ">=" not in text
+    assert main(["explain", file, "--json"]) == 0
+    assert "155,010 >= 155,000" in capsys.readouterr().out
+
+
 def test_what_bounds_the_threshold_is_named_in_words(file, capsys):
     assert main(["explain", file]) == 0
     assert (
