@@ -110,7 +110,9 @@ async def _answer(send: Send, status: int, text: str) -> None:
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
-        (b"content-security-policy", b"default-src 'none'"),
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"x-robots-tag", b"noindex, nofollow"),
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})

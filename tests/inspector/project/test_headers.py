@@ -92,6 +92,18 @@ def test_every_answer_below_r_has_the_headers_of_a_report(client, monkeypatch, m
     assert "<script" not in answer.text
 
 
+async def test_so_it_has_where_the_body_is_too_large_to_be_read():
+    scope = {"type": "http", "method": "POST", "path": "/r/x/", "query_string": b"", "client": ("127.0.0.1", 1)}
+    headers = [(b"host", b"localhost"), (b"content-length", b"9" * 15)]
+    server = ApplicationCommunicator(application, {**scope, "headers": headers})
+    answer = await server.receive_output(PATIENCE)
+    given = {name.decode().title(): value.decode() for name, value in answer["headers"]}
+    assert answer["status"] == 413
+    assert given.items() >= SHARED.items()
+    await server.receive_output(PATIENCE)
+    await server.wait(PATIENCE)
+
+
 def test_a_fragment_never_stands_in_for_its_page(answer):
     assert "HX-Request" in answer["Vary"]
 
