@@ -48,7 +48,7 @@ def single_sign_on_is_whole(app_configs: Any, **kwargs: Any) -> list[Error]:
     return [Error(words, id="inspector.E003") for words, is_missing in missing.items() if is_missing]
 
 
-@register(Tags.security, deploy=False)
+@register(Tags.urls)  # it loads every page
 def every_address_has_a_rule(app_configs: Any, **kwargs: Any) -> list[Error]:
     """Nobody may use an address whose rule was forgotten."""
     patterns = get_resolver(settings.TEAM_URLS).url_patterns

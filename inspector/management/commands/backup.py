@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from inspector.data_folder.backup import backup
 from inspector.data_folder.owner import beside
+from inspector.management.checks import WITHOUT_PAGES
 from inspector.management.refusals import refusals
 from inspector.pages.shared.numbers import counted, size
 
@@ -22,6 +23,7 @@ class Command(BaseCommand):
         "Write all stored data to one file; the server may be running. `manage.py restore FILE` restores it. "
         "Exit code 2 when it cannot be written."
     )
+    requires_system_checks = WITHOUT_PAGES
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", nargs="?", type=Path, help="default: inspector-DATE.tar in the current folder")

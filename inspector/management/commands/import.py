@@ -32,6 +32,7 @@ from inspector.ingest.companions import add, arranged
 from inspector.ingest.importing import report_of, run_import
 from inspector.ingest.uploads import Received, receive
 from inspector.jobs.indexing import index_everything
+from inspector.management.checks import WITHOUT_PAGES
 from inspector.management.refusals import refusals
 from inspector.models import Import, Project, default_project
 from inspector.models.projects import DEFAULT_SLUG
@@ -58,6 +59,7 @@ class Given(NamedTuple):
 
 class Command(BaseCommand):
     help = "Import session files, or all of a folder. Exit code 1 when a file was rejected, 2 when no file was found."
+    requires_system_checks = WITHOUT_PAGES
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

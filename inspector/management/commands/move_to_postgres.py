@@ -15,6 +15,7 @@ from django.db import Error
 from inspector.data_folder.moving import MoveFailed, move
 from inspector.data_folder.opening import check
 from inspector.data_folder.owner import alone
+from inspector.management.checks import WITHOUT_PAGES
 from inspector.management.refusals import refusals
 
 
@@ -23,6 +24,7 @@ class Command(BaseCommand):
         "Copy everything from SQLite to an empty PostgreSQL database and compare both. Stop the server first; "
         "afterwards start it with DATABASE_URL=URL and the same DATA_DIR, where the recordings stay."
     )
+    requires_system_checks = WITHOUT_PAGES
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("url", help="postgresql://user:password@host:5432/name")
