@@ -50,13 +50,24 @@ def outcome_words(lane: Lane) -> str:
     if not lane.changes:
         return "in no request"
     if lane.lost is not None:
-        words = change_words(lane.lost, lane.steps)
+        words = ", ".join((*_earlier_losses(lane), change_words(lane.lost, lane.steps)))
         return f"{words}; the last request with it is step {lane.last_step + 1:,}"
     if lane.fell_at >= 0:
         return f"unknown since the recorded prompt fell at {at_step(lane.fell_at)}; no message has brought it again"
     if lane.last_state is State.VERBATIM:
         return "in the last request" + (f", lost and back {counted(len(lane.losses), 'time')}" if lane.losses else "")
     return change_words(lane.changes[-1], lane.steps)
+
+
+def _earlier_losses(lane: Lane) -> list[str]:
+    """The first loss and what brought it back, where it was lost again later, and how many losses lie between."""
+    first = lane.losses[0]
+    if first is lane.lost:
+        return []
+    back = next(change for change in lane.changes if change.step > first.step and change.after in HELD)
+    between = len(lane.losses) - 2
+    more = [f"lost and back {counted(between, 'more time')}"] if between else []
+    return [change_words(first, lane.steps), change_words(back, lane.steps), *more]
 
 
 def read_again_words(lane: Lane) -> str:

@@ -30,6 +30,7 @@ def row(lane: Lane, page: Frame) -> dict[str, Any]:
         "badge": BADGES.get(lane.last_state, "badge-compaction"),
         "last": step_link(lane.last_step, page),
         "lost": None if lost is None else step_link(lost.step, page),
+        "first_lost": step_link(lane.losses[0].step, page) if lost is not None and len(lane.losses) > 1 else None,
         "compaction": compaction_link(lost, page) if lost is not None else None,
         "again": read_again_words(lane),
         "url": page.paths["facts"] + page.choice.query(q=lane.snippet.text[:300], side=page.shown_side) + "#lane",

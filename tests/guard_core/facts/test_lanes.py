@@ -91,6 +91,23 @@ def test_what_a_tool_reads_again_is_counted_with_its_tokens():
     assert (lane.lost, len(lane.losses)) == (None, 1)
 
 
+def test_what_is_typed_again_and_lost_again_has_both_losses():
+    built = talk(compaction(2, summary="Half is done."), compaction(5, summary="Nearly done."), after={3: user(RULE)})
+    lane = lane_of(built)
+    assert runs(lane) == [(0, 1, "VERBATIM"), (1, 3, "GONE"), (3, 4, "VERBATIM"), (4, 6, "GONE")]
+    assert outcome_words(lane) == (
+        "lost at step 2 (compaction 1), back at step 4 with message 4, lost at step 5 (compaction 2); the last request "
+        "with it is step 4"
+    )
+
+
+def test_losses_between_the_first_and_the_last_are_counted():
+    marks = (compaction(at, summary="Half is done.") for at in (2, 4, 6))
+    lane = lane_of(talk(*marks, after={2: user(RULE), 4: user(RULE)}))
+    assert len(lane.losses) == 3
+    assert ", lost and back 1 more time, lost at step 6 (compaction 3); " in outcome_words(lane)
+
+
 def test_before_it_is_said_it_is_not_lost():
     lane = lane_of(
         talk(after={3: user("Only use metric units in the report")}), "Only use metric units in the report", 3
