@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from guard_core.columns import Packed, pack_columns, replaced, unpack_columns
 from guard_core.costs import (
     EVENT_COLUMNS,
+    HAS_RESULT,
     IN_PAIR,
     PART_COLUMNS,
     STARTS_TURN,
@@ -395,6 +396,25 @@ class Ledger:
             return (Span(0, at),), epoch
         base = self.bases[epoch]
         return (*base.view, Span(base.at, at)), epoch
+
+    def replaced_results(self, epoch: int) -> dict[int, int]:
+        """The results of the log that stand changed in a recorded base, by the number of the message inserted for each.
+
+        Inserted results are matched from the end of the gap that they fill; none where the log has no result there.
+        """
+        inserted = self.bases[epoch].costs.get("flags", ()) if epoch >= 0 else ()
+        if not any(flags & HAS_RESULT for flags in inserted):
+            return {}
+        replaced: dict[int, int] = {}
+        reach = self.bases[epoch].at  # the event before which the next message to match was
+        for segment in reversed(self.bases[epoch].view):
+            if isinstance(segment, Inserted) and inserted[segment.index] & HAS_RESULT:
+                reach -= 1
+                if reach >= 0 and self.events["flags"].item(reach) & HAS_RESULT:
+                    replaced[segment.index] = reach
+            else:
+                reach = segment.start if isinstance(segment, Span) else getattr(segment, "event", -1)
+        return replaced
 
     @cached_property
     def whole_resumes(self) -> tuple[bool, ...]:

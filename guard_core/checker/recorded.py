@@ -18,7 +18,7 @@ from guard_core.checker.shared import (
     says_what_is_uncounted,
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
-from guard_core.events import Event, MediaPart, ReasoningPart, part_text
+from guard_core.events import Event, MediaPart, ReasoningPart, ToolResultPart, part_text
 from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -386,6 +386,46 @@ def usage_repeated(story: Story, finding: Finding) -> None:
         raise Wrong("it is not the first count that repeats the one before")
 
 
+def results_cleared(story: Story, finding: Finding) -> None:
+    """Which results stand shorter in a request, found by the ids of their calls and not by their places."""
+    whole: dict[str, int] = {}
+    edited: set[int] = set()
+    known: set[str] = set()
+    messages = saved = 0
+    for event in story.session.events:
+        for part in event.parts:
+            if isinstance(part, ToolResultPart):
+                whole[part.call_id] = _result_bytes(event)
+    for step, place in enumerate(story.places):
+        is_first = place >= 0 and (step == 0 or place != story.places[step - 1])
+        for event in _unsaid(story.session.compactions[place]) if is_first else ():
+            ids = {part.call_id for part in event.parts if isinstance(part, ToolResultPart)} & whole.keys()
+            gone = max((whole[name] for name in ids), default=0)
+            gone -= _result_bytes(event)
+            if gone > 0 and not ids & known:
+                edited.add(step)
+                known |= ids
+                saved += gone
+                messages += 1
+    if not edited:
+        raise Wrong("no result is shorter in a later request")
+    agree(finding, messages=messages, bytes=saved, edits=len(edited))
+    same("the first step", finding.step, min(edited))
+    same("its steps", list(finding.steps), sorted(edited)[: len(finding.steps)])
+
+
+def _unsaid(item: RecordedCompaction) -> tuple[Event, ...]:
+    """The messages of an edit that only the requests show, and that is no resume."""
+    is_counted = item.kind != "edit" or (item.tokens_before or 0) > 0
+    return () if is_counted or item.evidence != "inferred" or item.trigger or item.note else item.messages
+
+
+def _result_bytes(event: Event) -> int:
+    """UTF-8 bytes of a message's tool results."""
+    results = (part_text(part) for part in event.parts if isinstance(part, ToolResultPart))
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in results)
+
+
 def cached_above(story: Story, finding: Finding) -> None:
     """More cached tokens than prompt tokens, which no request can have."""
     calls = list(enumerate(story.session.calls))
@@ -441,6 +481,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         silent_truncation,
         usage_repeated,
         cached_above,
+        results_cleared,
         no_usage,
         never_paid,
     )

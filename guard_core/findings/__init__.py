@@ -72,6 +72,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     gaps.repeated_usage,
     gaps.cached_above_prompt,
     gaps.unreported,
+    gaps.cleared_results,
 )
 _OF_REPLAYS: tuple[Check, ...] = (
     without.avoided_overflows,

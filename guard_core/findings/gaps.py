@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, totals_words
+from guard_core.sessions import Evidence
+from guard_core.triggers import is_counted
 
 
 def unreported(case: Case) -> list[Finding]:
@@ -92,3 +96,38 @@ def silent_truncation(case: Case) -> list[Finding]:
     numbers = {"step": worst.step, "before": worst.before, "after": worst.after, "added": worst.added}
     steps = tuple(fall.step for fall in falls[:LISTED])
     return [Finding("silent_truncation", WARNING, worst.step, sentence, numbers, (), steps, len(falls))]
+
+
+def cleared_results(case: Case) -> list[Finding]:
+    """Messages whose tool results are shorter in later requests, though the recording says nothing of it."""
+    ledger, session = case.facts.ledger, case.facts.session
+    if not case.is_recorded or ledger.usage_ratio is not None:
+        return []
+    known: set[int] = set()
+    steps, size = [], 0
+    for step, (last, epoch) in enumerate(pairwise([-1, *ledger.steps["epoch"].tolist()])):
+        item = session.compactions[epoch] if epoch >= 0 else None
+        if epoch == last or item is None or item.evidence is not Evidence.INFERRED or is_counted(item):
+            continue
+        if item.trigger or item.note:  # the reader knows what it was: a resume, a history built anew
+            continue
+        after, before = ledger.bases[epoch].costs["result_bytes"], ledger.events["result_bytes"]
+        less = {event: int(before[event]) - after[index] for index, event in ledger.replaced_results(epoch).items()}
+        fresh = {event: saved for event, saved in less.items() if saved > 0 and event not in known}
+        if fresh:
+            steps.append(step)
+            known |= fresh.keys()
+            size += sum(fresh.values())
+    if not steps:
+        return []
+    where = (
+        f"from {at_step(steps[0])} on"
+        if len(steps) == 1
+        else f"at {len(steps):,} steps, the first step {steps[0] + 1:,}"
+    )
+    sentence = (
+        f"The tool results of {counted(len(known), 'older message')} were cleared or shortened {where}: {size:,} bytes "
+        "less, by their texts in the file. The recording has no compaction there: only the requests show it."
+    )
+    numbers = {"messages": len(known), "bytes": size, "edits": len(steps)}
+    return [Finding("results_cleared", INFO, steps[0], sentence, numbers, (), tuple(steps[:LISTED]), len(steps))]

@@ -202,6 +202,14 @@ def _truncated(case: Case, finding: Finding) -> str:
     )
 
 
+def _cleared(case: Case, finding: Finding) -> str:
+    numbers, peak = finding.numbers, peak_of(case)
+    return (
+        f"{_head(case)}tool results of {counted(numbers['messages'], 'message')} cleared or shortened, first at "
+        f"{at_step(finding.step)}; {_peak_words(case, peak)}."
+    )
+
+
 def _repeated(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
@@ -385,4 +393,5 @@ _ORDER: dict[str, Wording] = {
     "other_threshold": _other_threshold,
     "timing_gap": _gap,
     "needed": _needed,
+    "results_cleared": _cleared,
 }

@@ -104,22 +104,16 @@ def _stretches(sent: SentRequests) -> Iterator[tuple[int, int]]:
 
 
 def _in_place(ledger: Ledger, view: View, epoch: int) -> View:
-    """A recorded view in which each result that was inserted where the log has one is that one, changed: a call whose
-    result was cleared still has a result. Inserted messages are matched from the end of the gap that they fill."""
-    if epoch < 0 or not any(flag & HAS_RESULT for flag in ledger.bases[epoch].costs.get("flags", ())):
+    """A recorded view with the results that it has changed: a call whose result was cleared still has one."""
+    replaced = ledger.replaced_results(epoch)
+    if not replaced:
         return view
-    inserted, flags = ledger.bases[epoch].costs["flags"], ledger.events["flags"]
-    placed: list[Segment] = []
-    reach = ledger.bases[epoch].at  # the event before which the next message to match was
-    for segment in reversed(view):
-        if isinstance(segment, Inserted) and inserted[segment.index] & HAS_RESULT:
-            reach -= 1
-            if reach >= 0 and flags.item(reach) & HAS_RESULT:
-                segment = Rewritten(reach, _CHANGED, "changed")
-        else:
-            reach = segment.start if isinstance(segment, Span) else getattr(segment, "event", -1)
-        placed.append(segment)
-    return tuple(reversed(placed))
+    return tuple(
+        Rewritten(replaced[segment.index], _CHANGED, "changed")
+        if isinstance(segment, Inserted) and segment.index in replaced
+        else segment
+        for segment in view
+    )
 
 
 class _Looks:

@@ -34,6 +34,7 @@ KINDS = {
     "fallback_summary": "fallback summary",
     "sealed_summary": "summary not readable",
     "silent_truncation": "silent truncation",
+    "results_cleared": "tool results cleared",
     "usage_repeated": "repeated counts",
     "cached_above": "more cached than sent",
     "no_usage": "no usage",

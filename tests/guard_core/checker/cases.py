@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import (
     Facts,
     Finding,
@@ -109,6 +109,27 @@ def _cached(session: Session, tokens: int) -> Session:
     return msgspec.structs.replace(session, calls=calls)
 
 
+def clearing() -> Session:
+    """Two results of three, cleared before the fourth call, as a log of requests shows it."""
+    calls = [ToolCallPart("read", {"path": f"{number}.py"}, f"call-{number}") for number in range(3)]
+    results = [ToolResultPart("read", f"file {number} " + "some words " * 500, f"call-{number}") for number in range(3)]
+    events = [Event(Role.USER, (TextPart(WORDS),))]
+    for call, result in zip(calls, results, strict=True):
+        events += [Event(Role.MODEL, (call,)), Event(Role.USER, (result,))]
+    events.append(Event(Role.MODEL, (TextPart("Done."),)))
+    cleared = [Event(Role.USER, (msgspec.structs.replace(result, content="[cleared]"),)) for result in results[:2]]
+    edit = RecordedCompaction(
+        at=6,
+        evidence=Evidence.INFERRED,
+        kind="edit",
+        base=(Span(0, 2), Inserted(0), Span(3, 4), Inserted(1), Span(5, 6)),
+        messages=tuple(cleared),
+    )
+    counts = (1_000, 2_100, 3_200, 2_100)
+    asked = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(counts))
+    return Session(tuple(events), asked, (edit,), window=WINDOW)
+
+
 def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
     """Counts that grow by 1,000 and fall to `low` at the given calls."""
 
@@ -126,6 +147,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     several = ((0, 120_000), (6, 100_000))
     yield "a window that changes", exchange(8, tokens=_falling_at(5, start=105_000), windows=several)
     yield "more cached than sent", _cached(exchange(8, tokens=growing()), 90_000)
+    yield "results that a client clears", clearing()
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)
     yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))

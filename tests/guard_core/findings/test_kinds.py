@@ -15,13 +15,14 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import ModelCall, Provenance, Session, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, Session, Sourced
 from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, user
+from tests.guard_core.checker.cases import clearing
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
 from tests.guard_core.rules.measured import run_of
@@ -598,3 +599,29 @@ def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them():
         begun = time.process_time()
         assert find()
         assert time.process_time() - begun < counted / 2
+
+
+def test_results_that_a_client_clears_in_its_requests_are_named():
+    _, found, verdict = confirmed(clearing())
+    finding = found["results_cleared"]
+    gone = 2 * (len("file 0 " + "some words " * 500) - len("[cleared]"))
+    assert (finding.step, finding.numbers) == (3, {"messages": 2, "bytes": gone, "edits": 1})
+    assert finding.sentence.startswith(
+        "The tool results of 2 older messages were cleared or shortened from step 4 on: "
+    )
+    assert verdict.sentence.startswith("Tool results of 2 messages cleared or shortened, first at step 4; peak ")
+
+
+def test_an_edit_that_the_recording_declares_is_not_called_unrecorded():
+    session = clearing()
+    (edit,) = session.compactions
+    declared = msgspec.structs.replace(edit, evidence=Evidence.DECLARED)
+    assert "results_cleared" not in findings(msgspec.structs.replace(session, compactions=(declared,)))
+
+
+def test_a_message_that_lost_only_a_remark_beside_its_result_has_no_cleared_result():
+    session = clearing()
+    (edit,) = session.compactions
+    same = (session.events[2], session.events[4])
+    edit = msgspec.structs.replace(edit, messages=same)
+    assert "results_cleared" not in findings(msgspec.structs.replace(session, compactions=(edit,)))
