@@ -47,6 +47,7 @@ RULES: dict[str, Rule] = {
     "sessions_restore": WORK,
     "sessions_view_save": WORK,
     "sessions_view_delete": WORK,
+    "sessions_view_restore": WORK,
     "imports_dismiss": LOOK,  # a cookie of this browser
     "imports_undismiss": LOOK,
     "upload": SEND,
@@ -112,6 +113,7 @@ RULES: dict[str, Rule] = {
     "triggers_share": FORM,
     "triggers_view_save": WORK,
     "triggers_view_delete": WORK,
+    "triggers_view_restore": WORK,
     "compare": LOOK,
     "compare_share": FORM,
     "sweeps": LOOK,

@@ -92,6 +92,14 @@ def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
+def restore_view(request: HttpRequest) -> HttpResponse:
+    """Bring back a saved view that was deleted."""
+    return saved_views.restore(
+        request, saved_views.SESSIONS, Listing.parse(saved_queries.given_query(request)).address()
+    )
+
+
+@require_POST
 def dismiss(request: HttpRequest) -> HttpResponse:
     """Take one failed import, or all of them, off the front page in this browser."""
     before = Dismissed.parse(request.COOKIES.get(COOKIE, ""))

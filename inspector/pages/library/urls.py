@@ -11,6 +11,7 @@ urlpatterns = [
     path("sessions/bulk", actions.bulk, name="sessions_bulk"),
     path("sessions/restore", actions.restore, name="sessions_restore"),
     path("sessions/views", actions.save_view, name="sessions_view_save"),
+    path("sessions/views/restore", actions.restore_view, name="sessions_view_restore"),
     path("sessions/views/<uuid:pk>/delete", actions.delete_view, name="sessions_view_delete"),
     path("imports/dismiss", actions.dismiss, name="imports_dismiss"),
     path("imports/undismiss", actions.undismiss, name="imports_undismiss"),

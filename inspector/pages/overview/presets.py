@@ -24,26 +24,17 @@ SAVE, DELETE, RESTORE = "session_preset_save", "session_preset_delete", "session
 
 def menu(page: Frame) -> dict[str, Any]:
     """What `_saved_queries.html` shows on a session."""
-    session, query = page.row.pk, _written(page.choice)
+    session, query, project = page.row.pk, _written(page.choice), project_of(page.request)
+    rows = Preset.objects.of(project)
     return saved_queries.menu(
         WORDS,
         [_item(page, offer, query) for offer in offers(page.request)],
         query=query,
         save=reverse(SAVE, args=[session]),
         may_save=access.allows(page.request, SAVE),
-        undoes=True,
-        undo=_undo(page),
+        undo=saved_queries.offer(rows, project, page.request, reverse(RESTORE, args=[session])),
         help=f"Saves {page.choice.words()}. Everything else is as each session or the policy has it.",
     )
-
-
-def _undo(page: Frame) -> dict[str, str]:
-    """The offer to bring back the preset whose deletion the address names; empty where there is none."""
-    text = page.request.GET.get("undo", "")
-    deleted = _deleted(page.request, text) if text else None
-    if deleted is None:
-        return {}
-    return {"text": text, "name": deleted.name, "url": reverse(RESTORE, args=[page.row.pk])}
 
 
 def _item(page: Frame, offer: Offer, query: str) -> dict[str, Any]:
@@ -81,16 +72,12 @@ def delete_preset(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpRespo
 def restore_preset(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Bring back a preset that was deleted within a day; back to the session under the settings it is shown with."""
     session, choice, _ = _asked(request, session_id)
-    deleted = _deleted(request, request.POST.get("undo", ""))
+    project = project_of(request)
+    rows = Preset.objects.of(project)
+    deleted = saved_queries.taken_away(rows, project, request.POST.get("undo", ""))
     if deleted is None:  # brought back already, too late, or the name is taken by now
         return _to(session, choice)
-    rows = Preset.objects.of(project_of(request))
     return saved_queries.bring_back(request, WORDS, rows, deleted) or _to(session, choice)
-
-
-def _deleted(request: HttpRequest, text: str) -> saved_queries.Deleted | None:
-    project = project_of(request)
-    return saved_queries.taken_away(Preset.objects.of(project), project, text)
 
 
 def _asked(request: HttpRequest, session_id: UUID) -> tuple[Session, Choice, dict[str, str]]:

@@ -47,8 +47,8 @@ def given_query(request: HttpRequest) -> QueryDict:
 
 def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """What `_saved_queries.html` shows. `items`: id, name, address of each, address that deletes it, is it the current
-    one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save, help; where
-    a deletion is undone instead of confirmed, undoes, and after one undo (text, name, address)."""
+    one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save, help, and
+    after a deletion undo (see `offer`)."""
     rows = list(items)
     current = next((row["name"] for row in rows if row["current"]), "")
     return {
@@ -68,22 +68,32 @@ def store(request: HttpRequest, words: Words, rows: QuerySet[Any], query: str, *
     return _store(request, words, rows, parameters.text(request.POST.get("name", "")), query, **columns)
 
 
-def take_away(row: Any) -> str:
-    """Delete a row; the text by which an address can bring it back, signed."""
+def take_away(row: Any, page: str = "") -> str:
+    """Delete a row; the text by which an address can bring it back, signed. `page`: the one it is of, where its kind
+    has several."""
     plain_row = Deleted(str(row.project_id), str(row.pk), row.name, row.query)
-    text = signing.dumps(plain_row, salt=row._meta.label, compress=True)
+    text = signing.dumps(plain_row, salt=row._meta.label + page, compress=True)
     row.delete()
     return text
 
 
-def taken_away(rows: QuerySet[Any], project: Project, text: str, within: timedelta = UNDO_FOR) -> Deleted | None:
-    """What a text of `take_away` brings back to `rows` of a project; None where it is not ours, is older than `within`
-    or of another project, or where a row has that name by now."""
+def taken_away(
+    rows: QuerySet[Any], project: Project, text: str, page: str = "", within: timedelta = UNDO_FOR
+) -> Deleted | None:
+    """What a text of `take_away` brings back to `rows` of a project; None where it is not ours, is older than `within`,
+    of another project or page, or where a row has that name by now."""
     try:
-        found = Deleted(*signing.loads(text, salt=rows.model._meta.label, max_age=within))
+        found = Deleted(*signing.loads(text, salt=rows.model._meta.label + page, max_age=within))
     except signing.BadSignature:
         return None
     return found if found.project == str(project.pk) and not rows.filter(name=found.name).exists() else None
+
+
+def offer(rows: QuerySet[Any], project: Project, request: HttpRequest, url: str, page: str = "") -> dict[str, str]:
+    """The offer to bring back by `url` what the address of a page says was deleted; empty where there is none."""
+    text = request.GET.get("undo", "")
+    deleted = taken_away(rows, project, text, page) if text else None
+    return {} if deleted is None else {"text": text, "name": deleted.name, "url": url}
 
 
 def bring_back(

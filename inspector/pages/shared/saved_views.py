@@ -1,10 +1,12 @@
-"""Saved views of a page: the menu that chooses one, saving the filters that are set, deleting a view."""
+"""Saved views of a page: the menu that chooses one, saving the filters that are set, deleting and bringing back."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -22,7 +24,7 @@ WORDS = saved_queries.Words("view", "Saved views", "A page has", "Save this view
 def menu(request: HttpRequest, page: SavedView.Page, query: str) -> dict[str, Any]:
     """What `_saved_queries.html` shows. `query`: the filters that are set, as the page writes them."""
     path = reverse(HOME[page])
-    views = SavedView.objects.of(project_of(request)).filter(page=page)[: saved_queries.MOST]
+    views = _views(request, page)[: saved_queries.MOST]
     items = (
         {
             "id": view.pk,
@@ -34,19 +36,40 @@ def menu(request: HttpRequest, page: SavedView.Page, query: str) -> dict[str, An
         for view in views
     )
     save = f"{page}_view_save"
-    return saved_queries.menu(WORDS, items, query=query, save=reverse(save), may_save=access.allows(request, save))
+    return saved_queries.menu(
+        WORDS,
+        items,
+        query=query,
+        save=reverse(save),
+        may_save=access.allows(request, save),
+        undo=saved_queries.offer(
+            _views(request, page), project_of(request), request, reverse(f"{page}_view_restore"), page
+        ),
+    )
 
 
 def save(request: HttpRequest, page: SavedView.Page, query: str) -> HttpResponse:
     """Save a query string, as the page itself writes it, under the name of the form."""
-    views = SavedView.objects.of(project_of(request)).filter(page=page)
-    return saved_queries.store(request, WORDS, views, query, page=page) or _to(page, query)
+    return saved_queries.store(request, WORDS, _views(request, page), query, page=page) or _to(page, query)
 
 
 def delete(request: HttpRequest, page: SavedView.Page, pk: UUID, query: str) -> HttpResponse:
-    """Delete a view; back to the page with the filters that are set."""
-    get_object_or_404(SavedView.objects.of(project_of(request)).filter(page=page), pk=pk).delete()
-    return _to(page, query)
+    """Delete a view; back to the page with the filters that are set, with an undo."""
+    undo = saved_queries.take_away(get_object_or_404(_views(request, page), pk=pk), page)
+    return _to(page, f"{query}{'' if query == '?' else '&'}{urlencode({'undo': undo})}")
+
+
+def restore(request: HttpRequest, page: SavedView.Page, query: str) -> HttpResponse:
+    """Bring back a view that was deleted within a day; back to the page with the filters that are set."""
+    views = _views(request, page)
+    deleted = saved_queries.taken_away(views, project_of(request), request.POST.get("undo", ""), page)
+    if deleted is None:  # brought back already, too late, or the name is taken by now
+        return _to(page, query)
+    return saved_queries.bring_back(request, WORDS, views, deleted, page=page) or _to(page, query)
+
+
+def _views(request: HttpRequest, page: SavedView.Page) -> QuerySet[SavedView]:
+    return SavedView.objects.of(project_of(request)).filter(page=page)
 
 
 def _to(page: SavedView.Page, query: str) -> HttpResponse:

@@ -8,6 +8,7 @@ urlpatterns = [
     path("", views.triggers, name="triggers"),
     path("share", downloads.triggers_share, name="triggers_share"),
     path("views", views.save_view, name="triggers_view_save"),
+    path("views/restore", views.restore_view, name="triggers_view_restore"),
     path("views/<uuid:pk>/delete", views.delete_view, name="triggers_view_delete"),
     path("rows.csv", downloads.rows_csv, name="triggers_rows"),
     path("compactions.csv", downloads.compactions_csv, name="triggers_compactions"),

@@ -40,3 +40,9 @@ def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Delete a saved view."""
     query = Wanted.parse(saved_queries.given_query(request)).query()
     return saved_views.delete(request, saved_views.TRIGGERS, pk, query)
+
+
+@require_POST
+def restore_view(request: HttpRequest) -> HttpResponse:
+    """Bring back a saved view that was deleted."""
+    return saved_views.restore(request, saved_views.TRIGGERS, Wanted.parse(saved_queries.given_query(request)).query())

@@ -34,7 +34,42 @@ def test_a_view_is_saved_chosen_and_deleted(client, save):
     assert re.search("View:</span> <b[^>]*>Worst first</b>", client.get(path + query).text)
     view = SavedView.unscoped.get()
     answer = client.post(f"{save}/{view.pk}/delete", {"query": query})
-    assert answer["Location"] == path + query
+    assert answer["Location"].startswith(f"{path}{query}&undo=")
+    assert not SavedView.unscoped.exists()
+
+
+def undo_of(page: str) -> str:
+    """What the offer to undo a deletion sends; empty where there is none."""
+    found = re.search('name="undo" value="([^"]*)"', page)
+    return found[1] if found else ""
+
+
+@pytest.mark.usefixtures("one")
+@pytest.mark.parametrize("query", ["?", "own"])
+@pytest.mark.parametrize("save", PAGES)
+def test_a_deletion_is_undone_once_and_whole(client, save, query):
+    path, own = PAGES[save]
+    asked = own if query == "own" else ""
+    client.post(save, {"name": "kept", "query": own})
+    view = SavedView.unscoped.get()
+    shown = client.get(path + asked).text
+    assert "Delete the view" not in shown
+    deleted = client.post(f"{save}/{view.pk}/delete", {"query": asked or "?"})["Location"]
+    page = client.get(deleted).text
+    assert "The view “kept” was deleted." in page
+    for _ in range(2):
+        answer = client.post(f"{save}/restore", {"undo": undo_of(page) or undo_of(shown), "query": asked or "?"})
+        assert (answer.status_code, answer["Location"]) == (302, path + asked)
+    again = SavedView.unscoped.get()
+    assert (again.pk, again.name, again.query, again.page) == (view.pk, view.name, view.query, view.page)
+    assert not undo_of(client.get(deleted).text)
+
+
+@pytest.mark.usefixtures("one")
+def test_an_undo_brings_no_view_to_another_page(client):
+    client.post("/sessions/views", {"name": "mine", "query": "?q=one"})
+    deleted = client.post(f"/sessions/views/{SavedView.unscoped.get().pk}/delete")["Location"]
+    client.post("/triggers/views/restore", {"undo": undo_of(client.get(deleted).text)})
     assert not SavedView.unscoped.exists()
 
 
@@ -90,3 +125,4 @@ def test_a_viewer_chooses_views_and_changes_none(team, team_handler):
     assert "shown" in menu
     assert "<form" not in menu
     assert viewer.post("/sessions/views", {"name": "mine", "query": ""}).status_code == 403
+    assert viewer.post("/sessions/views/restore").status_code == 403
