@@ -394,7 +394,7 @@ def results_cleared(story: Story, finding: Finding) -> None:
     messages = saved = 0
     for event in story.session.events:
         for part in event.parts:
-            if isinstance(part, ToolResultPart):
+            if isinstance(part, ToolResultPart) and part.call_id:
                 whole[part.call_id] = _result_bytes(event)
     for step, place in enumerate(story.places):
         is_first = place >= 0 and (step == 0 or place != story.places[step - 1])

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from guard_core.events import Event, ToolResultPart
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, totals_words
@@ -103,6 +104,7 @@ def cleared_results(case: Case) -> list[Finding]:
     ledger, session = case.facts.ledger, case.facts.session
     if not case.is_recorded or ledger.usage_ratio is not None:
         return []
+    places: dict[str, int] = {}  # the event that has the result of each call, by the call's id
     known: set[int] = set()
     steps, size = [], 0
     for step, (last, epoch) in enumerate(pairwise([-1, *ledger.steps["epoch"].tolist()])):
@@ -111,8 +113,13 @@ def cleared_results(case: Case) -> list[Finding]:
             continue
         if item.trigger or item.note:  # the reader knows what it was: a resume, a history built anew
             continue
+        places = places or {name: at for at, event in enumerate(session.events) for name in _answered_calls(event)}
         after, before = ledger.bases[epoch].costs["result_bytes"], ledger.events["result_bytes"]
-        less = {event: int(before[event]) - after[index] for index, event in ledger.replaced_results(epoch).items()}
+        less = {
+            at: int(before[at]) - after[index]
+            for index, message in enumerate(item.messages)
+            for at in {places[name] for name in _answered_calls(message) if name in places}
+        }
         fresh = {event: saved for event, saved in less.items() if saved > 0 and event not in known}
         if fresh:
             steps.append(step)
@@ -131,3 +138,8 @@ def cleared_results(case: Case) -> list[Finding]:
     )
     numbers = {"messages": len(known), "bytes": size, "edits": len(steps)}
     return [Finding("results_cleared", INFO, steps[0], sentence, numbers, (), tuple(steps[:LISTED]), len(steps))]
+
+
+def _answered_calls(event: Event) -> list[str]:
+    """The ids of the calls whose results a message has; results without an id are not known again when changed."""
+    return [part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id]

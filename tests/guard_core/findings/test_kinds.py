@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from guard_core.checker import check
 from guard_core.estimation.attribution import attribute
-from guard_core.events import TextPart
+from guard_core.events import Event, Role, TextPart, ToolResultPart
 from guard_core.findings import Facts, Finding, Verdict, recorded_findings, recorded_verdict, replayed_findings
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -19,7 +19,7 @@ from guard_core.sessions import Evidence, ModelCall, Provenance, Session, Source
 from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
-from guard_core.views import Span, Synthetic
+from guard_core.views import Inserted, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, user
 from tests.guard_core.checker.cases import clearing
@@ -625,3 +625,18 @@ def test_a_message_that_lost_only_a_remark_beside_its_result_has_no_cleared_resu
     same = (session.events[2], session.events[4])
     edit = msgspec.structs.replace(edit, messages=same)
     assert "results_cleared" not in findings(msgspec.structs.replace(session, compactions=(edit,)))
+
+
+def test_a_cleared_result_is_known_by_its_call_where_others_were_dropped_beside_it():
+    session = clearing()
+    (edit,) = session.compactions
+    short = Event(Role.USER, (ToolResultPart("read", "short", "call-1"),))
+    beside = msgspec.structs.replace(edit, base=(Span(0, 2), Inserted(0), Span(5, 6)), messages=edit.messages[:1])
+    events = (*session.events[:4], short, *session.events[5:])
+    _, found, _ = confirmed(msgspec.structs.replace(session, events=events, compactions=(beside,)))
+    gone = len("file 0 " + "some words " * 500) - len("[cleared]")
+    assert found["results_cleared"].numbers == {"messages": 1, "bytes": gone, "edits": 1}
+    nameless = Event(Role.USER, (ToolResultPart("read", "[cleared]", ""),))
+    assert "results_cleared" not in findings(
+        msgspec.structs.replace(session, compactions=(msgspec.structs.replace(beside, messages=(nameless,)),))
+    )
