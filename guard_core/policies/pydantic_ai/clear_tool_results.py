@@ -15,10 +15,11 @@ from guard_core.costs import CALL, RESULT, tool_key
 from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import place_in_event, tools_of
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import Costs, Message, until, view_of
-from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS, request_tokens
-from guard_core.policies.pydantic_ai.parameters import CONTEXT_WINDOW, SOURCE, harness_settings, limit_of
+from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import Message, until, view_of
+from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
+from guard_core.policies.pydantic_ai.limits import LimitedPolicy
+from guard_core.policies.pydantic_ai.parameters import CONTEXT_WINDOW, SOURCE, harness_settings
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.policies.settings import TEXT as WORDS
 from guard_core.trace import NOTHING_TO_COMPACT
@@ -58,35 +59,23 @@ class Clearing(NamedTuple):
     untouched: Ints
 
 
-class ClearToolResults(ListPolicy):
+class ClearToolResults(LimitedPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "pydantic-ai-clear-tool-results"
-    forgets: ClassVar[bool] = False
     state_type: ClassVar[type] = ClearMemory
     settings: ClearSettings
 
-    @property
-    def compares(self) -> str:
-        return TOKENS if self.settings.max_tokens or self.settings.max_fraction else MESSAGES
-
-    def costs(self) -> Costs:
-        return COSTS
-
-    def limit(self, window: int) -> int:
-        if self.compares == MESSAGES:
-            return self.settings.max_messages
-        return limit_of(self.settings, window)
-
-    def counted(self, sizes: Sizes) -> Ints:
-        return request_tokens(sizes) if self.compares == TOKENS else _since(sizes)
+    def counted_messages(self, sizes: Sizes) -> Ints:
+        """Messages since the last cleared result; without one all of them."""
+        prefix = GROUPS.prefix(sizes.ledger)
+        return np.asarray(prefix[sizes.at] - prefix[sizes.state.last + 1])
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         """Over a limit, where a result is there that was not cleared."""
-        most = self.settings.max_messages
-        over = (counted > limit) & (limit > 0) | (_since(sizes) > most) & (most > 0)
         pairs = np.searchsorted(_pairs(sizes.ledger), sizes.ledger.part_starts[sizes.at])
-        return np.asarray(over & (pairs - self.settings.keep_pairs > sizes.state.done))
+        is_left = pairs - self.settings.keep_pairs > sizes.state.done
+        return np.asarray(super().acts(sizes, counted, limit) & is_left)
 
     def compact(self, request: Request, state: ClearMemory) -> Outcome:
         ledger = request.ledger
@@ -142,12 +131,6 @@ class ClearToolResults(ListPolicy):
         for event, which in _by_event(ledger, calls, CALL).items():
             messages[event - start] = messages[event - start].joined(Arguments(which).name)
         return messages
-
-
-def _since(sizes: Sizes) -> Ints:
-    """Messages since the last cleared result; without one all of them."""
-    prefix = GROUPS.prefix(sizes.ledger)
-    return np.asarray(prefix[sizes.at] - prefix[sizes.state.last + 1])
 
 
 def _pairs(ledger: Ledger) -> Ints:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from guard_core.costs import HAS_TEXT, USER
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import outputs_of
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
-    Costs,
     Message,
     answered_by,
     calls_of,
@@ -26,8 +24,9 @@ from guard_core.policies.pieces.messages import (
     role_of,
     roles_of,
 )
-from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS, request_tokens
-from guard_core.policies.pydantic_ai.parameters import CONTEXT_WINDOW, SOURCE, limit_of
+from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
+from guard_core.policies.pydantic_ai.limits import LimitedPolicy
+from guard_core.policies.pydantic_ai.parameters import CONTEXT_WINDOW, SOURCE
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, Setting
 from guard_core.trace import Head
 
@@ -103,31 +102,17 @@ def flat(groups: Iterable[Group]) -> list[Message]:
     return [message for group in groups for message in group.messages]
 
 
-class Window(ListPolicy):
+class Window(LimitedPolicy):
     """The base of both."""
 
-    forgets: ClassVar[bool] = False
     state_type: ClassVar[type] = WindowMemory
-    settings: Any
 
-    @property
-    def compares(self) -> str:
-        return TOKENS if self.settings.max_tokens or self.settings.max_fraction else MESSAGES
-
-    def costs(self) -> Costs:
-        return COSTS
-
-    def limit(self, window: int) -> int:
-        if self.compares == MESSAGES:
-            return int(self.settings.max_messages)
-        return limit_of(self.settings, window)
-
-    def counted(self, sizes: Sizes) -> Ints:
-        return request_tokens(sizes) if self.compares == TOKENS else _group_counts(sizes)
-
-    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        most = self.settings.max_messages
-        return np.asarray((counted > limit) & (limit > 0) | (_group_counts(sizes) > most) & (most > 0))
+    def counted_messages(self, sizes: Sizes) -> Ints:
+        """The library's messages in the list at some steps."""
+        if not sizes.state.breaks:
+            return _counts(sizes, ())
+        turns = sizes.ledger.steps["turn"][sizes.rows]
+        return np.where(turns == sizes.state.turn, _counts(sizes, sizes.state.breaks), _counts(sizes, ()))
 
     # ---- where it cuts
 
@@ -199,17 +184,9 @@ class Window(ListPolicy):
         return outcome._replace(state=memory)
 
 
-def _group_counts(sizes: Sizes) -> Ints:
-    """The library's messages in the list at some steps."""
-    if not sizes.state.breaks:
-        return _counts(sizes, ())
-    turns = sizes.ledger.steps["turn"][sizes.rows]
-    return np.where(turns == sizes.state.turn, _counts(sizes, sizes.state.breaks), _counts(sizes, ()))
-
-
 def _counts(sizes: Sizes, breaks: tuple[int, ...]) -> Ints:
-    """The same with some places at which a message begins. What follows the head is part of its last message where
-    neither is an answer and none begins there."""
+    """The library's messages in the list at some steps, with some places at which one begins. What follows the head is
+    part of its last message where neither is an answer and none begins there."""
     ledger, start = sizes.ledger, sizes.head.kept_from
     prefix, roles = GROUPS.prefix(ledger), roles_of(ledger)
     messages = messages_of(sizes.head.view)
