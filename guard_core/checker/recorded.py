@@ -19,7 +19,7 @@ from guard_core.checker.shared import (
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.events import Event, MediaPart, ReasoningPart, ToolResultPart, part_text
-from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
+from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
 from guard_core.tokens.lexical import lexical_tokens
@@ -239,11 +239,18 @@ def request_lost(story: Story, finding: Finding) -> None:
     if not removals:
         raise Wrong("no compaction removed the message in the middle of its turn")
     first = story.first_call_after(removals[0])
-    sealed = [index for index in removals if _is_sealed(story, index)]
+    unread = _unread(story, quote)
+    sealed = [index for index in removals if story.compaction(index).place in unread]
     agree(finding, compactions=removals, quoted_by=quoting, sealed=sealed, last_step_verbatim=first - 1)
-    absent = [step for step in range(first, len(story.sent)) if not story.says(step, quote)]
+    unquoted = [step for step in range(first, len(story.sent)) if not story.says(step, quote)]
+    absent = [step for step in unquoted if story.places[step] not in unread]
     start, last = number(finding, "first_absent"), number(finding, "last_absent")
     in_turn = [step for step in absent if story.request_of(step) == message]
+    if not in_turn:
+        absent = unquoted
+        in_turn = [step for step in absent if story.request_of(step) == message]
+    if bool(in_turn) and story.places[in_turn[0]] not in unread and finding.severity == INFO:
+        raise Wrong(f"the request of step {in_turn[0]} is known not to have it")
     same("first_absent", start, in_turn[0] if in_turn else -1)
     if start < 0:
         return
@@ -251,9 +258,23 @@ def request_lost(story: Story, finding: Finding) -> None:
     while end + 1 < len(story.sent) and end + 1 in absent:
         end += 1
     same("last_absent", last, end)
-    _blamed(story, finding, removals, start, quote)
+    _blamed(story, finding, removals, start, quote, unread)
     if "nothing has quoted it since" in finding.sentence and end + 1 < len(story.sent):
         raise Wrong(f"the request of step {end + 1} quotes it again")
+
+
+def _unread(story: Story, quote: str) -> set[int]:
+    """The places of compactions whose summary cannot be read, though what was there to be summarised had the words."""
+    unread: set[int] = set()
+    for place, item in enumerate(story.session.compactions):
+        before, whose = story.view_on(place - 1, item.at)
+        had = any(story.quotes(event, quote) for event in materialise(before, story.session, whose))
+        if _cannot_be_read(item) and (had or place - 1 in unread):
+            unread.add(place)
+        after = materialise(item.base, story.session, place)
+        if any(story.quotes(event, quote) for event in after):
+            unread.discard(place)
+    return unread
 
 
 def _in_force(story: Story, call: int) -> int:
@@ -265,7 +286,7 @@ def _takes_away(story: Story, index: int, message: int) -> bool:
     return index >= 0 and message < story.recorded(index).at and not holds(story.recorded(index).base, message)
 
 
-def _blamed(story: Story, finding: Finding, removals: list[int], start: int, quote: str) -> None:
+def _blamed(story: Story, finding: Finding, removals: list[int], start: int, quote: str, unread: set[int]) -> None:
     """The compaction before the first request without the words, that had them from none before it and gave them on to
     none after it."""
     blamed = story.compaction(number(finding, "compaction"))
@@ -287,7 +308,7 @@ def _blamed(story: Story, finding: Finding, removals: list[int], start: int, quo
         raise Wrong("the words were still there after it")
     lost_before = [index for index, left in zip(group[:place], leaving[:place], strict=True) if not left]
     since = max((position for position in range(place) if leaving[position]), default=-1)
-    if any(group.index(index) > since and not _is_sealed(story, index) for index in lost_before):
+    if any(group.index(index) > since and story.compaction(index).place not in unread for index in lost_before):
         raise Wrong("the words were lost before it")
 
 
@@ -351,7 +372,10 @@ def _every(story: Story, finding: Finding, test: Callable[[Story, int], bool], w
 
 
 def _is_sealed(story: Story, index: int) -> bool:
-    item = story.recorded(index)
+    return _cannot_be_read(story.recorded(index))
+
+
+def _cannot_be_read(item: RecordedCompaction) -> bool:
     parts = [part for message in item.messages for part in message.parts]
     return item.kind == "opaque" or any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in parts)
 

@@ -23,7 +23,7 @@ from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import paraphrases, quotation, quotes
 from guard_core.findings.facts import Fired
-from guard_core.findings.presence import readings
+from guard_core.findings.presence import may_be_summarised, readings
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
@@ -119,15 +119,20 @@ class Lane(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> Change | None:
-        """The last change after which no request is known to have it until the end; None where the last one has it."""
-        if self.last_state in HELD or not self.changes:
-            return None
-        return next(change for change in reversed(self.changes) if change.before in HELD)
+        """The last of the losses; None where the last request has it."""
+        return self.losses[-1] if self.losses and self.last_state not in HELD else None
 
     @property
     def losses(self) -> tuple[Change, ...]:
-        """Every change after which the next request is not known to have it."""
-        return tuple(change for change in self.changes if change.before in HELD and change.after not in HELD)
+        """Every change after which the next request is not known to have it. Where only a summary that cannot be read
+        may have had it for a while, the loss is where no request can have it any more."""
+        losses: list[Change] = []
+        for change in self.changes:
+            if change.before in HELD and change.after not in HELD:
+                losses.append(change)
+            elif change.after is State.GONE and losses[-1].after is State.UNKNOWN:
+                losses[-1] = change
+        return tuple(losses)
 
 
 def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
@@ -229,7 +234,13 @@ class Search:
                 yield _Run(start, stop, Head(base.view, base.at), number)
 
     def _held(self, view: View, epoch: int) -> Bits:
-        """What a view holds of every snippet. A view that begins as the last one did is looked at where they differ."""
+        """What a view holds of every snippet."""
+        held = self._readable(view, epoch)
+        return held if epoch < 0 else held | self._may_hold[:, epoch]
+
+    def _readable(self, view: View, epoch: int) -> Bits:
+        """The same without what is not readable in a recording. A view that begins as the last one did is looked at
+        where they differ."""
         before, old, sums = self._last
         same = common_length(before, view) if old == epoch else 0
         sums = sums[:same]
@@ -239,6 +250,16 @@ class Search:
             sums.append(held)
         self._last = view, epoch, sums
         return held
+
+    @cached_property
+    def _may_hold(self) -> NDArray[np.uint8]:
+        """IN_DARK where the summary of a recorded compaction may hold a snippet (a row each) but is not readable."""
+        bases = self.sent.ledger.bases
+        left = np.zeros((len(self.snippets), len(bases)), dtype=np.bool_)
+        if any(base.is_sealed for base in bases):
+            for place, base in enumerate(bases):
+                left[:, place] = self._readable(base.view, place) > 0
+        return (IN_DARK * may_be_summarised(bases, left, self.places)).astype(np.uint8)
 
     def _segment(self, segment: Segment, epoch: int) -> Bits:
         match segment:
@@ -264,11 +285,9 @@ class Search:
 
     def _inserted(self, epoch: int, index: int) -> Bits:
         """A message that a recorded compaction inserted. One that repeats the log is a message like any other."""
-        base = self.sent.ledger.bases[epoch]
         message = self.sent.facts.session.compactions[epoch].messages[index]
         is_repeat = index in self.sent.ledger.repeated[epoch]
-        held = self._message((epoch, index), message, IN_MESSAGE if is_repeat else IN_SUMMARY)
-        return held | np.uint8(IN_DARK) if base.is_sealed else held
+        return self._message((epoch, index), message, IN_MESSAGE if is_repeat else IN_SUMMARY)
 
     def _message(self, key: object, message: Event, bit: int) -> Bits:
         return self._text(key, message, text_of(message.parts), bit)

@@ -39,7 +39,7 @@ def change_words(change: Change, steps: int) -> str:
         message = f" with message {change.event + 1:,}" if change.event >= 0 else ""
         return f"back at {where}{message}{by}"
     if change.after is State.GONE:
-        return f"lost at {where}{by}"
+        return f"lost at {where}{by}{' at the latest' if change.before is State.UNKNOWN else ''}"
     if change.after is State.UNKNOWN:
         return f"left at {where}{by}; only a summary whose text is unknown can hold it"
     return f"{STATE_WORDS[change.after]} from {where} on{by}"
@@ -51,7 +51,8 @@ def outcome_words(lane: Lane) -> str:
         return "in no request"
     if lane.lost is not None:
         words = ", ".join((*_earlier_losses(lane), change_words(lane.lost, lane.steps)))
-        return f"{words}; the last request with it is step {lane.last_step + 1:,}"
+        known = "known to have" if lane.lost.before is State.UNKNOWN else "with"
+        return f"{words}; the last request {known} it is step {lane.last_step + 1:,}"
     if lane.fell_at >= 0:
         return f"unknown since the recorded prompt fell at {at_step(lane.fell_at)}; no message has brought it again"
     if lane.last_state is State.VERBATIM:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, part_text
-from guard_core.ledger import Ledger
+from guard_core.ledger import Base, Ints, Ledger
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.views import JOINED, Rewritten, Span, View
 
@@ -90,6 +92,26 @@ def holds(view: View, event: int) -> bool:
         else isinstance(segment, Rewritten) and (segment.event, segment.reason) == (event, JOINED)
         for segment in view
     )
+
+
+def may_be_summarised(bases: Sequence[Base], left: NDArray[np.bool_], places: Sequence[Ints]) -> NDArray[np.bool_]:
+    """Which words, a row each, may be in a summary that cannot be read, after each recorded compaction.
+
+    A summary is written from the history that it replaces: words that had left that history are not in it. `left` says
+    which compactions left the words readable, `places` which events of the log have them.
+    """
+    may = np.zeros_like(left)
+    if not any(base.is_sealed for base in bases):
+        return may
+    ats = np.array([0, *(base.at for base in bases)], dtype=np.int64)
+    counts = np.array([np.searchsorted(events, ats) for events in places]).reshape(len(left), len(ats))
+    added = np.diff(counts) > 0
+    known = np.zeros(len(left), dtype=np.bool_)
+    for place, base in enumerate(bases):
+        known |= added[:, place]
+        may[:, place] = base.is_sealed & known & ~left[:, place]
+        known = left[:, place] | may[:, place]
+    return may
 
 
 def comparable(event: Event) -> str:

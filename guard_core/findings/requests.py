@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from guard_core.counts import CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
-from guard_core.findings.presence import RequestWords, holds
+from guard_core.findings.presence import RequestWords, holds, may_be_summarised
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
 from guard_core.views import Span, View
@@ -42,11 +43,13 @@ class Removal(NamedTuple):
 
 def _recorded(facts: Facts, words: RequestWords) -> Finding:
     removals = _removals(facts, words)
-    sealed = [item.compaction for item in removals if facts.is_sealed(item.counted)]
+    present, unread = presence(facts, words)
+    sealed = [item.compaction for item in removals if item.counted.place in unread]
     quoting = [item.compaction for item in removals if item.counted.place in words.compactions]
-    absence = _absence(facts, words)
+    absence = _absence(facts, words, ~present & ~np.isin(facts.ledger.steps["epoch"], list(unread)))
+    is_unread = absence is None and (absence := _absence(facts, words, ~present)) is not None
     first = removals[0]
-    lost = first if absence is None else _losing(facts, words, removals, absence.first)
+    lost = first if absence is None else _losing(facts, words, removals, absence.first, unread)
     by_edit = absence is not None and _leaves(facts, words, lost)
     step = first.step if absence is None else absence.first
     numbers = {
@@ -62,19 +65,23 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "first_absent": -1 if absence is None else absence.first,
         "last_absent": -1 if absence is None else absence.last,
     }
-    unread = lost.compaction in sealed and not by_edit
+    until = [item.compaction for item in removals if item.compaction in sealed and item.step < step]
+    at_latest = bool(until) and not is_unread and not present[step - 1]
     by = f"{'an edit of the history after ' if by_edit else ''}{compactions_words([lost.compaction])}"
-    what = f"left the context at {at_step(step)} ({by}); "
+    what = f"left the context at {at_step(step)} ({by}){' at the latest' if at_latest else ''}; "
     if absence is None:
         what += "the summary still quotes it." if lost.compaction in quoting else "other messages quote it."
-    elif unread:
+    elif is_unread:
         what += "the summary is not readable, so what it keeps of it is unknown."
     else:
         within = f"is in no request of {steps_words(absence.first, absence.last)} ({by})."
         what = f"{what}nothing has quoted it since." if absence.is_final else within
         what += f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
+        what += (
+            f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
+        )
     sentence = f'Your request "{words.quote}{"" if words.is_whole else " …"}" {what}'
-    severity = INFO if absence is None or unread else WARNING
+    severity = INFO if absence is None or is_unread else WARNING
     steps = tuple(item.step for item in removals[:LISTED])
     return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
 
@@ -103,10 +110,10 @@ def _sent(facts: Facts, item: Fired, words: RequestWords) -> bool:
     return holds(facts.ledger.recorded_view(item.step)[0], words.message)
 
 
-def _losing(facts: Facts, words: RequestWords, removals: list[Removal], step: int) -> Removal:
+def _losing(facts: Facts, words: RequestWords, removals: list[Removal], step: int, unread: Collection[int]) -> Removal:
     """The compaction that lost it: of those before the first call without it, the one since which nothing has it.
 
-    Where one of several before the same call is sealed, one that can be read is named.
+    Where the summary of one of several before the same call may have it, unread, the next that has it not is named.
     """
     last = [item for item in removals if item.step <= step][-1]
     absent = [last]
@@ -114,7 +121,7 @@ def _losing(facts: Facts, words: RequestWords, removals: list[Removal], step: in
         if _leaves(facts, words, last) or _leaves(facts, words, item):
             break
         absent.insert(0, item)
-    return next((item for item in absent if not facts.is_sealed(item.counted)), last)
+    return next((item for item in absent if item.counted.place not in unread), last)
 
 
 def _leaves(facts: Facts, words: RequestWords, item: Removal) -> bool:
@@ -123,9 +130,9 @@ def _leaves(facts: Facts, words: RequestWords, item: Removal) -> bool:
     return place in words.compactions or _has_any(facts.ledger.bases[place].view, np.array(words.events, np.int64))
 
 
-def _absence(facts: Facts, words: RequestWords) -> Absence | None:
-    """The first stretch of steps, begun in the request's own turn, whose requests have the words nowhere."""
-    absent = ~present_steps(facts, words)
+def _absence(facts: Facts, words: RequestWords, absent: NDArray[np.bool_]) -> Absence | None:
+    """The first stretch of such steps since the first removal that begins in the request's own turn."""
+    absent = absent.copy()
     absent[: _removals(facts, words)[0].step] = False
     in_turn = np.flatnonzero(absent & (facts.ledger.steps["user_event"] == words.message))
     if not len(in_turn):
@@ -136,15 +143,17 @@ def _absence(facts: Facts, words: RequestWords) -> Absence | None:
     return Absence(first, last, not len(again))
 
 
-def present_steps(facts: Facts, words: RequestWords) -> NDArray[np.bool_]:
-    """At which steps the recorded request has the words: the message itself, or any text that quotes it."""
+def presence(facts: Facts, words: RequestWords) -> tuple[NDArray[np.bool_], frozenset[int]]:
+    """At which steps the recorded request is known to have the words, in the message itself or in any text that quotes
+    it; and the places of the compactions of which only the summary may have them, which is not readable."""
     events, bases, steps = np.array(words.events, dtype=np.int64), facts.ledger.bases, facts.ledger.steps
     quoting = [place in words.compactions or _has_any(base.view, events) for place, base in enumerate(bases)]
     starts = np.array([0, *(base.at for base in bases)], dtype=np.int64)
     later = np.append(events, facts.ledger.event_count)[np.searchsorted(events, starts)]  # first quotation since
     epoch = steps["epoch"] + 1
     present: NDArray[np.bool_] = np.array([False, *quoting])[epoch] | (steps["at"] > later[epoch])
-    return present
+    unread = may_be_summarised(bases, np.array([quoting], dtype=np.bool_), [events])
+    return present, frozenset(np.flatnonzero(unread[0]).tolist())
 
 
 def _has_any(view: View, events: Ints) -> bool:

@@ -1,8 +1,11 @@
 """Lanes: in which requests a snippet is, and which compaction lost it."""
 
+from itertools import product
+
 import pytest
 from msgspec.structs import replace
 
+from guard_core.checker import check
 from guard_core.facts.lanes import Search, Snippet, State, places_of, worst_first
 from guard_core.facts.words import blind_words, outcome_words, read_again_words, summary_words
 from guard_core.findings import Facts, recorded_findings
@@ -11,6 +14,7 @@ from guard_core.policies import get_policy
 from guard_core.replay import replay as played
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.findings.cases import compaction
 
@@ -68,6 +72,22 @@ def test_of_compactions_before_one_call_the_one_that_lost_it_is_blamed_as_by_the
     assert (lane_of(built).lost.compaction, found.numbers["compaction"]) == (blamed, blamed)
 
 
+LEAVES = {"words": {"summary": f"Task: {RULE}"}, "none": {"summary": "Half is done."}, "sealed": {"kind": "opaque"}}
+
+
+@pytest.mark.parametrize("left", list(product(LEAVES, repeat=3)), ids="-".join)
+@pytest.mark.parametrize("ats", [(2, 4, 6), (2, 4, 4)])
+def test_lane_and_finding_agree_on_where_it_was_lost_whatever_can_be_read(left, ats):
+    built = talk(*(compaction(at, **{"summary": "", **LEAVES[name]}) for at, name in zip(ats, left, strict=True)))
+    (found,) = (item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost")
+    assert check(built, [found], judge_session(built)) == []
+    losses = lane_of(built).losses
+    first = next((change for change in losses if change.after is State.GONE), losses[0] if losses else None)
+    assert found.severity == ("warning" if first is not None and first.after is State.GONE else "info")
+    assert found.numbers["first_absent"] == (-1 if first is None else first.step)
+    assert first is None or found.numbers["compaction"] == first.compaction
+
+
 def test_a_passage_with_enough_of_its_words_is_a_paraphrase_and_words_far_apart_are_none():
     near = "The billing tables stay as they are: do not rename the tenant column."
     far = "A column was added.\nTests pass.\nLint passes.\nThe tenant logs in.\nAll fine.\nDone.\nSee billing."
@@ -79,6 +99,34 @@ def test_a_sealed_summary_leaves_it_open():
     lane = lane_of(talk(compaction(3, summary="", kind="opaque")))
     assert runs(lane) == [(0, 2, "VERBATIM"), (2, 6, "UNKNOWN")]
     assert outcome_words(lane).startswith("left at step 3 (compaction 1); only a summary whose text is unknown")
+
+
+def test_behind_a_sealed_summary_it_is_lost_where_a_readable_one_lacks_it():
+    lane = lane_of(talk(compaction(3, summary="", kind="opaque"), compaction(5, summary="Nearly done.")))
+    assert runs(lane) == [(0, 2, "VERBATIM"), (2, 4, "UNKNOWN"), (4, 6, "GONE")]
+    assert (lane.lost.step, lane.lost.compaction, len(lane.losses)) == (4, 1, 1)
+    assert outcome_words(lane) == (
+        "lost at step 5 (compaction 2) at the latest; the last request known to have it is step 2"
+    )
+
+
+def test_what_is_lost_is_not_in_a_sealed_summary_of_what_is_left():
+    lane = lane_of(talk(compaction(3, summary="Half is done."), compaction(5, summary="", kind="opaque")))
+    assert runs(lane) == [(0, 2, "VERBATIM"), (2, 6, "GONE")]
+    assert (lane.lost.step, lane.lost.compaction) == (2, 0)
+
+
+@pytest.mark.parametrize("at", [4, 3])
+def test_what_came_back_before_a_sealed_summary_may_be_in_it(at):
+    again = talk(
+        compaction(3, summary="Half is done."), compaction(5, summary="", kind="opaque"), after={at: user(RULE)}
+    )
+    assert runs(lane_of(again))[-1] == (4, 6, "UNKNOWN")
+
+
+def test_a_sealed_summary_that_left_no_message_leaves_it_open():
+    sealed = replace(compaction(3, kind="opaque"), base=(), messages=())
+    assert runs(lane_of(talk(sealed))) == [(0, 2, "VERBATIM"), (2, 6, "UNKNOWN")]
 
 
 def test_what_a_tool_reads_again_is_counted_with_its_tokens():

@@ -167,6 +167,25 @@ def test_a_sealed_summary_may_hold_it_so_nothing_is_claimed():
     assert "not readable" in found.sentence
 
 
+def test_behind_a_sealed_summary_the_first_readable_one_without_it_is_where_it_was_lost_at_the_latest():
+    built = talk(compaction(3, kind="opaque", summary=""), compaction(5))
+    (found,) = lost(built)
+    assert (found.severity, found.step, found.numbers["compaction"], found.numbers["sealed"]) == ("warning", 4, 1, [0])
+    assert "left the context at step 5 (compaction 2) at the latest; nothing has quoted it since." in found.sentence
+    assert found.sentence.endswith("The summary of compaction 1, which may have had it, is not readable.")
+    assert check(built, [found], judge_session(built)) == []
+    assert check(built, [replace(found, numbers=found.numbers | {"first_absent": 2})], judge_session(built))
+    assert check(built, [replace(found, severity="info")], judge_session(built))
+
+
+def test_a_sealed_summary_of_a_history_without_it_cannot_hold_it():
+    built = talk(compaction(3), compaction(5, kind="opaque", summary=""))
+    (found,) = lost(built)
+    assert (found.severity, found.step, found.numbers["compaction"], found.numbers["sealed"]) == ("warning", 2, 0, [])
+    assert found.sentence.endswith("left the context at step 3 (compaction 1); nothing has quoted it since.")
+    assert check(built, [found], judge_session(built)) == []
+
+
 def test_a_request_answered_before_the_compaction_is_not_missed():
     events = [user(ASK), model("done"), user("Thank you, now write the tests"), model("here"), model("more")]
     calls = tuple(ModelCall(at, at, 1_000) for at in (1, 3, 4))
