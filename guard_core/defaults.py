@@ -36,8 +36,8 @@ HYPHEN = "-"
 
 LOOP_LENGTH = 3  # compactions at consecutive steps, none of which gets below the threshold; ours
 
-MIN_WINDOW = 256  # tokens; ours: a window outside of the two is a slip of the keyboard
-MAX_WINDOW = 100_000_000
+MIN_WINDOW = 256  # tokens; ours: half of the smallest window in genai-prices 0.2.3
+MAX_WINDOW = 100_000_000  # tokens; the largest ever published: LTM-2-mini (magic.dev/blog/100m-token-context-windows)
 MOST_TOKENS = 10**15  # of a size typed by hand; ours: it stays exact in a double
 
 WINDOW = 128_000  # ContextGuard's registry for an unknown model

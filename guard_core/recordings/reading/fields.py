@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Iterator
 from typing import Any
 
+from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart
 from guard_core.recordings.reading import normalise, strict_json
 from guard_core.recordings.reading.limits import Limits
@@ -52,6 +53,21 @@ def tokens(value: Any, key: str) -> int | None:
 def first_tokens(value: Any, *keys: str) -> int | None:
     """The first of several spellings of a count that is there."""
     return next((count for key in keys if (count := tokens(value, key)) is not None), None)
+
+
+def window(value: Any, key: str) -> int | None:
+    """A context window in tokens; None where none is stated (agents write 0 for one they do not know), or one that no
+    model has (`may_be_window`)."""
+    count = tokens(value, key)
+    return count if count and may_be_window(count) else None
+
+
+def may_be_window(value: Any) -> bool:
+    """Can a value in the place of a context window be one, or say that it is not known."""
+    if value is None:
+        return True
+    count = tokens({"window": value}, "window")
+    return count is not None and (count == 0 or MIN_WINDOW <= count <= MAX_WINDOW)
 
 
 def timestamp(value: Any, key: str) -> float | None:

@@ -15,10 +15,10 @@ class Names(msgspec.Struct, frozen=True):
 
     usage: keys whose objects hold counts of tokens, at any depth. counts: the names of counts in those. rests: those of
     them that are a whole less the cached tokens, which some providers make less than nothing. beside: names
-    of counts that are elsewhere; holders: keys of the objects that they are in, below the top. tools: keys and
-    kinds of tool calls, results and definitions; kinds: those of them that are always parts; tool_endings: how further
-    kinds end. passed_over: keys of what the reader leaves out on purpose, whatever is in it. totals: its files count
-    the tokens of a session, not of calls.
+    of counts that are elsewhere; holders: keys of the objects that they are in, below the top. windows: names of
+    context windows. tools: keys and kinds of tool calls, results and definitions; kinds: those of them that are always
+    parts; tool_endings: how further kinds end. passed_over: keys of what the reader leaves out on purpose, whatever is
+    in it. totals: its files count the tokens of a session, not of calls.
     """
 
     usage: Words = frozenset()
@@ -26,6 +26,7 @@ class Names(msgspec.Struct, frozen=True):
     rests: Words = frozenset()
     beside: Words = frozenset()
     holders: Words = frozenset()
+    windows: Words = frozenset()
     tools: Words = frozenset()
     kinds: Words = frozenset()
     tool_endings: tuple[str, ...] = ("\n",)  # no kind ends so
@@ -45,7 +46,7 @@ def united(*several: Names) -> Names:
     return Names(**fields, tool_endings=endings, totals=any(names.totals for names in several))
 
 
-_SETS = ("usage", "counts", "rests", "beside", "holders", "tools", "kinds", "passed_over")
+_SETS = ("usage", "counts", "rests", "beside", "holders", "windows", "tools", "kinds", "passed_over")
 ANTHROPIC_COUNTS = words(
     "input_tokens output_tokens cache_read_input_tokens cache_creation_input_tokens thinking_tokens"
     " ephemeral_5m_input_tokens ephemeral_1h_input_tokens cache_missed_input_tokens web_search_requests"

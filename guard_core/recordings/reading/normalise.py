@@ -11,12 +11,14 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.errors import DamagedRecording
 
 NUL_MARK = "␀"  # U+2400, the visible sign for NUL
 REPLACEMENT = "�"  # U+FFFD
 MAX_TOKENS = 2**53  # a count of tokens above this is no count; JavaScript would round it, too
 ALLOWED = f"allowed are whole numbers from 0 to {MAX_TOKENS}, or null"  # as a count of tokens
+ALLOWED_WINDOW = f"allowed are {MIN_WINDOW:,} to {MAX_WINDOW:,} tokens, or 0 or null where it is not known"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LAST_SECOND = 253_402_300_799.0  # year 9999: the last that stores and pages can show
 

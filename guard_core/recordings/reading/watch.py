@@ -2,8 +2,8 @@
 
 Readers take what they know and pass over the rest, so a format that changes, or a file of an agent whose lines resemble
 another's, would be read with fewer figures and no problem. The watch looks at every parsed object before the reader
-does. Names that are not known are noted with their first place and their number; a count of tokens that is none is
-reported with its place, and taken out, so that no reader makes a figure of it.
+does. Names that are not known are noted with their first place and their number; what is no count of tokens, or no
+context window, is reported with its place, and taken out, so that no reader makes a figure of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from guard_core.recordings.reading import fields, placeholders
 from guard_core.recordings.reading.known_names import Names
-from guard_core.recordings.reading.normalise import ALLOWED, MAX_TOKENS
+from guard_core.recordings.reading.normalise import ALLOWED, ALLOWED_WINDOW, MAX_TOKENS
 
 JSON = dict[str, Any]
 Problem = Callable[[str, int | None, int | None], None]
@@ -172,7 +172,7 @@ class Watch:
         return suspects
 
     def _is_dull(self, key: str) -> bool:
-        known = key in self._names.usage or key in self._names.beside
+        known = key in self._names.usage or key in self._names.beside or key in self._names.windows
         if known or _TOKENS.search(key) or _TOOLS.search(key):
             return False
         self._dull.add(key)
@@ -205,6 +205,8 @@ class Watch:
                     yield from self._of_usage(path, (item, key), usage, line)
             elif value not in (None, "") and key not in self._names.counts:
                 yield _Bad(item, key, f"{path} is {_shown(value)}, no object of token counts", key, value)
+        elif key in self._names.windows:
+            yield from _of_window(path, item, key)
         elif key in self._names.beside:
             if not _is_count(value):
                 yield _Bad(item, key, f"{path} is {_shown(value)}, no count of tokens: {ALLOWED}", key, value)
@@ -229,16 +231,35 @@ class Watch:
             elif key in self._names.usage and (type(value) is dict or type(value) is list):
                 for inner in _objects(value):
                     yield from self._of_usage(f"{path}.{key}", outer, inner, line)
+            elif key in self._names.windows:
+                yield from _of_window(f"{path}.{key}", usage, key)
             elif key in self._names.counts:
                 if not (_is_count(value) or (key in self._names.rests and _is_rest(value, usage))):
                     place = (usage, key) if _OUTPUT.search(key) else outer
                     yield _Bad(*place, f"{path}.{key} is {_shown(value)}, no count of tokens: {ALLOWED}", key, value)
-            elif _holds_counts(key, value) and _is_of_tokens(f"{path}.{key}", value):
-                self._note(_COUNTS, f"{path}.{key}", line)
+            else:
+                if _holds_counts(key, value) and _is_of_tokens(f"{path}.{key}", value):
+                    self._note(_COUNTS, f"{path}.{key}", line)
+                if type(value) is dict and self._names.windows:
+                    yield from self._of_windows(f"{path}.{key}", value)
         self.usages += counted
+
+    def _of_windows(self, path: str, item: JSON) -> Iterator[_Bad]:
+        """The windows in the counts of several models, each under its name."""
+        for key, value in item.items():
+            if key in self._names.windows:
+                yield from _of_window(f"{path}.{key}", item, key)
+            elif type(value) is dict:
+                yield from self._of_windows(f"{path}.{key}", value)
 
     def _note(self, what: str, name: str, line: int | None) -> None:
         self._unknown.setdefault((what, name), Unknown(what, name, line)).places += 1
+
+
+def _of_window(path: str, item: JSON, key: str) -> Iterator[_Bad]:
+    """What is wrong with a context window."""
+    if not fields.may_be_window(item[key]):
+        yield _Bad(item, key, f"{path} is {_shown(item[key])}, no context window: {ALLOWED_WINDOW}", key, item[key])
 
 
 def _is_of_tokens(path: str, value: Any) -> bool:

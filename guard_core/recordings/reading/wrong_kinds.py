@@ -7,7 +7,7 @@ from typing import Any
 
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.normalise import ALLOWED
+from guard_core.recordings.reading.normalise import ALLOWED, ALLOWED_WINDOW
 from guard_core.recordings.reading.source import ByteSource
 
 _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "an array", dict: "an object"}
@@ -31,6 +31,12 @@ def check_words(source: ByteSource, message: JSON, key: str, what: str, line: in
     """Report content that is neither text nor blocks."""
     if not isinstance(message.get(key), str | list | dict | None):
         source.problem(f"{what} whose {key} is {kind_of(message[key])}, left out", line)
+
+
+def check_window(source: ByteSource, value: JSON, key: str, line: int | None = None) -> None:
+    """Report a context window that no model has, in a place that the watch does not see."""
+    if not fields.may_be_window(value.get(key)):
+        source.problem(f"{key} is {ascii(value[key])[:40]}, no context window: {ALLOWED_WINDOW}", line)
 
 
 def check_counts(source: ByteSource, usage: JSON, names: Iterable[str], what: str, line: int | None = None) -> None:

@@ -72,6 +72,6 @@ def window_of(run: PrintedRun, model: str) -> Sourced | None:
         used = fields.mapping(line.obj, "modelUsage")
         names = [name for name in used if name.split("[")[0] == model] or (list(used) if len(used) == 1 else [])
         for name in names:
-            if window := fields.tokens(used[name], "contextWindow"):
+            if window := fields.window(used[name], "contextWindow"):
                 return Sourced(window, Provenance.RECORDER, "contextWindow of the model in the result")
     return None

@@ -138,6 +138,9 @@ class ClaudeStreamReader:
         elif kind == "system" and subtype.endswith("compact_boundary"):
             self._boundary(line, run)
         elif kind == "result":
+            for used in fields.mapping(line.obj, "modelUsage").values():
+                if isinstance(used, dict):
+                    wrong_kinds.check_window(self.source, used, "contextWindow", line.number)
             run.results.append(line._replace(raw=b""))
         else:
             if kind == "system" and subtype == "init":

@@ -89,7 +89,7 @@ class ExecThread:
         for key in ("text", "message"):
             wrong_kinds.check_words(self.source, said, key, "a message", line)
         compacting = envelope.startswith(COMPACTING)
-        self.window = fields.tokens(said, "model_context_window") or self.window
+        self.window = fields.window(said, "model_context_window") or self.window
         if kind == "token_count":
             self._token_count(said, line, compacting=compacting)
         elif kind == "agent_message" and fields.text(said, "message") == COMPACTED:
@@ -121,7 +121,7 @@ class ExecThread:
         info = fields.mapping(said, "info")
         usage = fields.mapping(info, "last_token_usage") if "info" in said else said
         total = info.get("total_token_usage")
-        self.window = fields.tokens(info, "model_context_window") or self.window
+        self.window = fields.window(info, "model_context_window") or self.window
         prompt = fields.tokens(usage, "input_tokens")
         if not prompt:
             self.notes.skip("token_count without numbers")

@@ -12,6 +12,7 @@ NAMES = Names(
     counts=_COUNTS,
     beside=words("input_tokens output_tokens tokensUsed"),
     holders=words("msg"),
+    windows=words("model_context_window"),
     totals=True,  # what `codex exec` prints has those of a turn
     tools=words(
         "payload item items McpToolCall custom_tool_call custom_tool_call_output function function_call"

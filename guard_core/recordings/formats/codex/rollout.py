@@ -298,7 +298,7 @@ class CodexRolloutReader:
             self.notes.skip(f"event_msg {kind}")
 
     def _states_window(self, value: dict[str, Any], at: int) -> None:
-        window = fields.tokens(value, "model_context_window")
+        window = fields.window(value, "model_context_window")
         if window and window != self.window:
             self.windows.append((at, window))
             self.window = window

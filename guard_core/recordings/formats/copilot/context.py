@@ -174,7 +174,7 @@ class Context:
         return tuple(segments), tuple(messages)
 
     def window(self, data: JSON, key: str) -> None:
-        limit = fields.tokens(data, key)
+        limit = fields.window(data, key)
         if limit:
             self.about["window"] = Sourced(limit, Provenance.RECORDER, f"{key} in the recording")
 

@@ -13,6 +13,7 @@ NAMES = Names(
         " preTruncationTokensInMessages postTruncationTokensInMessages tokensRemovedDuringTruncation"
     ),
     holders=words("data"),
+    windows=words("tokenLimit maxPromptTokens"),
     tools=words(
         "toolRequests function tools data tool.execution_start tool.execution_complete tool.user_requested"
         " tool.execution_progress tool.execution_partial_result"

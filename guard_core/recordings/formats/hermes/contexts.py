@@ -15,8 +15,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from guard_core.events import Event, Role, ToolCallPart, ToolResultPart
-from guard_core.recordings.formats.hermes.rows import about, flag, is_summary, row_event, totals, usage_note
-from guard_core.recordings.reading import fields
+from guard_core.recordings.formats.hermes.rows import (
+    WINDOW_KEYS,
+    about,
+    flag,
+    is_summary,
+    row_event,
+    totals,
+    usage_note,
+)
+from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
@@ -103,6 +111,9 @@ class HermesReader:
         """The session when all rows are taken; `row` is the session's own."""
         self.builder.notes.append(usage_note(row))
         counts = totals(row)
+        config = fields.decoded(row.get("model_config"))
+        for key in WINDOW_KEYS if isinstance(config, dict) else ():
+            wrong_kinds.check_window(self._source, config, key)
         if counts.get("total_calls", 0) < len(self.builder.calls):  # a branch, or calls from before they were counted
             counts = {}
         return self.builder.session(**about(row), **counts, notes=tuple(notes))

@@ -17,6 +17,7 @@ from guard_core.sessions import Provenance, Sourced
 MARKERS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
 JSON_PREFIX = "json:"  # of content that is a list of parts, behind a NUL
+WINDOW_KEYS = ("context_length", "context_window")  # in the configuration of a session's model
 _JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items")
 
 
@@ -79,7 +80,7 @@ def about(row: JSON) -> dict[str, Any]:
     """The session's own fields, as fields of Session."""
     prompt = fields.text(row, "system_prompt")
     config = fields.decoded(row.get("model_config"))
-    window = fields.first_tokens(config, "context_length", "context_window")
+    window = next(filter(None, (fields.window(config, key) for key in WINDOW_KEYS)), None)
     return {
         "system": (TextPart(prompt),) if prompt else None,
         "tools": chat.tool_definitions(fields.decoded(row.get("tools"))),

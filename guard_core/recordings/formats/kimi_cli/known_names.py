@@ -7,7 +7,8 @@ from guard_core.recordings.reading.known_names import Names, words
 NAMES = Names(
     usage=words("token_usage"),
     counts=words("input_other output input_cache_read input_cache_creation"),
-    beside=words("token_count context_tokens max_context_tokens"),
+    beside=words("token_count context_tokens"),
+    windows=words("max_context_tokens"),
     holders=words("payload"),
     tools=words(
         "message payload tool_calls ToolCall ToolResult ToolCallPart function tool tools ToolCallRequest HookTriggered"

@@ -36,7 +36,7 @@ def look(source: ByteSource) -> FirstLook:
         elif line.message is not None and line.message.type == "StatusUpdate":
             payload = looks.value_of(line.message.payload)
             calls.call(_prompt(payload))
-            window = fields.tokens(payload, "max_context_tokens") or window
+            window = fields.window(payload, "max_context_tokens") or window
         elif line.role == "_usage":
             pending = looks.tokens_of(line.token_count)
         elif line.role == "_checkpoint":

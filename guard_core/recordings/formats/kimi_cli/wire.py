@@ -183,7 +183,7 @@ class _Reader:
         self.results.append(shown_result(payload, **_place(line)))
 
     def _status(self, line: Line, payload: JSON) -> None:
-        self.wire.window = fields.tokens(payload, "max_context_tokens") or self.wire.window
+        self.wire.window = fields.window(payload, "max_context_tokens") or self.wire.window
         if isinstance(payload.get("token_usage"), dict) and self.in_step:
             self.first = self.first or line
             self.usage = _usage(payload, line)

@@ -127,7 +127,7 @@ class WireReader:
 
     def _request(self, line: Line) -> None:
         summarises = fields.text(line.obj, "kind") == "compaction"
-        if limit := fields.tokens(line.obj, "maxTokens"):
+        if limit := fields.window(line.obj, "maxTokens"):
             self._requests[summarises].add(limit)
         self.model = fields.text(line.obj, "model") or self.model
         if self._step is not None and not summarises:

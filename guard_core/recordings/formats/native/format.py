@@ -173,8 +173,9 @@ class _Draft:
         return tuple(values)
 
 
-def header_of(value: JSON) -> Session:
-    """The session that a header line names. Raises DamagedRecording."""
+def header_of(value: JSON, source: ByteSource | None = None, line: int | None = None) -> Session:
+    """The session that a header line names. Raises DamagedRecording; where a `source` is given, a window that no model
+    has is a problem of it at this line, and left out."""
     version = value.get("version")
     if version != VERSION:
         raise DamagedRecording(f"an export of version {ascii(version)[:20]}; this program reads version {VERSION}")
@@ -184,11 +185,21 @@ def header_of(value: JSON) -> Session:
         raise DamagedRecording("usage_ratio is no positive number")
     for name in ("prompt_tokens_total", "total_calls"):
         normalise.count(getattr(session, name), name)
-    return session
+    windows = [*([session.window.value] if session.window else []), *(size for _, size in session.windows)]
+    if all(map(fields.may_be_window, windows)):
+        return session
+    wrong = next(size for size in windows if not fields.may_be_window(size))
+    reason = f"a window of the session is {wrong}, no context window: {normalise.ALLOWED_WINDOW}"
+    if source is None:
+        raise DamagedRecording(reason)
+    source.problem(reason, line)
+    known = tuple(item for item in session.windows if fields.may_be_window(item[1]))
+    window = session.window if session.window and fields.may_be_window(session.window.value) else None
+    return msgspec.structs.replace(session, window=window, windows=known)
 
 
 def _draft(line: Line, source: ByteSource) -> _Draft:
-    session = header_of(line.obj)
+    session = header_of(line.obj, source, line.number)
     given = fields.mapping(line.obj, "counts")
     counts = {name: fields.tokens(given, name) or 0 for name in _LISTS} if "counts" in line.obj else None
     if counts and counts["events"] > source.limits.events:

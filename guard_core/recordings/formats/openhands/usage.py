@@ -29,7 +29,7 @@ class RecordedUsage:
     def note(self, metrics: JSON) -> None:
         """What metrics hold besides their totals: usage by response, the context window."""
         for usage in (*fields.objects(metrics.get("token_usages")), fields.mapping(metrics, "accumulated_token_usage")):
-            self._window = max(self._window, fields.tokens(usage, "context_window") or 0)
+            self._window = max(self._window, fields.window(usage, "context_window") or 0)
             response = fields.text(usage, "response_id")
             if response and fields.tokens(usage, "prompt_tokens"):
                 self._by_response[response] = _counts({name: fields.tokens(usage, name) or 0 for name in _TOTALS})

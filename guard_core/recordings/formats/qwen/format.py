@@ -173,7 +173,7 @@ class QwenChatReader:
         call = answer_of(line.obj, line.number)
         if call.prompt_tokens:
             self.facts.call(call.prompt_tokens)
-            self.window = fields.tokens(line.obj, "contextWindowSize") or self.window
+            self.window = fields.window(line.obj, "contextWindowSize") or self.window
             self._claim(call)
         at = len(self.log.events)
         if not on_path:

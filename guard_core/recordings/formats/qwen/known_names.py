@@ -18,6 +18,7 @@ NAMES = Names(
         " tool_token_count originalTokenCount newTokenCount"
     ),
     holders=words("uiEvent info"),
+    windows=words("contextWindowSize"),
     tools=words("functionCall functionResponse tool_result toolCalls tools"),
     kinds=words("functionCall functionResponse"),
     passed_over=words("toolCallResult snapshot snapshots outputHistoryItems function_args goalContext backgroundTask"),

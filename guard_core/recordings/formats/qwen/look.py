@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from guard_core.recordings.reading import looks
+from guard_core.recordings.reading import fields, looks
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource
 
@@ -34,5 +34,5 @@ def look(source: ByteSource) -> FirstLook:
             calls.compacted()
         elif line.type == "assistant" and line.usage is not None:
             calls.call(looks.tokens_of(line.usage.prompt), model=line.model or "")
-            window = looks.tokens_of(line.window) or window
+            window = fields.window({"window": line.window}, "window") or window
     return msgspec.structs.replace((main if len(main) else side).look(), window=window)
