@@ -51,6 +51,7 @@ STEP_COLUMNS = (
 
 EDIT = "edit"  # the kind of a compaction that only cleared or repeated old content
 SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not in the file
+EMPTY = "empty"  # the kind of one whose summary has no text, whatever is written around it
 MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
 MOST_NUMBERS = 32_768  # ours: numbers of single events in forms that are remembered, about 200 bytes each
@@ -119,6 +120,12 @@ class Base(msgspec.Struct, frozen=True):
     def is_sealed(self) -> bool:
         """Is its summary encrypted, or not in the file: the costs of its messages lack it."""
         return self.kind == SEALED or any(self.costs.get("opaque_bytes", ()))
+
+    @property
+    def is_empty(self) -> bool:
+        """Has its summary no text: the recorder says so, or none of its messages has any."""
+        sizes = self.costs["bytes"]
+        return self.kind == EMPTY or (self.kind.startswith("summary") and bool(sizes) and not sum(sizes))
 
     @property
     def is_resume(self) -> bool:

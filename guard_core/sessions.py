@@ -95,7 +95,7 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
 
     at: int
     evidence: Evidence
-    kind: str  # summary, summary+tail, trim, edit, opaque, fallback
+    kind: str  # summary, summary+tail, empty (a summary without text), fallback, opaque, trim, edit
     base: View
     messages: tuple[Event, ...] = ()
     trigger: str = ""  # auto, manual, or the recorder's own word

@@ -17,7 +17,7 @@ from guard_core.windows.model_table import PriceRow, rows_of
 from guard_core.windows.models import main_model
 
 LIFETIME, SHORTEST = 300_000, 1_024  # of the provider's cache: milliseconds, and the least tokens that it keeps
-WITH_SUMMARY = ("summary", "summary+tail", "opaque")
+WITH_SUMMARY = ("summary", "summary+tail", "empty", "opaque")
 
 
 def never_paid(story: Story, finding: Finding) -> None:

@@ -359,7 +359,8 @@ def empty_summary(story: Story, finding: Finding) -> None:
         item = story.recorded(index)
         messages = item.messages
         readable = bool(messages) and item.kind.startswith("summary") and not _is_sealed(story, index)
-        return readable and not any(part_text(part) for message in messages for part in message.parts)
+        silent = readable and not any(part_text(part) for message in messages for part in message.parts)
+        return silent or item.kind == "empty"
 
     _every(story, finding, is_empty, "empty")
 

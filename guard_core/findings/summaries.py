@@ -36,13 +36,11 @@ def _is_fallback(case: Case, item: Fired) -> bool:
 
 
 def _is_empty(case: Case, item: Fired) -> bool:
-    """A recorded summary is empty where its messages have no text."""
     if item.record is not None:
         return bool(item.record.passes) and not item.record.passes[-1].summary_bytes
     if item.counted is None or case.facts.is_sealed(item.counted):
         return False
-    base = case.facts.ledger.bases[item.counted.place]
-    return base.kind.startswith("summary") and bool(base.costs["bytes"]) and not sum(base.costs["bytes"])
+    return case.facts.ledger.bases[item.counted.place].is_empty
 
 
 def _is_sealed(case: Case, item: Fired) -> bool:

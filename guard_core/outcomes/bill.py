@@ -25,7 +25,7 @@ from guard_core.windows.prices import Rates, rates_of
 
 # How it is known whether the agent used the provider's cache at all.
 REPORTED, OFF, TAKEN = "reported", "off", "assumed"
-WRITTEN_KINDS = ("summary", "summary+tail", "opaque")  # recorded compactions for which a model was asked
+WRITTEN_KINDS = ("summary", "summary+tail", "empty", "opaque")  # recorded compactions for which a model was asked
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def _kind_of(index: int, message: Event, text: str) -> str:
 
 def badges(item: Compaction) -> list[str]:
     """Its kind, who asked for it, and how sure it is that it happened."""
-    kind = {"opaque": "summary not readable"}.get(item.kind, item.kind)
+    kind = {"opaque": "summary not readable", "empty": "empty summary"}.get(item.kind, item.kind)
     trigger = _trigger(item) if item.recorded else ""
     return [text for text in (kind, trigger, item.evidence) if text]
 

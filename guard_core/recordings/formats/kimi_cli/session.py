@@ -124,7 +124,7 @@ class SessionJoiner:
             else:
                 segments.append(segment)
         self._record(
-            kind="summary+tail",
+            kind="opaque",
             base=tuple(segments),
             messages=tuple(messages),
             trigger=compaction.trigger,

@@ -306,7 +306,7 @@ class WireReader:
             RecordedCompaction(
                 at=len(self.log.events),
                 evidence=Evidence.DECLARED,
-                kind="summary" if len(self.context.messages) == 1 else "summary+tail",
+                kind=_kind(text, has_summary, len(self.context.messages)),
                 base=base,
                 messages=inserted,
                 trigger=self._trigger,
@@ -399,6 +399,12 @@ def _summary(record: JSON) -> tuple[str, bool]:
     message = fields.mapping(record, "summary")
     text = fields.text(record, "contextSummary") or fields.text(record, "summary")
     return text or fields.plain_text(message.get("content")), bool(text or message)
+
+
+def _kind(summary: str, is_recorded: bool, messages: int) -> str:
+    if not summary:
+        return "empty" if is_recorded else "opaque"
+    return "summary" if messages == 1 else "summary+tail"
 
 
 def _estimates(record: JSON) -> str:

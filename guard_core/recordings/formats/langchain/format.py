@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, Role, TextPart
+from guard_core.events import Event, Part, Role, TextPart, part_text
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.langchain import look as langchain_look
 from guard_core.recordings.formats.langchain.known_names import NAMES
@@ -135,4 +135,6 @@ def _summary_evidence(body: JSON, event: Event) -> Evidence | None:
 def _earlier_compaction(event: Event, evidence: Evidence) -> RecordedCompaction:
     note = "The history before the summary is not in the file."
     message = msgspec.structs.replace(event, meta=True)
-    return RecordedCompaction(0, evidence, "summary", (Inserted(0),), (message,), note=note)
+    text = "".join(part_text(part) for part in event.parts)
+    kind = "summary" if text.strip().removeprefix(SUMMARY_WORDS) else "empty"
+    return RecordedCompaction(0, evidence, kind, (Inserted(0),), (message,), note=note)

@@ -206,7 +206,7 @@ class OpenCodeReader:
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.DECLARED,
-                kind="summary+tail" if tail else "summary",
+                kind=("summary+tail" if tail else "summary") if summary else "empty",
                 base=(*map(Inserted, range(len(messages))), *tail),
                 messages=(*messages, *again),
                 trigger=_trigger(marker),

@@ -342,7 +342,7 @@ class PiSessionReader:
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.DECLARED,
-                kind="summary+tail" if tail else "summary",
+                kind=("summary+tail" if tail else "summary") if summary else "empty" if has_summary else "opaque",
                 base=(Inserted(0), *tail) if has_summary else tail,
                 messages=(message, *before) if has_summary else (),
                 trigger="hook" if by_hook else "overflow" if self.refused else "",

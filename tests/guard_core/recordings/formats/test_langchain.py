@@ -93,6 +93,8 @@ def test_the_middlewares_summary_is_declared_and_its_wording_only_matched():
     matched = read_as(FORMAT, [told, *TALK[2:]]).sessions[0]
     assert (matched.compactions[0].evidence, matched.compactions[0].base) == (Evidence.MATCHED, (Inserted(0),))
     assert texts(matched)[0] == "Look"
+    assert matched.compactions[0].kind == "summary"
+    assert read_as(FORMAT, [human(SUMMARY_WORDS), *TALK[2:]]).sessions[0].compactions[0].kind == "empty"
     marked = human("We listed.", additional_kwargs={"lc_source": "summarization"})
     assert read_as(FORMAT, [marked, *TALK[2:]]).sessions[0].compactions[0].evidence is Evidence.DECLARED
 

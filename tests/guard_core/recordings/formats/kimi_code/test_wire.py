@@ -185,6 +185,18 @@ def test_a_compaction_keeps_the_users_messages_and_puts_the_summary_behind_them(
     assert (item.tokens_before, item.tokens_after) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"summary": {"role": "user", "content": []}}, "empty"),
+        ({"summary": None}, "opaque"),
+    ],
+)
+def test_a_summary_without_text_is_empty_and_one_that_is_missing_not_readable(fields, kind):
+    session = session_of(said("Go"), *read_file(), *compacted(contextSummary=None, **fields), *read_file("c2"))
+    assert session.compactions[0].kind == kind
+
+
 def test_neighbouring_messages_of_the_user_are_one_on_the_way_to_the_model():
     session = session_of(said("One"), *read_file(), said("Two"), *read_file("c2"), *compacted(), *read_file("c3"))
     joined, summary = session.compactions[0].base

@@ -11,6 +11,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording, UnknownFormat
 from guard_core.events import Role, TextPart, ToolResultPart
+from guard_core.ledger import Ledger
 from guard_core.recordings import read
 from guard_core.recordings.formats.opencode.format import FORMAT
 from guard_core.recordings.formats.opencode.session import CLEARED, QUESTION, RAN
@@ -189,8 +190,10 @@ def test_a_summary_that_failed_changes_nothing():
 
 def test_a_compaction_whose_summary_was_emptied_is_one():
     emptied = assistant("m6", 21, {"type": "text", "text": ""}, summary=True)
-    (compaction,) = session_of(*TALK, SUMMARY[0], emptied).compactions
-    assert compaction.note == "The summary is empty."
+    session = session_of(*TALK, SUMMARY[0], emptied)
+    (compaction,) = session.compactions
+    assert (compaction.kind, compaction.note) == ("empty", "The summary is empty.")
+    assert Ledger.of(session).bases[0].is_empty
 
 
 def test_cleared_results_are_rewritten_in_the_recorded_view_only():

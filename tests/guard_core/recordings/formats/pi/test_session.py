@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from guard_core.checker import check
 from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolResultPart
+from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.views import Inserted, Span
+from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -210,9 +213,17 @@ def test_a_sub_agent_tells_its_system_prompt():
 
 
 def test_an_empty_summary_is_sent_in_its_frame():
-    session = session_of(*TALK, entry("k", "e4", "compaction", summary="", firstKeptEntryId="e3", tokensBefore=150))
+    emptied = entry("k", "e4", "compaction", summary="", firstKeptEntryId="e3", tokensBefore=150)
+    session = session_of(*TALK, emptied, entry("m", "k", message=assistant("Yes", 90)))
     assert "<summary>" in session.compactions[0].messages[0].parts[0].text
-    assert session.compactions[0].note == "The summary is empty."
+    assert (session.compactions[0].kind, session.compactions[0].note) == ("empty", "The summary is empty.")
+    (finding,) = (item for item in recorded_findings(Facts.of(session)) if item.kind == "empty_summary")
+    assert check(session, [finding], judge_session(session)) == []
+
+
+def test_a_summary_that_is_not_in_the_file_is_not_readable():
+    session = session_of(*TALK, entry("k", "e4", "compaction", firstKeptEntryId="e3", tokensBefore=150))
+    assert (session.compactions[0].kind, session.compactions[0].note) == ("opaque", "The summary is not in the file.")
 
 
 def test_a_fork_and_a_picture_kept_elsewhere_are_told():
