@@ -17,10 +17,11 @@ from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
-from guard_core.outcomes.outcome import Costs, call_windows
-from guard_core.outcomes.words import assumptions, dollars, forecast_words, rewrites_words, windows_words
+from guard_core.outcomes.outcome import Costs
+from guard_core.outcomes.words import assumptions, dollars, forecast_words, rewrites_words
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
+from guard_core.windows.call_windows import Judged, windows_words
 from guard_core.windows.prices import UNIT
 
 STEPS_OF_ONE = 20_000  # steps of all replays; ours: a second of one process
@@ -78,7 +79,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def report(facts: Facts, rows: list[Compared], errors: Forecast) -> dict[str, Any]:
     """The rows as plain values."""
-    prices, windows = Prices.of(facts.session, facts.ledger), call_windows(facts, facts.window.value)
+    prices, windows = Prices.of(facts.session, facts.ledger), facts.recording.call_windows
     return {
         "numbering": cli.NUMBERING,
         "money": "millionths of a US dollar",
@@ -88,7 +89,7 @@ def report(facts: Facts, rows: list[Compared], errors: Forecast) -> dict[str, An
         "windows": windows,
         "prices": [rates.note for rates in dict.fromkeys(prices.rates) if rates],
         "without_price": prices.unknown,
-        "assumptions": [*filter(None, [windows_words(windows)]), *assumptions(prices)],
+        "assumptions": [*filter(None, [windows_words(windows, Judged.COMPARISON)]), *assumptions(prices)],
         "forecast": errors,
         "text_floor": text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value)),
         "rows": [_row(item) for item in rows],
@@ -119,7 +120,7 @@ def _text(facts: Facts, rows: list[Compared], errors: Forecast) -> str:
     return "\n".join(
         [
             f"window {facts.window.value:,} tokens ({facts.window.words}), {facts.ledger.step_count:,} calls",
-            *filter(None, [windows_words(call_windows(facts, facts.window.value))]),
+            *filter(None, [windows_words(facts.recording.call_windows, Judged.COMPARISON)]),
             "",
             cli.table(HEADER, [_cells(item) for item in rows], left=1),
             "",

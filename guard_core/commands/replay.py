@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from guard_core import cli
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import SWITCH, Column, Trace
-from guard_core.windows.window_evidence import WindowJudgement
+from guard_core.windows.call_windows import CallWindow, Judged, call_windows, windows_words
+from guard_core.windows.window_evidence import WindowJudgement, other_windows
 
 HELP = "replay a session under a policy"
 
@@ -36,14 +38,15 @@ def _run(args: argparse.Namespace) -> int:
     ledger, usage = cli.provider(session)
     summarizer = get_summarizer(args.summary, ledger)
     trace = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer)
+    windows = call_windows(other_windows(session), window.value)
     if args.json:
-        cli.print_json(report(trace, window))
+        cli.print_json(report(trace, window, windows))
     else:
-        print(_text(trace, window))
+        print(_text(trace, window, windows))
     return 0
 
 
-def report(trace: Trace, window: WindowJudgement) -> dict[str, Any]:
+def report(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow]) -> dict[str, Any]:
     """A trace as plain values: settings, one object per step, one per compaction."""
     return {
         "numbering": cli.NUMBERING,
@@ -52,9 +55,10 @@ def report(trace: Trace, window: WindowJudgement) -> dict[str, Any]:
         "settings": trace.settings,
         "window": trace.window,
         "window_source": {"source": window.source, "status": window.status, "note": window.note},
+        "windows": windows,
         "engine_version": trace.engine_version,
         "digest": trace.digest(),
-        "notes": trace.notes,
+        "notes": (*filter(None, [windows_words(windows, Judged.TRACE)]), *trace.notes),
         "steps": steps(trace),
         "compactions": trace.compactions,
     }
@@ -80,7 +84,7 @@ def _values(column: Column, values: list[Any]) -> list[Any]:
 _MOST = 60  # steps printed; --json has all
 
 
-def _text(trace: Trace, window: WindowJudgement) -> str:
+def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow]) -> str:
     rows = steps(trace)
     interesting = [row for row in rows if row["fired"] or row["overflow"] or row["held"]]
     shown = rows if len(rows) <= _MOST else interesting[:_MOST]
@@ -89,6 +93,7 @@ def _text(trace: Trace, window: WindowJudgement) -> str:
     lines = [
         f"policy {trace.policy}, profile {profile}, summaries {trace.settings['summary']}",
         f"window {trace.window:,} tokens ({window.words})",
+        *filter(None, [windows_words(windows, Judged.TRACE)]),
         *trace.notes,
         "",
         cli.table(tuple(heads.values()), [[row[name] for name in heads] for row in shown]),

@@ -25,6 +25,7 @@ from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.views import Span, View, followed
+from guard_core.windows.call_windows import CallWindow, call_windows
 from guard_core.windows.models import Answers, answers_of
 from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
@@ -307,6 +308,11 @@ class Case:
         own = self.window.value if self.window_counts else 0
         windows: Ints = np.where(self.facts.other_windows > 0, self.facts.other_windows, own)
         return windows
+
+    @property
+    def call_windows(self) -> tuple[CallWindow, ...]:
+        """The windows of its calls, the session's first."""
+        return call_windows(self.facts.other_windows, self.window.value)
 
     def window_at(self, step: int) -> int:
         """The window of a step's model in tokens, contradicted or not."""

@@ -22,13 +22,6 @@ RECORDED, MODELLED = "recorded", "modelled"
 MOST_LISTED = 200  # cycles that a row lists one by one
 
 
-class CallWindow(msgspec.Struct, frozen=True):
-    """A context window in tokens, and how many of a session's calls have it."""
-
-    tokens: int
-    calls: int
-
-
 class Costs(msgspec.Struct, frozen=True):
     """Tokens and price of all calls. `read` came from the provider's cache, the rest of `prompt` did not; `total` is in
     the unit of `windows.prices`, None where the table has no price, and has the summariser's calls in it
@@ -89,14 +82,6 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     losses: Losses
     digest: str = ""
     rewrites: tuple[str, ...] = ()
-
-
-def call_windows(facts: Facts, window: int) -> tuple[CallWindow, ...]:
-    """The windows that the calls of replays in `window` tokens are held against: that one first, though no call may
-    have it, then those of other models, the smallest first."""
-    sizes, calls = np.unique(np.where(facts.other_windows > 0, facts.other_windows, window), return_counts=True)
-    counts = {window: 0, **dict(zip(sizes.tolist(), calls.tolist(), strict=True))}
-    return tuple(CallWindow(size, count) for size, count in counts.items())
 
 
 def recorded_outcome(facts: Facts, prices: Prices, rules: Sequence[StatedRule] | None = None) -> PolicyOutcome:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
 from guard_core.estimation.forecast import Forecast
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
-from guard_core.outcomes.outcome import CallWindow, PolicyOutcome
+from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.payback import Payback
 from guard_core.windows.prices import UNIT, break_even_calls
 
@@ -31,18 +31,6 @@ def assumptions(prices: Prices) -> tuple[str, ...]:
         "modelled."
     )
     return retention, _cache_words(prices), _price_words(prices)
-
-
-def windows_words(windows: Sequence[CallWindow]) -> str:
-    """Which of several windows a comparison uses for what, the one of replays first; "" where all calls have one."""
-    if len(windows) < 2:
-        return ""
-    sizes = ", ".join(f"{item.tokens:,} ({item.calls:,} {'call' if item.calls == 1 else 'calls'})" for item in windows)
-    return (
-        f"The calls have {len(windows):,} windows, in tokens: {sizes}. Overflows and near misses are counted by each "
-        f"call's own; policies compact by {windows[0].tokens:,} at every call, and the share of the peak and the room "
-        "left are of it, too."
-    )
 
 
 def rewrites_words(outcome: PolicyOutcome) -> str:

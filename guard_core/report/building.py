@@ -28,6 +28,7 @@ from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import Trace
 from guard_core.version import __version__
+from guard_core.windows.call_windows import Judged, windows_words
 from guard_core.windows.window_evidence import WindowJudgement, judge_session
 
 MOST_TOOLS = 20  # that are named
@@ -69,6 +70,7 @@ def build(session: Session, options: Options, errors: Forecast | None = None, fa
     prices = Prices.of(session, facts.ledger)
     sides = _sides(facts, prices, options)
     measured = forecast(facts.ledger) if errors is None else errors
+    windows = windows_words(facts.recording.call_windows, Judged.REPLAY if options.policy else Judged.RECORDING)
     report = doc.Report(
         engine_version=__version__,
         level=TEXT,
@@ -90,7 +92,7 @@ def build(session: Session, options: Options, errors: Forecast | None = None, fa
             for ahead, error in measured.items()
             if error is not None
         ),
-        assumptions=tuple(filter(None, (*assumptions(prices), forecast_words(measured)))),
+        assumptions=tuple(filter(None, (windows, *assumptions(prices), forecast_words(measured)))),
     )
     return doc.sealed(at_level(report, options.level))
 

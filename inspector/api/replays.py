@@ -21,6 +21,7 @@ from guard_core.errors import GuardError
 from guard_core.policies import POLICIES
 from guard_core.sweep import figures_of
 from guard_core.trace import INDEX, SWITCH, Column, CompactionRecord, Trace
+from guard_core.windows.call_windows import Judged, windows_words
 from inspector.api import schemas
 from inspector.api.asked import ERRORS, UNDER_WAY, Limit, Offset, plain, session_in
 from inspector.pages.comparison import presenter as comparison
@@ -67,19 +68,21 @@ def replay(request: HttpRequest, session_id: UUID, settings: Query[ReplaySetting
     pages. What is left out is the default."""
     done = _analysed(request, session_id)
     trace = done.replayed
+    windows = done.facts.replay(trace).call_windows
     divergence = done.data.replayed.divergence if done.data.replayed is not None else None
     return {
         "policy": trace.policy,
         "settings": trace.settings,
         "window": trace.window,
         "window_source": done.window.source.value,
+        "windows": plain(windows),
         "engine": __version__,
         "digest": trace.digest(),
         "steps": len(trace),
         "first_difference": divergence,
         "figures": plain(figures_of(trace)),
         "findings": [plain(finding) for finding in done.replayed_findings],
-        "notes": list(trace.notes),
+        "notes": [*filter(None, [windows_words(windows, Judged.TRACE)]), *trace.notes],
         "columns": [_described(column) for column in _shown(trace)],
     }
 

@@ -146,13 +146,15 @@ class ReplayColumn(Schema):
 
 
 class Replay(Schema):
-    """One replay. `figures` are modelled prompt tokens and steps from 0, -1 where there is none; `first_difference` is
-    the step at which the first request differs from the recorded one. Equal replays have equal digests."""
+    """One replay. `windows` are those of the calls in tokens, the replay's first; `figures` are modelled prompt tokens
+    and steps from 0, -1 where there is none; `first_difference` is the step at which the first request differs from the
+    recorded one. Equal replays have equal digests."""
 
     policy: str
     settings: dict[str, Any]
     window: int
     window_source: str
+    windows: list[dict[str, int]]
     engine: str
     digest: str
     steps: int

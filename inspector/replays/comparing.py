@@ -16,8 +16,9 @@ from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Candidate, Compared, candidates, compared, made_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import StatedRule, may_state_rules, stated_rules
-from guard_core.outcomes.outcome import CallWindow, PolicyOutcome, call_windows
-from guard_core.outcomes.words import assumptions, windows_words
+from guard_core.outcomes.outcome import PolicyOutcome
+from guard_core.outcomes.words import assumptions
+from guard_core.windows.call_windows import CallWindow, Judged, call_windows, windows_words
 from inspector.figures.sparkline import Trend, trend
 from inspector.models import Session
 from inspector.replays import stored
@@ -138,12 +139,13 @@ def _stored_or_made(
         summarizer=summarizer_of(Choice(), facts.ledger, simulated),
         each=each,
     )
-    windows = call_windows(facts, window)
+    windows = call_windows(facts.other_windows, window)
+    words = filter(None, [windows_words(windows, Judged.COMPARISON)])
     comparison = Comparison(
         tuple(rows),
         window,
         text_floor(facts, int(NEAR_MISS_SHARE * window)),
-        (*filter(None, [windows_words(windows)]), *assumptions(Prices.of(facts.session, facts.ledger))),
+        (*words, *assumptions(Prices.of(facts.session, facts.ledger))),
         windows,
     )
     stored.store(place, comparison)

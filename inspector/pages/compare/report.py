@@ -44,9 +44,18 @@ def report_of(sides: list[Side], level: str) -> TableReport:
                     note="Tokens are prompt tokens.",
                 ),
             ),
-            assumptions=(RECORDED, *((MODELLED,) if any(side.is_replay for side in sides) else ())),
+            assumptions=(
+                RECORDED,
+                *((MODELLED,) if any(side.is_replay for side in sides) else ()),
+                *window_sentences(sides),
+            ),
         )
     )
+
+
+def window_sentences(sides: list[Side]) -> list[str]:
+    """For each side whose calls have several windows, which of them judges what."""
+    return [f"{side.letter}: {side.windows}" for side in sides if side.windows]
 
 
 def _how(side: Side) -> str:

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from guard_core.findings import NEAR_MISS_SHARE, Case
 from guard_core.ledger import Ints
+from guard_core.windows.call_windows import Judged, windows_words
 from inspector.models import Event, Project, Session
 from inspector.pages.shared.numbers import step_number
 from inspector.replays.analysis import Analysis, analyse
@@ -111,6 +112,17 @@ class Side:
     def url(self) -> str:
         """The overview under these settings."""
         return reverse("session_overview", args=[self.wanted.row.pk]) + self.wanted.choice.query()
+
+    @property
+    def windows(self) -> str:
+        """Which window judges what where its calls have several, else ""."""
+        return windows_words(self.case.call_windows, Judged.REPLAY if self.is_replay else Judged.RECORDING)
+
+    @property
+    def fill(self) -> float | None:
+        """The share that the largest request fills of the window of its call; None where nothing can be said."""
+        step = int(np.argmax(self.case.tokens)) if self.steps else -1
+        return float(self.case.filled[step]) if step >= 0 and self.case.windows[step] else None
 
     def figures(self) -> dict[str, int]:
         """What is compared in numbers; tokens are prompt tokens, recorded or modelled."""

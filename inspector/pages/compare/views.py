@@ -7,6 +7,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from guard_core.policies import GROUPS
 from inspector.models import Project, Session
 from inspector.pages.compare.figure import Line, comparison_figure
-from inspector.pages.compare.report import report_of
+from inspector.pages.compare.report import report_of, window_sentences
 from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, wanted
 from inspector.pages.session.frame import step_of
 from inspector.pages.shared.numbers import DASH, percent, signed, step_number, tokens
@@ -94,6 +95,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
             for side, at in zip(sides[1:], parts, strict=True)
         ],
         "modelled": any(side.is_replay for side in sides),
+        "windows": window_sentences(sides),
         "figure": {
             "id": "comparison",
             "rows": 3,
@@ -142,7 +144,7 @@ def _rows(sides: list[Side]) -> list[dict[str, Any]]:
         }
         for name in columns[0]
     ]
-    fills = [percent(column["largest request"], column["context window"], 1) for column in columns]
+    fills = [percent(side.fill, 1, 1) for side in sides]
     others = [{"value": fill, "difference": ""} for fill in fills[1:]]
     return [*rows, {"name": "peak fill", "first": fills[0], "others": others}]
 
@@ -174,6 +176,7 @@ def _download(sides: list[Side], kind: str) -> HttpResponse:
                     "session": str(side.wanted.row.pk),
                     "settings": side.wanted.choice.pairs() if side.is_replay else None,
                     "figures": side.figures(),
+                    "windows": [msgspec.structs.asdict(item) for item in side.case.call_windows],
                     "parts_from_first": at,
                     "compaction_steps": side.fired.tolist(),
                     "prompt_tokens": side.case.tokens.tolist(),

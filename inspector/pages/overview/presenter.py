@@ -22,6 +22,7 @@ from guard_core.rules.words import agreement_words, threshold_words
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.trace import Trace
 from guard_core.triggers import is_counted
+from guard_core.windows.call_windows import Judged, windows_words
 from guard_core.windows.models import main_model
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.pages.overview.figure import is_dense
@@ -196,6 +197,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, forecast: Forecas
             _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
         ],
         "honesty": honesty(data, forecast),
+        "windows": windows_words(replayed.call_windows, Judged.REPLAY),
     }
 
 
@@ -344,6 +346,7 @@ def facts(known: Facts, window: Sourced, format_name: str, row: Counts, replays:
             "note": _window_note(window, row, replays),
             "edit": "window",
         },
+        {"name": "windows", "value": windows_words(known.recording.call_windows, Judged.RECORDING)},
         {
             "name": "model calls",
             "value": f"{calls:,}, {percent(row.reported_calls, calls)} with the provider's count" if calls else "none",

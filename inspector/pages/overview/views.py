@@ -73,9 +73,8 @@ def _overview(page: Frame) -> dict[str, Any]:
             "nothing": without_calls.known(analysis.ledger, analysis.window, load),
             **_facts(page),
         }
-    compared = presenter.comparison(
-        analysis.data, analysis.facts.recording, analysis.facts.replay(analysis.replayed), analysis.forecast
-    )
+    replayed = analysis.facts.replay(analysis.replayed)
+    compared = presenter.comparison(analysis.data, analysis.facts.recording, replayed, analysis.forecast)
     return {
         "errors": page.errors,
         "answers": answers(page, "" if analysis.facts.is_contextguards else headline(analysis.facts.explanation)),
@@ -93,7 +92,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         "decisions": {
             **presenter.decisions(
                 analysis.facts.recording,
-                analysis.facts.replay(analysis.replayed),
+                replayed,
                 analysis.data.replayed.divergence if analysis.data.replayed else None,
                 page.paths["steps"],
                 page.choice,

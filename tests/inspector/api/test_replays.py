@@ -13,6 +13,7 @@ from inspector.pages.sweep.runs import cancel, run_slice
 from inspector.replays.analysis import analyse
 from inspector.replays.choice import parse_choice
 from tests.builders import model, session, user
+from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored
 
 pytestmark = pytest.mark.django_db
@@ -32,6 +33,13 @@ def swept(client, row: Session, *, to_the_end: bool = True) -> Sweep:
     while to_the_end and (waiting := SweepSlice.unscoped.filter(state="received").first()) is not None:
         run_slice(str(waiting.pk))
     return Sweep.objects.of(default_project()).get()
+
+
+def test_a_replay_of_calls_of_several_windows_says_which_one_it_knows(client):
+    row = stored(counted((*(50_000,) * 5, 300_000), names=(*(SONNET,) * 5, "gemini-2.5-pro")))
+    one = client.get(f"/api/v1/sessions/{row.pk}/replay?policy=codex").json()
+    assert one["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
+    assert one["notes"][0].endswith("The replay is in a window of 200,000 at every call, and counts overflows by it.")
 
 
 def test_a_replay_is_the_one_that_pages_show_and_its_rows_are_its_columns(client, row):

@@ -14,6 +14,7 @@ from guard_core.replay import replay
 from inspector.models import Session
 from tests.builders import bundled
 from tests.guard_core.checker.cases import exchange, growing
+from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored
 
 
@@ -106,3 +107,19 @@ def test_titles_are_text_in_the_page_and_in_the_chart(client, coding):
     text = client.get(address(coding.pk, f"{coding.pk}?policy=none")).content.decode()
     assert "<b>bold" not in text
     assert "&lt;b&gt;bold" in text
+
+
+def test_a_side_of_several_windows_says_which_one_judges_what(client, db):
+    row = stored(counted((*(50_000,) * 5, 300_000), names=(*(SONNET,) * 5, "gemini-2.5-pro")))
+    sides = (row.pk, f"{row.pk}?policy=codex")
+    page = client.get(address(*sides))
+    sizes = "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)."
+    own = "Overflows and near misses are counted by each call's own"
+    assert page.context["windows"] == [
+        f"A: {sizes} {own}.",
+        f"B: {sizes} {own}; the policy compacts by 200,000 at every call.",
+    ]
+    fill = next(row for row in page.context["rows"] if row["name"] == "peak fill")
+    assert fill["first"].startswith("28.6")  # 300,000 of 1,048,576, not of 200,000
+    report = json.loads(client.get(address(*sides, format="json")).content)
+    assert report["sides"][0]["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]

@@ -10,6 +10,8 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Span
 from inspector.models import Session
 from tests.builders import model, session, tool_result, transcript, user
+from tests.guard_core.outcomes.cast import SONNET, counted
+from tests.inspector.pages.conftest import stored
 
 
 def page(client, row, query=""):
@@ -20,6 +22,16 @@ def test_it_opens_with_a_verdict_and_four_figures(client, gap):
     text = page(client, gap).content.decode()
     assert "1 compaction" in text
     assert all(name in text for name in ("peak fill", "tokens saved by compaction", "estimator bias", "compactions"))
+
+
+@pytest.mark.django_db
+def test_calls_of_several_windows_are_said_of_the_session_and_of_its_replay(client):
+    row = stored(counted((*(50_000,) * 5, 300_000), names=(*(SONNET,) * 5, "gemini-2.5-pro")))
+    shown = page(client, row, "?policy=codex")
+    sizes = "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)."
+    assert next(fact["value"] for fact in shown.context["facts"] if fact["name"] == "windows").startswith(sizes)
+    assert shown.context["comparison"]["windows"].endswith("the policy compacts by 200,000 at every call.")
+    assert shown.context["comparison"]["windows"].startswith(sizes)
 
 
 def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, gap):
