@@ -35,8 +35,8 @@ _SPEC = "specification of policies section 7"
 
 
 def allowed_of(window: int, reserved: int) -> int:
-    """The most tokens before it compacts."""
-    return math.floor((1 - BUFFER) * window) - reserved
+    """The most tokens before it compacts; 0, so that it always does, where the reserve is larger than what is free."""
+    return max(0, math.floor((1 - BUFFER) * window) - reserved)
 
 
 def hidden_of(messages: int) -> int:

@@ -42,13 +42,20 @@ COUNTER = Counter(
 
 def _reserve_limit(window: int, reserved: int) -> tuple[str, int]:
     """The most tokens that pass, as an expression and as a number."""
+    formula = f"{window:,} − {window - allowed_of(window, 0):,} (kept free) − {reserved:,} (reserved)"
     allowed = allowed_of(window, reserved)
-    return f"{window:,} − {window - reserved - allowed:,} (kept free) − {reserved:,} (reserved)", allowed
+    return formula if allowed else f"max(0, {formula})", allowed
 
 
 def _share_limit(window: int, share: float) -> tuple[str, int]:
     """The least tokens that do not pass where a share in per cent was set."""
     return f"{share:g} % of {window:,}", math.ceil(share * window / 100)
+
+
+def _related(limit: tuple[str, int], shift: int) -> tuple[str, int]:
+    """A limit as the rule's relation compares it: one more or one less where it is a limit of the other relation."""
+    formula, tokens = limit
+    return (f"{formula} {'+' if shift > 0 else '−'} 1" if shift else formula), tokens + shift
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -78,17 +85,18 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
-    """Other windows, reserves and shares; a share fires one token sooner than the relation `>` says."""
+    """Other windows, reserves and shares. What passes is at most a reserve's limit, and less than that of a share."""
     default = rule(stretch, typed)
+    more, less = (0, -1) if default.relation == ">" else (1, 0)
     if default.threshold is not None:
         yield Hypothesis(default.formula, default.threshold, 0)
     own = whole(typed, "reserved") or RESERVED
     for window, other in windows_of(stretch):
         for reserved in dict.fromkeys((own, *RESERVES)):
             if reserved < window // 2:
-                yield Hypothesis(*_reserve_limit(window, reserved), other + (reserved != own))
+                yield Hypothesis(*_related(_reserve_limit(window, reserved), more), other + (reserved != own))
         for share in SHARES:
-            yield Hypothesis(*_share_limit(window, share), other + 1)
+            yield Hypothesis(*_related(_share_limit(window, share), less), other + 1)
 
 
 def wrote(session: Session) -> bool:

@@ -597,6 +597,7 @@ def test_a_window_set_below_the_least_says_for_which_name_that_was_measured(name
         ({"maxTokens": "32000"}, ">", 148_000),
         ({"autoCondenseContextPercent": "50"}, ">=", 100_000),
         ({"contextWindow": "128001"}, ">", 107_008),
+        ({"contextWindow": "9000"}, ">", 0),
     ],
 )
 def test_a_file_of_roo_code_has_its_rule_and_not_that_of_cline(typed, relation, threshold):
@@ -609,10 +610,27 @@ def test_a_file_of_roo_code_has_its_rule_and_not_that_of_cline(typed, relation, 
 
 def test_rule_and_policy_of_roo_code_fire_at_the_same_count():
     (agent,) = (agent for agent in AGENTS if agent.label == "Roo Code")
-    for window, share in ((200_000, 100), (128_001, 100), (200_000, 50), (64_000, 33)):
+    for window, share in ((200_000, 100), (128_001, 100), (9_000, 100), (200_000, 50), (64_000, 33)):
         found = agent.rule(Stretch(0, 1, "", "m", Sourced(window, Provenance.USER)), {"share": str(share)})
         least = get_policy("roo", share=share / 100).threshold(window)
         assert [found.fires(least - 1), found.fires(least)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("share", "other", "formula"),
+    [
+        ("100", {"share": "85"}, "85 % of 200,000 − 1"),
+        ("85", {}, "200,000 − 20,000 (kept free) − 8,192 (reserved) + 1"),
+    ],
+)
+def test_a_limit_of_roo_code_that_its_relation_does_not_have_is_one_token_off(share, other, formula):
+    (agent,) = (agent for agent in AGENTS if agent.label == "Roo Code")
+    stretch = Stretch(0, 1, "", "m", Sourced(200_000, Provenance.USER))
+    relation = agent.rule(stretch, {"share": share}).relation
+    threshold = next(item.threshold for item in agent.variants(stretch, {"share": share}) if item.formula == formula)
+    real = agent.rule(stretch, other)
+    for count in range(threshold - 2, threshold + 3):
+        assert (count > threshold if relation == ">" else count >= threshold) == real.fires(count)
 
 
 def test_what_roo_code_wrote_down_at_a_compaction_is_the_count_it_compared():

@@ -24,7 +24,7 @@ from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolRe
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.anthropic_messages import message_event
 from guard_core.recordings.formats.cline.known_names import NAMES
-from guard_core.recordings.formats.cline.screen import ScreenReader
+from guard_core.recordings.formats.cline.screen import FORKS_NOTE, ScreenReader
 from guard_core.recordings.formats.openai.completions import is_message
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -153,10 +153,13 @@ class _History:
         notes = [] if system else ["The system prompt is not in the file."]
         if self.wrapper:
             notes.append(_SDK_NOTE)
+        agent = fields.text(self.wrapper, "agent") or ("Roo Code" if _is_roos(messages) else "Cline")
+        if agent == "Roo Code":
+            notes.append(FORKS_NOTE)
         session = self.log.session(
             system=(TextPart(system),) if system else None,
             source_id=fields.text(self.wrapper, "sessionId") or fields.text(self.wrapper, "conversation_id"),
-            agent=fields.text(self.wrapper, "agent") or ("Roo Code" if _is_roos(messages) else "Cline"),
+            agent=agent,
             notes=(*notes, "The schemas of the tools are not in the file."),
         )
         return Recording(NAME, (session,), self.facts.facts(), self.source.notes)

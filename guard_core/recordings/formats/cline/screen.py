@@ -41,6 +41,8 @@ _HEARD = frozenset({"user_feedback", "user_feedback_diff", "command_output", "ap
 _ROO_KINDS = frozenset({"condense_context", "condense_context_error", "sliding_window_truncation"})
 _UNKNOWN_CUT = "Which messages left the requests is not in this file."
 
+FORKS_NOTE = "Roo Code and its forks write this file; it does not say which of them did."
+
 
 class ScreenReader:
     """The messages of the screen: calls with tokens, what was said, how the history was shortened."""
@@ -65,9 +67,11 @@ class ScreenReader:
             else:
                 self._message(message, request)
         self._close(None)
-        notes = ("This is the file of the screen: what was sent to the model is not in it word for word.",)
+        notes = ["This is the file of the screen: what was sent to the model is not in it word for word."]
         is_roos = any("apiProtocol" in item for item in about) or any(map(_is_roos, fields.objects(messages)))
-        session = self.log.session(agent="Roo Code" if is_roos else "Cline", notes=notes)
+        if is_roos:
+            notes.append(FORKS_NOTE)
+        session = self.log.session(agent="Roo Code" if is_roos else "Cline", notes=tuple(notes))
         return Recording(self.name, (session,), self.facts.facts(), self.source.notes)
 
     def _about(self, message: JSON) -> JSON:

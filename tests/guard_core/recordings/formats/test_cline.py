@@ -7,6 +7,7 @@ from typing import Any
 
 from guard_core.events import ReasoningPart, ToolResultPart
 from guard_core.recordings.formats.cline.format import FORMAT
+from guard_core.recordings.formats.cline.screen import FORKS_NOTE
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted
 from tests.guard_core.recordings.checks import (
@@ -247,5 +248,7 @@ def test_what_only_roo_code_writes_names_it():
     agents = [read_as(FORMAT, messages).sessions[0].agent for messages in screens]
     assert agents == ["Roo Code"] * 3 + ["Cline"]
     summary = user(3, "One file was listed", isSummary=True, condenseId="k")
-    assert session_of(TASK, assistant(1, "Yes"), summary, assistant(4, "Next")).agent == "Roo Code"
+    condensed_task = session_of(TASK, assistant(1, "Yes"), summary, assistant(4, "Next"))
+    assert condensed_task.agent == "Roo Code"
+    assert FORKS_NOTE in condensed_task.notes
     assert session_of(TASK, assistant(1, "Yes")).agent == "Cline"
