@@ -85,7 +85,8 @@ def prepare(address: str) -> FolderLocks:
     """Settings, tables, static files; the locks of the data folder. Quick when nothing changed. Raises Refused."""
     import django  # with its settings, which the command line may change
 
-    django.setup()
+    with memory.loading():
+        django.setup()
     from django.conf import settings
 
     from inspector.data_folder.opening import open_folder
@@ -221,12 +222,14 @@ def _setup(address: str) -> str:
 
 
 def _application() -> Any:
-    from django.urls import get_resolver
+    """The application with all of its pages, whose structs no thread decodes before they are described."""
+    with memory.loading():
+        from django.urls import get_resolver
 
-    from inspector.project.asgi import application  # with Django, and after the static files are there
+        from inspector.project.asgi import application  # with Django, and after the static files are there
 
-    _ = get_resolver().url_patterns  # loads every page, so that their structs are there
-    describe_all()
+        _ = get_resolver().url_patterns  # loads every page
+        describe_all()
     return application
 
 
@@ -246,7 +249,8 @@ def _server(worker: WorkerProcess, greeting: str) -> Any:
 
     return Server(
         uvicorn.Config(
-            "inspector.project.asgi:application",
+            _application,
+            factory=True,
             access_log=False,
             log_config=None,
             server_header=False,

@@ -23,3 +23,15 @@ def test_reading_needs_no_arrays():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_end_of_a_command_searches_no_module_for_garbage():
+    """It would take a fifth of a short command."""
+    code = (
+        "import gc, runpy, sys; sys.argv = ['guard_core', 'verdict', '--help']; "
+        "gc.callbacks.append(lambda phase, info: print(len(gc.get_objects()), file=sys.stderr)); "
+        "runpy.run_module('guard_core', run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *_, searched = map(int, done.stderr.split())
+    assert searched < 1_000

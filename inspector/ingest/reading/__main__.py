@@ -4,6 +4,7 @@ It writes messages to its output."""
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -53,4 +54,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    atexit.register(gc.freeze)  # what was read is not searched for garbage at the end
     sys.exit(main())

@@ -47,3 +47,21 @@ def test_threads_may_decode_what_was_described():
     command = [sys.executable, "-c", RACE, "described"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "decoded\n"), done.stderr[-2000:]
+
+
+SERVER = """
+import gc, sys
+import django
+django.setup()
+from inspector.project import serving
+serving._server(None, "").config.load()
+print("inspector.pages.library.views" in sys.modules, gc.get_freeze_count() > 100_000)
+"""
+
+
+def test_a_server_has_every_page_and_its_structs_before_the_first_request():
+    """And no search for garbage looks at them again."""
+    environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "inspector.project.settings"}
+    command = [sys.executable, "-c", SERVER]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], env=environ, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "True"], done.stderr[-2000:]
