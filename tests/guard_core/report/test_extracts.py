@@ -39,15 +39,11 @@ def test_a_decision_says_by_which_rule_it_is_judged(sample, options, words):
 
 
 def test_a_recording_that_holds_contextguards_state_is_judged_by_its_arithmetic(guarded):
-    step = next(
-        at
-        for at in range(len(guarded.calls))
-        if "compacted here" in extract(guarded, Options(), Part("decision", at)).sentences[0]
-    )
+    (compaction,) = guarded.compactions
+    step = next(step for step, call in enumerate(guarded.calls) if call.at >= compaction.at)
     before, at = (extract(guarded, Options(), Part("decision", number)) for number in (step - 1, step))
-    assert before.sentences[0] == "ContextGuard did not compact here."
-    assert " < 180,000" in before.sentences[1]
-    assert at.sentences[0].startswith("ContextGuard ")
+    assert before.sentences[:2] == ("ContextGuard did not compact here.", "140,000 < 180,000")
+    assert at.sentences[:2] == ("ContextGuard compacted here.", "180,018 ≥ 180,000")
     names = [row[0] for table in at.tables for row in table.rows]
     assert any("factor" in str(name) for name in names)
 
