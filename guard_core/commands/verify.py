@@ -7,8 +7,10 @@ from pathlib import Path
 
 from guard_core import cli
 from guard_core.errors import GuardError
-from guard_core.report import decode, tables, verify, verify_tables
+from guard_core.report import verify_document
 from guard_core.report.document import schema_of
+from guard_core.report.tables import SCHEMA
+from guard_core.version import __version__
 
 HELP = "check a report: its digest and sums, and with the recording every figure"
 SHOWN = 20  # differences
@@ -30,16 +32,18 @@ def _run(args: argparse.Namespace) -> int:
         data = Path(args.report).read_bytes()
     except OSError as error:
         raise GuardError(f"{args.report}: {error.strerror or 'cannot be read'}") from error
-    is_tables = schema_of(data) == tables.SCHEMA
-    report = tables.decode_tables(data) if is_tables else decode(data)
     sessions = None if args.recording is None else cli.read_noting(args.recording).sessions
-    if isinstance(report, tables.TableReport):
-        differences = verify_tables(report, sessions)
-    else:
-        differences = verify(report, sessions)
+    checked = verify_document(data, sessions)
+    differences = checked.differences
+    if sessions is not None and not checked.is_of_this_engine:
+        print(
+            f"made by engine {cli.plain(checked.engine_version)}, this is engine {__version__}: figures and names are "
+            "compared, sentences are not"
+        )
     if not differences:
-        against = "digest" if is_tables else "digest and sums" if sessions is None else "digest, sums"
-        print(f"equal: {against}{'' if sessions is None else ' and every figure of the recording'}")
+        parts = ["digest", *([] if schema_of(data) == SCHEMA else ["sums"])]
+        parts += [] if sessions is None else ["every figure of the recording"]
+        print(f"equal: {' and '.join((', '.join(parts[:-1]), parts[-1])) if parts[1:] else parts[0]}")
         return 0
     for difference in differences[:SHOWN]:
         print(cli.plain(str(difference)))

@@ -10,7 +10,7 @@ import msgspec
 from guard_core.events import Event, Part, value_text
 from guard_core.redaction.redactor import Redactor
 from guard_core.report.document import Hidden, Report, sealed
-from guard_core.report.tables import TableReport, sealed_tables
+from guard_core.report.tables import TableReport
 from guard_core.sessions import Session
 
 R = TypeVar("R", Report, TableReport)
@@ -50,7 +50,7 @@ def redacted_report(report: Report, redactor: Redactor) -> Report:
 
 def redacted_tables(report: TableReport, redactor: Redactor) -> TableReport:
     """The same for a report of tables."""
-    return sealed_tables(_redacted(report, redactor))
+    return sealed(_redacted(report, redactor))
 
 
 def _redacted(report: R, redactor: Redactor) -> R:

@@ -15,8 +15,8 @@ from guard_core.report.levels import LEVELS, at_level
 from guard_core.report.markdown import markdown
 from guard_core.report.sheet import sheet
 from guard_core.report.table_pages import tables_badge, tables_markdown, tables_page, tables_sheet
-from guard_core.report.tables import Line, Part, Table, TableReport, sealed_tables
-from guard_core.report.verifying import Difference, verify, verify_tables
+from guard_core.report.tables import Line, Part, Table, TableReport
+from guard_core.report.verifying import Difference, verify, verify_document
 
 __all__ = [
     "LEVELS",
@@ -36,12 +36,11 @@ __all__ = [
     "markdown",
     "page",
     "sealed",
-    "sealed_tables",
     "sheet",
     "tables_badge",
     "tables_markdown",
     "tables_page",
     "tables_sheet",
     "verify",
-    "verify_tables",
+    "verify_document",
 ]

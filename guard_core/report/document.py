@@ -17,7 +17,8 @@ from guard_core.errors import GuardError
 from guard_core.trace import Term
 
 SCHEMA = "compaction-inspector/report"
-VERSION = 1  # raise it when a reader of the version before would misread a document
+# Raise it when a reader of the version before would misread a document; a field that is added later has a default.
+VERSION = 1
 D = TypeVar("D", bound=msgspec.Struct)
 MOST_BYTES = 16 * 2**20  # of a document that is read: ours, many times what a report of a long session takes
 
@@ -302,10 +303,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
 
 
-def sealed(report: Report) -> Report:
-    """The report as it is when it is read again, with the digest of what it says now."""
-    plain = msgspec.json.decode(msgspec.json.encode(msgspec.structs.replace(report, digest="")), type=Report)
-    return msgspec.structs.replace(plain, digest=hashlib.sha256(msgspec.json.encode(plain)).hexdigest())
+def sealed(report: D) -> D:
+    """A document of any schema as it is when it is read again, with its digest."""
+    plain = msgspec.json.decode(msgspec.json.encode(report), type=type(report))
+    return msgspec.structs.replace(plain, digest=digest_of(msgspec.json.encode(plain)))
+
+
+def digest_of(data: bytes) -> str:
+    """The digest of a document: SHA-256 of its JSON without white space and with an empty `digest`. All that is written
+    counts, in its order, whatever an earlier or later version of this program made of it."""
+    plain = {**msgspec.json.decode(data, type=dict[str, Any]), "digest": ""}
+    return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()
 
 
 def encode(report: msgspec.Struct) -> bytes:

@@ -13,8 +13,9 @@ from guard_core.findings import Facts
 from guard_core.outcomes.bill import Prices
 from guard_core.report import document as doc
 from guard_core.report.building import Options, build, facts_of, sources_of
+from guard_core.report.document import sealed
 from guard_core.report.sides import SideSource
-from guard_core.report.tables import Made, Part, Table, TableReport, sealed_tables
+from guard_core.report.tables import Made, Part, Table, TableReport
 from guard_core.report.words import side_title
 from guard_core.sessions import Session
 from guard_core.trace import Term
@@ -43,7 +44,7 @@ def extract(
     window = report.window
     made_by = ", ".join(filter(None, (report.session.agent, report.session.model)))
     note = f": {window.note}" if window.note else ""
-    return sealed_tables(
+    return sealed(
         TableReport(
             engine_version=__version__,
             level=report.level,

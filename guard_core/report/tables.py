@@ -8,7 +8,6 @@ sentence. `digest` is the SHA-256 of the document with an empty `digest`.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Literal
 
 import msgspec
@@ -80,13 +79,6 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
     made: Made | msgspec.UnsetType = msgspec.UNSET  # of a part of one session
     hidden: tuple[Hidden, ...] | None = None  # what was redacted; null: nothing was looked for
     digest: str = ""
-
-
-def sealed_tables(report: TableReport) -> TableReport:
-    """The report as it is when it is read again, with the digest of what it says now."""
-    blank = msgspec.structs.replace(report, digest="")
-    plain = msgspec.json.decode(msgspec.json.encode(blank), type=TableReport)
-    return msgspec.structs.replace(plain, digest=hashlib.sha256(msgspec.json.encode(plain)).hexdigest())
 
 
 def decode_tables(data: bytes) -> TableReport:

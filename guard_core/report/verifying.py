@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,14 +11,16 @@ import msgspec
 from guard_core.errors import GuardError
 from guard_core.recordings.formats import native
 from guard_core.report.building import Options, build
-from guard_core.report.document import Asked, Bridge, Report, sealed
+from guard_core.report.document import Asked, Bridge, Report, decode, digest_of, encode, schema_of
 from guard_core.report.extracts import extract
-from guard_core.report.tables import TableReport, sealed_tables
+from guard_core.report.tables import SCHEMA as TABLES
+from guard_core.report.tables import TableReport, decode_tables
 from guard_core.sessions import Session
 from guard_core.version import __version__
 
 # What the author of a report wrote, what redaction changed, and what follows from either.
 _OF_THE_AUTHOR = ("title", "remarks", "hidden", "digest")
+_OF_AN_ENGINE = ("digest", "engine_version")  # what differs wherever another version computed
 
 
 class Difference(NamedTuple):
@@ -36,41 +39,59 @@ class Difference(NamedTuple):
         return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def verify(report: Report, sessions: Sequence[Session] | None = None) -> list[Difference]:
-    """What does not hold; empty where everything does. Without sessions only what the document says of itself is
-    checked: its digest, and that every bridge adds up."""
-    differences = list(_of_itself(report))
-    if sessions is None:
-        return differences
-    session = next((item for item in sessions if native.digest(item) == report.session.digest), None)
-    if session is None:
-        digests = [native.digest(item) for item in sessions]
-        return [*differences, Difference("session.digest", report.session.digest, digests)]
-    if report.engine_version != __version__:
-        return [*differences, Difference("engine_version", report.engine_version, __version__)]
-    expected = _figures(build(session, _options(report.asked, report.level)))
-    return [*differences, *_compared("", _figures(report), expected, is_redacted=bool(report.hidden))]
+class Verified(NamedTuple):
+    """What came of a check: what is not so, and the version of the engine that made the report."""
+
+    differences: list[Difference]
+    engine_version: str
+
+    @property
+    def is_of_this_engine(self) -> bool:
+        """Were sentences compared, too: those of another engine say the same in other words."""
+        return self.engine_version == __version__
 
 
-def verify_tables(report: TableReport, sessions: Sequence[Session] | None = None) -> list[Difference]:
-    """The same for a report of tables. Only that of a part of one session can be held against a recording.
+def verify(report: Report | TableReport, sessions: Sequence[Session] | None = None) -> list[Difference]:
+    """What does not hold; empty where everything does (see `verify_document`)."""
+    return verify_document(encode(report), sessions).differences
 
-    Raises GuardError for sessions where the report is no such part.
+
+def verify_document(data: bytes, sessions: Sequence[Session] | None = None) -> Verified:
+    """What does not hold of a report as it is written. Without sessions only what the document says of itself is
+    checked: its digest, and that every bridge adds up. With them the report is made again and compared: all that it
+    says, or where another version of the engine made it the figures and names that both versions give.
+
+    Raises GuardError for what is no report, and for sessions where it is about several of them.
     """
-    digest = sealed_tables(report).digest
-    differences = [] if digest == report.digest else [Difference("digest", report.digest, digest)]
-    if sessions is None:
-        return differences
-    made = report.made
-    if made is msgspec.UNSET:
+    is_tables = schema_of(data) == TABLES
+    report = decode_tables(data) if is_tables else decode(data)
+    differences = [] if (digest := digest_of(data)) == report.digest else [Difference("digest", report.digest, digest)]
+    if isinstance(report, Report):
+        differences += _of_bridges(report)
+    if sessions is not None:
+        differences += _against(report, msgspec.json.decode(data), sessions)
+    return Verified(differences, report.engine_version)
+
+
+def _against(report: Report | TableReport, document: dict[str, Any], sessions: Sequence[Session]) -> list[Difference]:
+    """What of a document is not as a report of its recording would say it."""
+    make: Callable[[Session], Report | TableReport]
+    if isinstance(report, Report):
+        place, digest = "session.digest", report.session.digest
+        make = partial(build, options=_options(report.asked, report.level))
+    elif (made := report.made) is not msgspec.UNSET:
+        place, digest = "made.digest", made.digest
+        make = partial(extract, options=_options(made.asked, report.level), part=made.part)
+    else:
         raise GuardError("a report of tables is about several sessions; it is checked without a recording")
-    session = next((item for item in sessions if native.digest(item) == made.digest), None)
-    if session is None:
-        return [*differences, Difference("made.digest", made.digest, [native.digest(item) for item in sessions])]
-    if report.engine_version != __version__:
-        return [*differences, Difference("engine_version", report.engine_version, __version__)]
-    expected = _figures(extract(session, _options(made.asked, report.level), made.part))
-    return [*differences, *_compared("", _figures(report), expected, is_redacted=bool(report.hidden))]
+    digests = [native.digest(session) for session in sessions]
+    is_ours = report.engine_version == __version__
+    differences = [] if digest in digests else [Difference(place, digest, digests)]
+    if differences and (is_ours or len(sessions) != 1):
+        return differences
+    session = sessions[0 if differences else digests.index(digest)]  # another version may have read the file otherwise
+    compared = _Comparison(is_redacted=bool(report.hidden), is_ours=is_ours)
+    return [*differences, *compared.of("", _figures(document), _figures(msgspec.to_builtins(make(session))))]
 
 
 def _options(asked: Asked, level: str) -> Options:
@@ -86,9 +107,7 @@ def _options(asked: Asked, level: str) -> Options:
     )
 
 
-def _of_itself(report: Report) -> Iterator[Difference]:
-    if (digest := sealed(report).digest) != report.digest:
-        yield Difference("digest", report.digest, digest)
+def _of_bridges(report: Report) -> Iterator[Difference]:
     for side in report.sides:
         for item in side.compactions:
             if item.bridge is not None:
@@ -105,25 +124,49 @@ def _sums(place: str, bridge: Bridge) -> Iterator[Difference]:
             yield Difference(f"{place}.{part.name}.after", part.after, after)
 
 
-def _figures(report: Report | TableReport) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.to_builtins(report)
-    return {name: value for name, value in values.items() if name not in _OF_THE_AUTHOR}
+def _figures(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in _OF_THE_AUTHOR}
 
 
-def _compared(place: str, reported: Any, expected: Any, *, is_redacted: bool) -> Iterator[Difference]:
-    """The leaves that differ. Text in which something was redacted cannot be compared."""
-    if isinstance(reported, dict) and isinstance(expected, dict):
-        keys: Iterable[str] = dict.fromkeys([*expected, *reported])
-        pairs = [(str(key), reported.get(key), expected.get(key)) for key in keys]
-    elif isinstance(reported, list | tuple) and isinstance(expected, list | tuple) and len(reported) == len(expected):
-        pairs = [(str(number), *pair) for number, pair in enumerate(zip(reported, expected, strict=True))]
-    else:
-        is_stub = is_redacted and isinstance(reported, str) and isinstance(expected, str)
-        if reported != expected and not (is_stub and STUB in reported):
-            yield Difference(place.removeprefix("."), reported, expected)
-        return
-    for name, left, right in pairs:
-        yield from _compared(f"{place}.{name}", left, right, is_redacted=is_redacted)
+class _Comparison(NamedTuple):
+    """How a document is compared. Text in which something was redacted cannot be; neither can the sentences, digests
+    and unknown fields of another engine."""
+
+    is_redacted: bool
+    is_ours: bool
+
+    def of(self, place: str, reported: Any, expected: Any) -> Iterator[Difference]:
+        """The leaves that differ."""
+        if isinstance(reported, dict) and isinstance(expected, dict):
+            pairs = [(str(key), reported.get(key), expected.get(key)) for key in self._keys(reported, expected)]
+        elif _is_list(reported) and _is_list(expected) and len(reported) == len(expected):
+            pairs = [(str(number), *pair) for number, pair in enumerate(zip(reported, expected, strict=True))]
+        else:
+            if reported != expected and not self._is_unlike(reported, expected):
+                yield Difference(place.removeprefix("."), reported, expected)
+            return
+        for name, left, right in pairs:
+            yield from self.of(f"{place}.{name}", left, right)
+
+    def _keys(self, reported: dict[str, Any], expected: dict[str, Any]) -> Iterable[str]:
+        if self.is_ours:
+            return dict.fromkeys([*expected, *reported])
+        return [key for key in expected if key in reported and key not in _OF_AN_ENGINE]
+
+    def _is_unlike(self, reported: Any, expected: Any) -> bool:
+        """Are these texts that say nothing by being different."""
+        if self.is_redacted and isinstance(reported, str) and isinstance(expected, str) and STUB in reported:
+            return True
+        return not self.is_ours and _is_text(reported) and _is_text(expected)
+
+
+def _is_text(value: Any) -> bool:
+    """Is it a sentence, or a list of sentences; a name has no space."""
+    return all(map(_is_text, value)) if _is_list(value) else isinstance(value, str) and (" " in value or not value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
 
 
 STUB = "[redacted "

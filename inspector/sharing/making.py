@@ -23,7 +23,6 @@ from guard_core.report import (
     markdown,
     page,
     sealed,
-    sealed_tables,
     sheet,
     tables_badge,
     tables_markdown,
@@ -109,7 +108,7 @@ def keep_tables(project: Project, report: TableReport, request: Request, lifetim
             lifetime=int(lifetime.total_seconds()),
             password=password,
             state=Share.State.DRAFT,
-            draft=_packed(Draft(tables=sealed_tables(report))),
+            draft=_packed(Draft(tables=sealed(report))),
         )
         note(share, "requested", f"{report.kind}, level {report.level}")
     return share
@@ -153,7 +152,7 @@ def _draft(row: Session, request: Request) -> Draft:
     if request.part is not None:
         tables = extract(session, options, request.part, errors, facts)
         tables = msgspec.structs.replace(tables, title=request.title, remarks=request.remarks)
-        return Draft(None, redactor.known, sealed_tables(tables))
+        return Draft(None, redactor.known, sealed(tables))
     report = build(session, options, errors, facts)
     report = msgspec.structs.replace(report, title=request.title, remarks=request.remarks)
     return Draft(sealed(report), redactor.known)

@@ -6,7 +6,7 @@ import numpy as np
 
 from guard_core import __version__
 from guard_core.decimation import kept_steps
-from guard_core.report import Line, Table, TableReport, sealed_tables
+from guard_core.report import Line, Table, TableReport, sealed
 from guard_core.report.tables import Value
 from inspector.pages.compare.sides import Side, parting
 from inspector.pages.shared.numbers import step_number
@@ -26,7 +26,7 @@ def report_of(sides: list[Side], level: str) -> TableReport:
         at = parting(sides[0], side)
         where = "send the same requests" if at is None else f"part at step {step_number(at):,}"
         sentences.append(f"A and {side.letter} {where}.")
-    return sealed_tables(
+    return sealed(
         TableReport(
             engine_version=__version__,
             level=level,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guard_core import __version__
-from guard_core.report import Table, TableReport, sealed_tables
+from guard_core.report import Table, TableReport, sealed
 from guard_core.sweep import words
 from inspector.pages.sweep import presenter
 from inspector.pages.sweep.runs import Answer
@@ -42,7 +42,7 @@ def report_of(answer: Answer, level: str) -> TableReport:
         most=len(best.figures),
     )
     sentences = (recommended["sentence"], recommended["equal"], *recommended["folds"], recommended["not_checked"])
-    return sealed_tables(
+    return sealed(
         TableReport(
             engine_version=__version__,
             level=level,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guard_core import __version__
 from guard_core.corpus import TriggerRow
-from guard_core.report import Table, TableReport, sealed_tables
+from guard_core.report import Table, TableReport, sealed
 from guard_core.report.tables import Value
 from guard_core.rules.evidence import Cause
 from inspector.pages.shared.numbers import counted
@@ -39,7 +39,7 @@ def report_of(analysis: Analysis, level: str) -> TableReport:
         note=INTERVAL,
     )
     titles = tuple(dict.fromkeys(filter(None, analysis.titles.values()))) if level == "names" else ()
-    return sealed_tables(
+    return sealed(
         TableReport(
             engine_version=__version__,
             level=level,

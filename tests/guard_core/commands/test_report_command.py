@@ -44,6 +44,12 @@ def test_a_report_is_verified_with_and_without_its_recording(sample, tmp_path, c
     path.write_text(json.dumps(forged))
     assert main(["verify", str(path), sample]) == 1
     assert "sides.0.outcome.overflows: the report says 3, recomputed 1" in capsys.readouterr().out
+    forged["engine_version"] = "0.1.0"
+    path.write_text(json.dumps(forged))
+    assert main(["verify", str(path), sample]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("made by engine 0.1.0, this is engine ")
+    assert "sides.0.outcome.overflows: the report says 3, recomputed 1" in out
 
 
 @pytest.mark.parametrize(

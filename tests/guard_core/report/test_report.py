@@ -12,8 +12,20 @@ import pytest
 from guard_core.errors import GuardError, SettingError
 from guard_core.events import Event, Role, TextPart
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
-from guard_core.report import Options, badge, build, decode, encode, markdown, page, sealed, sheet, verify
-from guard_core.report.document import Remark
+from guard_core.report import (
+    Options,
+    badge,
+    build,
+    decode,
+    encode,
+    markdown,
+    page,
+    sealed,
+    sheet,
+    verify,
+    verify_document,
+)
+from guard_core.report.document import Remark, digest_of
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 
 HOSTILE = (
@@ -111,6 +123,32 @@ def test_every_changed_figure_is_noticed():
     unsealed = msgspec.structs.replace(forged, digest=one.digest)
     assert [item.place for item in verify(unsealed)] == ["digest"]
     assert [item.place for item in verify(one, [bundled("healthy")])] == ["session.digest"]
+
+
+def of_another_engine(report, **changed):
+    """A document as an earlier version wrote it: other sentences, an optional field less, and one that is no more."""
+    values = msgspec.to_builtins(report) | {"engine_version": "0.1.0", "mood": "calm"} | changed
+    del values["sides"][0]["verdict"]["steps"]
+    values["sides"][0]["verdict"]["sentence"] = "All was well in those days."
+    values["assumptions"] = ["Something was assumed.", *values["assumptions"]]
+    data = msgspec.json.encode(values)
+    return msgspec.json.encode(values | {"digest": digest_of(data)})
+
+
+def test_of_a_report_by_another_engine_only_what_both_versions_compute_is_compared():
+    recording = bundled("small-window")
+    one = build(recording, Options())
+    report = of_another_engine(one)
+    assert verify_document(report) == ([], "0.1.0")
+    assert verify_document(report, [recording]) == ([], "0.1.0")
+    values = msgspec.json.decode(report)
+    values["sides"][0]["outcome"]["peak"] += 1
+    places = [item.place for item in verify_document(msgspec.json.encode(values), [recording]).differences]
+    assert places == ["digest", "sides.0.outcome.peak"]
+    reread = msgspec.json.decode(report)
+    reread["session"]["digest"] = "0" * 64
+    places = [item.place for item in verify_document(msgspec.json.encode(reread), [recording]).differences]
+    assert places == ["digest", "session.digest"]
 
 
 def test_a_bridge_that_does_not_add_up_is_noticed(report):
