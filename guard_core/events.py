@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from guard_core.bounds import Count, Moment
+
 
 class Role(StrEnum):
     """Who speaks. Tool results are carried by USER events, as in the Gemini and Anthropic conventions."""
@@ -34,7 +36,7 @@ class ReasoningPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, t
     """Reasoning of the model. `opaque_bytes` is the size of a signed or encrypted blob that cannot be read here."""
 
     text: str = ""
-    opaque_bytes: int = 0
+    opaque_bytes: Count = 0
     metadata: dict[str, Any] | None = None
 
 
@@ -65,7 +67,7 @@ class MediaPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="
     """
 
     mime: str = ""
-    size: int = 0
+    size: Count = 0
     uri: str = ""
     metadata: dict[str, Any] | None = None
 
@@ -92,8 +94,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     role: Role
     parts: tuple[Part, ...]
     source_id: str = ""
-    line: int | None = None
-    timestamp: float | None = None
+    line: Count | None = None
+    timestamp: Moment | None = None
     author: str = ""
     meta: bool = False
     joined: bool = False

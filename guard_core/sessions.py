@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from guard_core.bounds import Count, Moment, Number, Ratio, Whole
 from guard_core.events import Event, Part
 from guard_core.views import View
 
@@ -28,7 +29,7 @@ class Provenance(StrEnum):
 class Sourced(msgspec.Struct, frozen=True, gc=False):
     """A number with its source and a note a person can read."""
 
-    value: int
+    value: Whole
     source: Provenance
     note: str = ""
 
@@ -52,25 +53,25 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     by readers of agents whose estimate is of other texts than those sent; None elsewhere.
     """
 
-    at: int
-    response: int | None = None
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    output_tokens: int | None = None
+    at: Count
+    response: Count | None = None
+    prompt_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    output_tokens: Count | None = None
     model: str = ""
-    timestamp: float | None = None
-    line: int | None = None
+    timestamp: Moment | None = None
+    line: Count | None = None
     source_id: str = ""
-    output_tokens_at_start: int | None = None
-    pending_tokens: int | None = None
+    output_tokens_at_start: Count | None = None
+    pending_tokens: Whole | None = None
 
 
 class AgentSetting(msgspec.Struct, frozen=True, omit_defaults=True):
     """A setting of the agent's compaction that the recording holds. `note` says where; the unit is that of its rule."""
 
     name: str
-    value: float
+    value: Number
     note: str = ""
 
 
@@ -93,32 +94,32 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     again by its rule and that the recording does not hold, None where that is not known.
     """
 
-    at: int
+    at: Count
     evidence: Evidence
     kind: str  # summary, summary+tail, empty (a summary without text), fallback, opaque, trim, edit
     base: View
     messages: tuple[Event, ...] = ()
     trigger: str = ""  # auto, manual, or the recorder's own word
-    tokens_before: int | None = None
-    tokens_after: int | None = None
+    tokens_before: Count | None = None
+    tokens_after: Count | None = None
     summariser: ModelCall | None = None
-    line: int | None = None
-    timestamp: float | None = None
+    line: Count | None = None
+    timestamp: Moment | None = None
     note: str = ""
-    pending_tokens: int | None = None
-    restored_tokens: int | None = None
+    pending_tokens: Whole | None = None
+    restored_tokens: Count | None = None
 
 
 class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):
     """ContextGuard's own state keys as a recording holds them, after the event with index `at` - 1."""
 
-    at: int
+    at: Count
     agent: str
     summary: str | None = None
-    summarized_at: int | None = None
-    contents_at_compaction: int | None = None
-    real_tokens: int | None = None
-    last_heuristic: int | None = None
+    summarized_at: Whole | None = None
+    contents_at_compaction: Whole | None = None
+    real_tokens: Whole | None = None
+    last_heuristic: Whole | None = None
 
 
 class SubAgent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -126,7 +127,7 @@ class SubAgent(msgspec.Struct, frozen=True, omit_defaults=True):
 
     session: str  # the `source_id` of the session that was started
     call: str  # the id of the tool call
-    at: int | None = None  # the event with that call, None: it is not in the log
+    at: Count | None = None  # the event with that call, None: it is not in the log
 
 
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
@@ -161,17 +162,17 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     agent: str = ""
     model: str = ""
     window: Sourced | None = None
-    started_at: float | None = None
+    started_at: Moment | None = None
     notes: tuple[str, ...] = ()
-    usage_ratio: float | None = None  # simulated sessions only: prompt tokens = trunc(heuristic * ratio)
-    usage_reported_from: int = 0  # simulated sessions only: first step at which usage is reported
-    prompt_tokens_total: int | None = None
-    total_calls: int | None = None
-    versions: tuple[tuple[int, str], ...] = ()
+    usage_ratio: Ratio | None = None  # simulated sessions only: prompt tokens = trunc(heuristic * ratio)
+    usage_reported_from: Count = 0  # simulated sessions only: first step at which usage is reported
+    prompt_tokens_total: Count | None = None
+    total_calls: Count | None = None
+    versions: tuple[tuple[Whole, str], ...] = ()
     settings: tuple[AgentSetting, ...] = ()
     written_by: str = ""
-    refused: tuple[int, ...] = ()
-    windows: tuple[tuple[int, int], ...] = ()
+    refused: tuple[Whole, ...] = ()
+    windows: tuple[tuple[Whole, Whole], ...] = ()
 
     @property
     def agent_format(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, cast, overload
 
 import msgspec
 
+from guard_core.bounds import Count
 from guard_core.events import Event, Role
 
 JOINED = "joined with the messages before it"  # of a `Rewritten` that holds all of its event
@@ -17,21 +18,21 @@ JOINED = "joined with the messages before it"  # of a `Rewritten` that holds all
 class Span(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="span"):
     """Log events `start` to `stop` (exclusive), as they are or in a form that changes some (guard_core.forms)."""
 
-    start: int
-    stop: int
+    start: Count
+    stop: Count
     form: str = ""
 
 
 class Inserted(msgspec.Struct, frozen=True, gc=False, tag="inserted"):
     """Message `index` of the recorded compaction that this view belongs to."""
 
-    index: int
+    index: Count
 
 
 class Rewritten(msgspec.Struct, frozen=True, tag="rewritten"):
     """Log event `event` with its content changed: pruned, truncated, deduplicated, a placeholder."""
 
-    event: int
+    event: Count
     message: Event
     reason: str
 
@@ -43,7 +44,7 @@ class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="
     """
 
     kind: str
-    bytes: int
+    bytes: Count
     text: str | None = None
     role: Role = Role.USER
 

@@ -9,6 +9,7 @@ import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
+from ninja.openapi.schema import OpenAPISchema
 from pydantic import Field
 
 import guard_core
@@ -17,8 +18,7 @@ from guard_core.corpus.report import report
 from guard_core.counts import counted_compactions
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, conclusions, request_words
-from guard_core.recordings.formats.native.format import KINDS
-from guard_core.recordings.formats.native.format import NAME as FORMAT_NAME
+from guard_core.recordings.formats.native.schema import line_schema
 from guard_core.windows.window_evidence import judge_session
 from inspector.api import comments, replays, schemas, sweeps
 from inspector.api.asked import ERRORS, Limit, Offset, plain, project_in, session_in
@@ -41,25 +41,7 @@ from inspector.streams.messages import (
 
 JSON, LINES = "application/json", "application/x-ndjson"
 Name = Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]  # check_name says it in words
-LINE = {
-    "type": "object",
-    "description": "A line of the export format. One that does not fit the lines before it is answered with 400",
-    "anyOf": [
-        {
-            "required": ["format", "session"],
-            "properties": {"format": {"const": FORMAT_NAME}, "session": {"type": "object"}},
-        },
-        {
-            "required": ["index", "events"],
-            "properties": {"index": {"type": "integer", "minimum": 0}, "events": {"type": "object"}},
-            "additionalProperties": False,
-        },
-        *(
-            {"required": [name], "properties": {name: {"type": "object"}}, "additionalProperties": False}
-            for name in KINDS
-        ),
-    ],
-}
+LINE, LINE_PARTS = line_schema("#/components/schemas/{name}")
 BODY = {
     "requestBody": {
         "required": True,
@@ -81,7 +63,7 @@ BODY = {
                     },
                 }
             },
-            LINES: {"schema": {"type": "string", "description": "one line of the export format each"}},
+            LINES: {"schema": {"type": "string", "description": f"lines as those of {JSON}"}},
         },
     },
     "responses": {
@@ -92,7 +74,17 @@ BODY = {
     },
 }
 
-api = NinjaAPI(
+
+class Api(NinjaAPI):
+    """With the parts of the lines of streams in its document."""
+
+    def get_openapi_schema(self, **about: Any) -> OpenAPISchema:
+        document = super().get_openapi_schema(**about)
+        document["components"]["schemas"] |= LINE_PARTS
+        return document
+
+
+api = Api(
     title="Compaction Inspector",
     version="1",
     description="Streams in, sessions out, comments both ways. "
@@ -161,7 +153,8 @@ def _answer(request: HttpRequest, reply: Reply) -> HttpResponse:
 )
 def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool = False) -> HttpResponse:
     """Lines are numbered by the client from 0 and stored once, whole batches only; answered after the commit. `name` is
-    the client's own id of the session. `first` and `ended` are read from the address where lines are sent."""
+    the client's own id of the session. `first` and `ended` are read from the address where lines are sent. A line that
+    is none is answered with 400, one that does not fit the lines before it with 409 and its `index`."""
     kind = request.content_type
     if kind not in (JSON, LINES):
         return _problem(request, 415, f"The content type is {JSON} or {LINES}.")

@@ -9,7 +9,7 @@ from django.db import Error
 from inspector.ingest import live
 from inspector.models import Project
 from inspector.project.trouble import trouble_of
-from inspector.streams.machine import Conflict, Gap, Refused
+from inspector.streams.machine import Conflict, Misfit, Refused
 from inspector.streams.messages import BadMessage, Message
 
 OK, BAD, CONFLICT, GONE = 200, 400, 409, 410  # HTTP status
@@ -26,10 +26,8 @@ def reply_to(project: Project, name: str, message: Message) -> Reply:
     """Store a batch, and say what became of it."""
     try:
         taken = live.take(project, name, message)
-    except (Conflict, Gap) as error:
+    except Refused as error:
         return refusal(error)
-    except BadMessage as error:
-        return bad(error)
     except live.Deleted as error:
         return Reply(GONE, {"error": f"{str(error)[:1].upper()}{str(error)[1:]}."})
     except (Error, OSError) as error:
@@ -49,9 +47,9 @@ def reply_to(project: Project, name: str, message: Message) -> Reply:
 
 
 def refusal(error: Refused) -> Reply:
-    """409: other content under a known number (`index`), or a gap."""
+    """409: other content under a known number or a line that does not fit those before it, at `index`, or a gap."""
     body: dict[str, Any] = {"error": f"{str(error)[:1].upper()}{str(error)[1:]}.", "expected": error.expected}
-    if isinstance(error, Conflict):
+    if isinstance(error, Conflict | Misfit):
         body["index"] = error.number
     return Reply(CONFLICT, body)
 

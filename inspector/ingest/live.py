@@ -37,8 +37,8 @@ from inspector.storage import appending, convert, explanations
 from inspector.storage.assessment import assess
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
-from inspector.streams.machine import DIGEST_BYTES, Answer, digest, receive
-from inspector.streams.messages import MOST_LINES, BadMessage, Message
+from inspector.streams.machine import DIGEST_BYTES, Answer, Misfit, digest, receive
+from inspector.streams.messages import MOST_LINES, Message
 from inspector.webhooks import arising
 
 log = logging.getLogger(__name__)
@@ -61,16 +61,18 @@ class Taken(NamedTuple):
 
 
 def take(project: Project, name: str, message: Message) -> Taken:
-    """Store a batch, then take it over into its session. Raises machine.Refused, BadMessage and Deleted."""
+    """Store a batch, then take it over into its session. Raises machine.Refused and Deleted."""
     if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
         return Taken(Answer(0, 0, 0), None)  # who only asks how far a stream is begins none
     with transaction.atomic():
         stream = _locked(project, name)
-        lines = _Lines(stream)
+        lines = _Lines(stream, message.entries)
         answer = receive(lines, message.batch)
         Stream.objects.row(stream).update(heard=Now(), ended=Now() if message.ended else None, **lines.changed)
     stream.refresh_from_db(fields=["received", "applied"])
-    return Taken(answer, _tried(stream))
+    is_next = (stream.applied, stream.received) == (answer.acknowledged - answer.stored, answer.acknowledged)
+    new = message.entries[answer.repeated :] if is_next else None
+    return Taken(answer, _tried(stream, new))
 
 
 def session_of(stream: Stream) -> Session | None:
@@ -91,11 +93,12 @@ def lines_of(stream: Stream, start: int = 0) -> Iterator[bytes]:
         yield from decompressed(body).split(b"\n")[max(0, start - first) :]
 
 
-def apply(stream: Stream, *, at_once: bool = True) -> Session | None:
-    """Take over into the session what is stored and not in it; None where a job does that. Raises GuardError."""
+def apply(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool = True) -> Session | None:
+    """Take over into the session what is stored and not in it (`new`, where the caller knows it); None where a job does
+    that. Raises GuardError."""
     if stream.applied >= stream.received:
         return session_of(stream)
-    entries = _entries(stream, stream.applied)
+    entries = _entries(stream, stream.applied) if new is None else new
     row = session_of(stream)
     if row is not None and row.events and all(entry.name in APPENDED for entry in entries):
         events, calls = ([entry.value for entry in entries if entry.name == name] for name in APPENDED)
@@ -131,10 +134,10 @@ def resume() -> None:
 
 
 class _Lines:
-    """The lines of a locked stream, as the state machine sees them."""
+    """The lines of a locked stream, as the state machine sees them; `entries` are what those of the batch hold."""
 
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
+    def __init__(self, stream: Stream, entries: Sequence[Entry]) -> None:
+        self.stream, self.entries = stream, entries
         self.changed: dict[str, Any] = {}  # columns of the stream, to be stored
 
     def received(self) -> int:
@@ -151,12 +154,11 @@ class _Lines:
 
     def add(self, first: int, lines: Sequence[bytes]) -> None:
         growth = decode(bytes(self.stream.growth), Growth, "stream")
-        for place, line in enumerate(lines):
+        for number, entry in enumerate(self.entries[-len(lines) :], first):
             try:
-                growth = growth.take(msgspec.json.decode(line))
+                growth = growth.take(entry)
             except DamagedRecording as error:
-                number = first + place
-                raise BadMessage(f"line {number:,} of the stream: {error.reason}", number) from error
+                raise Misfit(number, first, error.reason) from error
         body = b"\n".join(lines)
         StreamBatch.objects.create(
             stream=self.stream,
@@ -200,10 +202,10 @@ def _is_mine(stream: Stream) -> bool:
     return bool(rows.update(applied=stream.received, trouble=""))
 
 
-def _tried(stream: Stream, *, at_once: bool = True) -> Session | None:
+def _tried(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool = True) -> Session | None:
     """The session with what is stored; what fails is noted, for its lines are safe."""
     try:
-        row = apply(stream, at_once=at_once)
+        row = apply(stream, new, at_once=at_once)
         if row is not None:
             hints.send(row.pk)
             arising.ask(row)

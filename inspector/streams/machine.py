@@ -48,6 +48,14 @@ class Conflict(Refused):
         self.number = number
 
 
+class Misfit(Refused):
+    """The line `number` of the batch does not fit those before it, for a reason in words."""
+
+    def __init__(self, number: int, expected: int, reason: str) -> None:
+        super().__init__(f"line {number:,} of the stream: {reason}", expected)
+        self.number = number
+
+
 class Gap(Refused):
     """Lines between those stored and those of the batch are missing."""
 
@@ -65,7 +73,7 @@ class Store(Protocol):
         """The digests of the stored lines `start` to `stop` (exclusive)."""
 
     def add(self, first: int, lines: Sequence[bytes]) -> None:
-        """Store lines behind those that are there. May raise where they make no sense there."""
+        """Store lines behind those that are there. May raise Misfit."""
 
 
 def digest(line: bytes) -> bytes:
@@ -74,7 +82,7 @@ def digest(line: bytes) -> bytes:
 
 
 def receive(store: Store, batch: Batch) -> Answer:
-    """Store what is new of a batch. Raises Conflict and Gap."""
+    """Store what is new of a batch. Raises Refused."""
     expected = store.received()
     if batch.first > expected:
         raise Gap(batch.first, expected)

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from guard_core.errors import DamagedRecording
+from guard_core.recordings.formats.native.growing import Entry, entry_of
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
 from inspector.streams.machine import Batch
@@ -34,9 +36,10 @@ class BadMessage(Exception):
 
 
 class Message(NamedTuple):
-    """A batch, and whether the agent has ended with it."""
+    """A batch, what its lines hold, and whether the agent has ended with it."""
 
     batch: Batch
+    entries: tuple[Entry, ...]
     ended: bool = False
 
 
@@ -71,10 +74,18 @@ def _message(first: object, lines: list[Any], *, ended: bool) -> Message:
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= HIGHEST:
         raise BadMessage(f'"first" is the number of the first line, from 0 to {HIGHEST:,}')
     _check_count(len(lines))
-    for index, line in enumerate(lines):
-        if not isinstance(line, dict):
-            raise BadMessage(f"line {index} of the batch is no JSON object", index)
-    return Message(Batch(first, tuple(msgspec.json.encode(line, order="deterministic") for line in lines)), ended)
+    ordered = msgspec.to_builtins(lines, order="deterministic")  # keys in one order, as lines are stored and read again
+    entries = tuple(_entry(line, index) for index, line in enumerate(ordered))
+    return Message(Batch(first, tuple(map(msgspec.json.encode, ordered))), entries, ended)
+
+
+def _entry(line: Any, index: int) -> Entry:
+    if not isinstance(line, dict):
+        raise BadMessage(f"line {index} of the batch is no JSON object", index)
+    try:
+        return entry_of(line)
+    except DamagedRecording as error:
+        raise BadMessage(f"line {index} of the batch: {error.reason}", index) from error
 
 
 def _check_count(count: int) -> None:

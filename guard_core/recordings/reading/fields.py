@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Iterator
 from typing import Any
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart
 from guard_core.recordings.reading import normalise, strict_json
@@ -45,7 +46,7 @@ def tokens(value: Any, key: str) -> int | None:
     count = value.get(key) if isinstance(value, dict) else None
     if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) <= 16:
         count = int(count)
-    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= normalise.MAX_TOKENS:
+    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= MAX_TOKENS:
         return None
     return int(count) if count == int(count) else None
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.normalise import MAX_TOKENS
 from guard_core.recordings.reading.source import BOM, ByteSource
 
 T = TypeVar("T")

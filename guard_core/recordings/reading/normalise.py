@@ -11,16 +11,15 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from guard_core.bounds import LAST_SECOND, MAX_TOKENS
 from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.errors import DamagedRecording
 
 NUL_MARK = "␀"  # U+2400, the visible sign for NUL
 REPLACEMENT = "�"  # U+FFFD
-MAX_TOKENS = 2**53  # a count of tokens above this is no count; JavaScript would round it, too
 ALLOWED = f"allowed are whole numbers from 0 to {MAX_TOKENS}, or null"  # as a count of tokens
 ALLOWED_WINDOW = f"allowed are {MIN_WINDOW:,} to {MAX_WINDOW:,} tokens, or 0 or null where it is not known"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_LAST_SECOND = 253_402_300_799.0  # year 9999: the last that stores and pages can show
 
 
 def text(value: str) -> tuple[str, int]:
@@ -81,7 +80,7 @@ def timestamp(value: Any) -> float | None:
 
 def seconds(value: float) -> float | None:
     """A time that stores and pages can show (years 1970 to 9999), else None."""
-    return value if math.isfinite(value) and 0 <= value <= _LAST_SECOND else None
+    return value if math.isfinite(value) and 0 <= value <= LAST_SECOND else None
 
 
 def _number(value: float) -> tuple[float | None, int]:

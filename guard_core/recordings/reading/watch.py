@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.recordings.reading import fields, placeholders
 from guard_core.recordings.reading.known_names import Names
-from guard_core.recordings.reading.normalise import ALLOWED, ALLOWED_WINDOW, MAX_TOKENS
+from guard_core.recordings.reading.normalise import ALLOWED, ALLOWED_WINDOW
 
 JSON = dict[str, Any]
 Problem = Callable[[str, int | None, int | None], None]

@@ -17,8 +17,7 @@ from inspector.ingest.uploads import drop_unused
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import Project, Recording, Session, Stream, StreamBatch, default_project
 from inspector.storage import convert, deleting
-from inspector.streams.machine import Batch
-from inspector.streams.messages import Message
+from inspector.streams.messages import from_json
 from tests.inspector.streamed import lines_of, send
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
@@ -117,16 +116,19 @@ def test_an_empty_batch_asks_how_far_a_stream_is_and_begins_none(client, lines):
 
 
 def test_lines_that_make_no_sense_are_refused_with_their_place_and_the_batch_with_them(client, lines):
-    for bad, reason in (
-        ({"index": 7, "events": {"role": "user", "parts": []}}, "the next one is 1"),
-        ({"index": 1, "events": {"role": "wizard", "parts": []}}, "not a valid Event"),
-        ({"calls": {"at": 9}}, "an entry at event 9"),
-        ({"calls": {"at": 1, "response": 4}}, "answered by event 4"),
-        ({"wishes": 1}, "allowed is one of"),
-        (lines[0], "a second header"),
+    for bad, status, reason in (
+        ({"index": 1, "events": {"role": "wizard", "parts": []}}, 400, "not a valid Event"),
+        ({"index": -1, "events": {"role": "user", "parts": []}}, 400, "not a valid index"),
+        ({"calls": {"at": 1, "timestamp": 1e15}}, 400, "`float` <= 253402300799.0"),
+        ({"wishes": 1}, 400, "allowed is one of"),
+        ({**lines[0], "version": True}, 400, "an export of version True"),
+        ({"index": 7, "events": {"role": "user", "parts": []}}, 409, "the next one is 1"),
+        ({"calls": {"at": 9}}, 409, "an entry at event 9"),
+        ({"calls": {"at": 1, "response": 4}}, 409, "answered by event 4"),
+        (lines[0], 409, "a second header"),
     ):
         answer = send(client, "a", 0, [*lines[:2], bad])
-        assert (answer.status_code, answer.json()["index"]) == (400, 2), bad
+        assert (answer.status_code, answer.json()["index"]) == (status, 2), bad
         assert reason in answer.json()["error"]
     assert not Stream.unscoped.exists()
 
@@ -206,8 +208,7 @@ def test_what_a_dead_process_left_is_taken_over_by_a_worker(client, lines):
 
 def test_two_streams_of_one_name_in_two_projects_are_apart(client, lines):
     other = Project.objects.create(slug="other", name="Other")
-    batch = Batch(0, tuple(msgspec.json.encode(line, order="deterministic") for line in lines))
-    live.take(other, "a", Message(batch))
+    live.take(other, "a", from_json(json.dumps({"first": 0, "lines": lines}).encode()))
     assert send(client, "a", 0, lines).json()["stored"] == len(lines)
     assert client.get("/api/v1/sessions").json()["count"] == 1
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.events import Event, Role, TextPart
-from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.sessions import Evidence, GuardState, RecordedCompaction
 from guard_core.views import Inserted, Span, View
@@ -111,6 +111,6 @@ def _value(name: str, value: Any) -> str | int | None:
     """As ContextGuard loads it: a summary that is no text is none, a number may have become a float."""
     if name == "summary":
         return value if isinstance(value, str) else ""
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > normalise.MAX_TOKENS:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_TOKENS:
         return 0
     return int(value)

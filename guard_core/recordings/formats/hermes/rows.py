@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.events import Event, Part, ReasoningPart, TextPart
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.normalise import MAX_TOKENS
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Provenance, Sourced
 

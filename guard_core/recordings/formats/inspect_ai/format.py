@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.events import Event, OtherPart, Part, Role, TextPart, ToolResultPart
 from guard_core.recordings.base import Recording
@@ -32,7 +33,6 @@ from guard_core.recordings.formats.inspect_ai.spans import Conversations, Spans
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.normalise import MAX_TOKENS
 from guard_core.recordings.reading.requests import Declared, Request, Thread, fold_side_calls, message_key, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names

@@ -8,13 +8,14 @@ agent is still running (`guard_core.guarding.recorder`): it has as many events a
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, MutableSequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, OtherPart, Role
 from guard_core.recordings.base import Recording, RecordingFacts
@@ -37,7 +38,6 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "compactions": RecordedCompaction,
     "guard_states": GuardState,
 }
-_COUNTS = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "output_tokens_at_start")
 _GAP = Event(role=Role.USER, parts=(OtherPart("missing"),), meta=True)  # in the place of a missing event
 T = TypeVar("T")
 
@@ -154,9 +154,7 @@ class _Draft:
         if self.missing:
             self.source.problem(f"{self.missing} of {len(self.events)} events of this session are missing", self.line)
         events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
-        versions = tuple(sorted(item for item in self.header.versions if 0 <= item[0] <= len(events)))
-        windows = tuple(sorted(item for item in self.header.windows if 0 <= item[0] <= len(events) and item[1] > 0))
-        session = msgspec.structs.replace(self.header, events=events, versions=versions, windows=windows)
+        session = msgspec.structs.replace(header_over(self.header, len(events)), events=events)
         return msgspec.structs.replace(session, **{name: self._checked(name) for name in KINDS})
 
     def _checked(self, name: str) -> tuple[Any, ...]:
@@ -177,14 +175,9 @@ def header_of(value: JSON, source: ByteSource | None = None, line: int | None = 
     """The session that a header line names. Raises DamagedRecording; where a `source` is given, a window that no model
     has is a problem of it at this line, and left out."""
     version = value.get("version")
-    if version != VERSION:
+    if version != VERSION or isinstance(version, bool):
         raise DamagedRecording(f"an export of version {ascii(version)[:20]}; this program reads version {VERSION}")
     session = converted(value.get("session"), Session)
-    ratio = session.usage_ratio
-    if ratio is not None and not (math.isfinite(ratio) and ratio > 0):
-        raise DamagedRecording("usage_ratio is no positive number")
-    for name in ("prompt_tokens_total", "total_calls"):
-        normalise.count(getattr(session, name), name)
     windows = [*([session.window.value] if session.window else []), *(size for _, size in session.windows)]
     if all(map(fields.may_be_window, windows)):
         return session
@@ -198,6 +191,14 @@ def header_of(value: JSON, source: ByteSource | None = None, line: int | None = 
     return msgspec.structs.replace(session, window=window, windows=known)
 
 
+def header_over(header: Session, size: int) -> Session:
+    """A header whose places are in a log of `size` events, in their order; others are left out."""
+    versions = tuple(sorted(item for item in header.versions if 0 <= item[0] <= size))
+    windows = tuple(sorted(item for item in header.windows if 0 <= item[0] <= size and item[1] > 0))
+    refused = tuple(at for at in header.refused if 0 <= at <= size)
+    return msgspec.structs.replace(header, versions=versions, windows=windows, refused=refused)
+
+
 def _draft(line: Line, source: ByteSource) -> _Draft:
     session = header_of(line.obj, source, line.number)
     given = fields.mapping(line.obj, "counts")
@@ -207,12 +208,24 @@ def _draft(line: Line, source: ByteSource) -> _Draft:
     return _Draft(source, session, counts, line.number, SessionBuilder(NAME, source).events)
 
 
-def converted(value: Any, kind: type[T]) -> T:
+def converted(value: Any, kind: type[T], name: str = "") -> T:
     """A decoded value as one of ours. Raises DamagedRecording."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise DamagedRecording(f"not a valid {kind.__name__}: {error}") from error
+        if "got `float`" in str(error):
+            with suppress(msgspec.ValidationError):
+                return msgspec.convert(_whole(value), kind)
+        raise DamagedRecording(f"not a valid {name or kind.__name__}: {error}") from error
+
+
+def _whole(value: Any) -> Any:
+    """The value with 12 for 12.0, which is a whole number in JSON as well."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_TOKENS else value
 
 
 def check(value: Any, size: int, last: int) -> None:
@@ -231,23 +244,19 @@ def check(value: Any, size: int, last: int) -> None:
 
 
 def _check_call(call: ModelCall, size: int) -> None:
-    if call.response is not None and not 0 <= call.response < size:
+    if call.response is not None and call.response >= size:
         raise DamagedRecording(f"a call answered by event {call.response} of {size}")
-    for name in _COUNTS:
-        normalise.count(getattr(call, name), name)
 
 
 def _is_inside(segment: object, size: int, messages: int) -> bool:
     match segment:
         case Span(start, stop):
-            return 0 <= start <= stop <= size
+            return start <= stop <= size
         case Inserted(index):
-            return 0 <= index < messages
+            return index < messages
         case Rewritten(event=event):
-            return 0 <= event < size
-        case Synthetic(bytes=length):
-            return length >= 0
-    return False
+            return event < size
+    return isinstance(segment, Synthetic)
 
 
 def _facts(sessions: Iterable[Session]) -> RecordingFacts:

@@ -1,20 +1,28 @@
 """An export that comes line by line: each line is checked against what the lines before it have, and no more is kept.
 
-growth = Growth().take({"format": NAME, "version": VERSION, "session": {…}})
-growth = growth.take({"index": 0, "events": {…}})
+growth = Growth().take(entry_of({"format": NAME, "version": VERSION, "session": {…}}))
+growth = growth.take(entry_of({"index": 0, "events": {…}}))
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
+from guard_core.bounds import Count
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event
-from guard_core.recordings.formats.native.format import EVENT, KINDS, NAME, check, converted, header_of
-from guard_core.recordings.reading import normalise
+from guard_core.recordings.formats.native.format import (
+    EVENT,
+    KINDS,
+    NAME,
+    check,
+    converted,
+    header_of,
+    header_over,
+)
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.limits import Limits
 from guard_core.sessions import ModelCall, Session
@@ -24,18 +32,23 @@ HEADER, EVENTS, CALLS, COMPACTIONS = "session", "events", "calls", "compactions"
 
 
 class Entry(NamedTuple):
-    """What a line holds: its name among `KINDS`, HEADER or EVENTS, and the value."""
+    """What a line holds: its name among `KINDS`, HEADER or EVENTS, the value, and the number of an event."""
 
     name: str
     value: Any
+    number: int | None = None
 
 
 def entry_of(line: JSON) -> Entry:
-    """What one line holds, whatever came before it. Raises DamagedRecording, whose `reason` says what is allowed."""
+    """What one line holds, whatever came before it; `schema.line_schema` says the same as JSON Schema. Raises
+    DamagedRecording, whose `reason` says what is allowed."""
     if line.get("format") == NAME:
         return Entry(HEADER, header_of(line))
     if line.keys() == EVENT:
-        return Entry(EVENTS, converted(line["events"], Event))
+        event = converted(line["events"], Event)
+        if len(event.parts) > LIMITS.parts:
+            raise DamagedRecording(f"a message with {len(event.parts):,} parts (limit {LIMITS.parts:,})")
+        return Entry(EVENTS, event, converted(line["index"], Count, "index"))
     name = next(iter(line), "")
     if len(line) != 1 or name not in KINDS:
         allowed = ", ".join(["events with their index", *KINDS])
@@ -49,9 +62,8 @@ def session_of(entries: Iterable[Entry]) -> Session:
     for entry in entries:
         values[entry.name].append(entry.value)
     (header,) = values.pop(HEADER)
-    versions = tuple(sorted(item for item in header.versions if 0 <= item[0] <= len(values[EVENTS])))
     lists = {name: tuple(some) for name, some in values.items()}
-    return cast(Session, msgspec.structs.replace(header, versions=versions, **lists))
+    return msgspec.structs.replace(header_over(header, len(lists[EVENTS])), **lists)
 
 
 class Growth(msgspec.Struct, frozen=True):
@@ -64,29 +76,27 @@ class Growth(msgspec.Struct, frozen=True):
     compaction_at: int = 0
     prompt_tokens: int | None = None
 
-    def take(self, line: JSON) -> Growth:
-        """The growth behind a line. Raises DamagedRecording, whose `reason` says what is allowed."""
-        name, value = entry_of(line)
+    def take(self, entry: Entry) -> Growth:
+        """The growth behind a line. Raises DamagedRecording where it does not fit those before it."""
+        name, value, number = entry
         if (name == HEADER) == self.begun:
             which = "a second header" if self.begun else f"{name} before the header"
             raise DamagedRecording(f'{which}: the first line of a stream, and no other, has "format": "{NAME}"')
         if name == HEADER:
             return msgspec.structs.replace(self, begun=True)
         if name == EVENTS:
-            return self._event(value, normalise.count(line["index"], "index"))
+            return self._event(number)
         last = {CALLS: self.call_at, COMPACTIONS: self.compaction_at}.get(name, 0)
         check(value, self.events, last)
         if name == CALLS:
             return self._call(value)
         return msgspec.structs.replace(self, compaction_at=value.at) if name == COMPACTIONS else self
 
-    def _event(self, event: Event, index: int | None) -> Growth:
-        if index != self.events:
-            raise DamagedRecording(f"an event whose index is {index}; the next one is {self.events}")
+    def _event(self, number: int | None) -> Growth:
+        if number != self.events:
+            raise DamagedRecording(f"an event whose index is {number}; the next one is {self.events}")
         if self.events >= LIMITS.events:
             raise DamagedRecording(f"a session has at most {LIMITS.events:,} events")
-        if len(event.parts) > LIMITS.parts:
-            raise DamagedRecording(f"a message with {len(event.parts):,} parts (limit {LIMITS.parts:,})")
         return msgspec.structs.replace(self, events=self.events + 1)
 
     def _call(self, call: ModelCall) -> Growth:

@@ -75,8 +75,8 @@ def test_a_missing_event_is_damage_when_strict():
     [
         (b'"at":3', b'"at":99', "an entry at event 99"),
         (b'"response":3', b'"response":4', "answered by event 4 of 4"),
-        (b'"prompt_tokens":130', b'"prompt_tokens":-1', "prompt_tokens is -1"),
-        (b'"session":{', b'"session":{"total_calls":-1,', "total_calls is -1"),
+        (b'"prompt_tokens":130', b'"prompt_tokens":-1', r"`int` >= 0 - at `\$.prompt_tokens`"),
+        (b'"session":{', b'"session":{"total_calls":-1,', r"`int` >= 0 - at `\$.total_calls`"),
         (b'"start":1,"stop":2', b'"start":1,"stop":9', "outside of the session"),
         (b'"index":0}', b'"index":7}', "outside of the session"),
         (b'"version":1', b'"version":2', "an export of version 2"),

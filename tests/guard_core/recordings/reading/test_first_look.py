@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from guard_core import recordings
+from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import RecordingError, UnknownFormat
 from guard_core.events import Event, Role, TextPart
 from guard_core.recordings import FirstLook
 from guard_core.recordings.formats import native
 from guard_core.recordings.reading.first_look import Looks
-from guard_core.recordings.reading.normalise import MAX_TOKENS
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.simulator.big_files import write_claude_code
 from guard_core.views import Span
