@@ -31,7 +31,7 @@ _OTHER_NUMBERS = re.compile(
     re.IGNORECASE,
 )
 _OUTPUT = re.compile(r"out|completion|candidate|reason|thought|thinking|total|tool", re.IGNORECASE)
-_NAMED = frozenset({"name", "function_name", "tool_name", "toolName"})
+_NAMED = frozenset({"name", "tool", "function_name", "tool_name", "toolName"})
 _ARGUMENTS = frozenset({"args", "arguments", "input", "response"})
 # What tools are given and give back, which may have any names.
 _PAYLOADS = frozenset(

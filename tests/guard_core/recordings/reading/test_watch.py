@@ -10,6 +10,8 @@ import pytest
 
 from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.recordings import FORMATS, read
+from guard_core.recordings.reading.known_names import Names
+from guard_core.recordings.reading.watch import Watch
 from tests.guard_core.recordings.checks import SAMPLES, lines
 from tests.recordings.seeds import SEEDS, database
 
@@ -34,6 +36,13 @@ def samples():
 FILES = {**TEXTS, **samples()}
 # Aider's is Markdown, and the export is strict about every key by itself.
 BY_NAME = {name: content for name, content in FILES.items() if not name.startswith(("aider", "compaction-inspector"))}
+
+
+UNSEEN = (
+    "under another name these keys are left out, and no note says so: the watch (reading/watch.py) knows counts by "
+    "`counts` and by names with token or usage, parts of tools by names with tool or function, by a `type` among "
+    "`kinds`, and by a name and arguments beside each other"
+)
 
 
 def key_of(name: str) -> re.Pattern[bytes]:
@@ -63,19 +72,29 @@ def test_it_never_loses_figures_under_a_new_name_without_a_problem(name):
     before = read(FILES[name])
     names = NAMES[before.format]
     keys = sorted(names.usage | names.counts | names.beside | names.tools)
-    assert misread(FILES[name], before, keys, lambda key: f"{key}_v2") == []
+    assert misread(FILES[name], before, keys, lambda key: f"{key}_v2") == [], UNSEEN
 
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_it_knows_an_object_of_counts_or_calls_under_any_name(name):
     before = read(FILES[name])
     names = NAMES[before.format]
-    assert misread(FILES[name], before, sorted(names.usage | names.tools), lambda _: "zzz") == []
+    assert misread(FILES[name], before, sorted(names.usage | names.tools), lambda _: "zzz") == [], UNSEEN
 
 
 def test_it_finds_nothing_strange_in_a_file_that_is_read_whole():
     told = {(name, problem.message) for name, file in FILES.items() for problem in read(file).notes.problems}
     assert [item for item in told if "not known here" in item[1] or "counts of tokens" in item[1]] == []
+
+
+@pytest.mark.parametrize("name", ["name", "tool", "function_name", "tool_name", "toolName"])
+def test_a_call_of_a_tool_is_known_by_a_name_and_arguments_beside_each_other(name):
+    watch, problems = Watch(Names()), []
+    watch.check({"said": [{name: "ls", "args": {"path": "."}}]}, 7, lambda *problem: problems.append(problem))
+    assert [(str(item), item.line) for item in watch.unknown] == [
+        ("a tool call or result under a name that is not known here: said, left out", 7)
+    ]
+    assert problems == []
 
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 7}
