@@ -4,7 +4,7 @@ import msgspec
 
 from guard_core.recordings import FORMATS, read
 from tests.recordings.damaged import CASES as PLAIN_CASES
-from tests.recordings.damaged import LINE_CASES, outcome
+from tests.recordings.damaged import LINE_CASES, Outcome, outcome
 from tests.recordings.damaged_formats import FORMAT_CASES, OUTCOMES
 from tests.recordings.seeds import DATABASES, SEEDS
 
@@ -13,25 +13,27 @@ NAMES = [case.name for case in CASES]
 
 
 # Each test reads all of them, and says which were read otherwise: a reading takes less time than a test of its own.
+def read_otherwise(readings: dict[str, Outcome], expected: dict[str, str | int]) -> list[str]:
+    """The cases that are not read as they say, each with what was expected and what was read."""
+    sentences = {case.name: case.sentence for case in CASES}
+    return [
+        f"{name}: expected {expected[name]} and {sentences[name]!r}, read {reading.result} and {reading.sentence!r}"
+        for name, reading in readings.items()
+        if reading.result != expected[name] or sentences[name] not in reading.sentence
+    ]
+
+
 def test_a_strict_reading_stops_with_the_sentence_of_the_case():
-    readings = {case.name: (case, outcome(case.content, strict=True)) for case in CASES}
-    wrong = {
-        name: reading
-        for name, (case, reading) in readings.items()
-        if reading.result != case.strict or case.sentence not in reading.sentence
-    }
-    assert wrong == {}
-    assert {case.name: readings[case.name][1].line for case in LINE_CASES} == {case.name: 3 for case in LINE_CASES}
+    readings = {case.name: outcome(case.content, strict=True) for case in CASES}
+    wrong = read_otherwise(readings, {case.name: case.strict for case in CASES})
+    assert not wrong, "\n".join(wrong)
+    assert {case.name: readings[case.name].line for case in LINE_CASES} == {case.name: 3 for case in LINE_CASES}
 
 
 def test_a_lenient_reading_keeps_exactly_the_rest():
-    readings = {case.name: (case, outcome(case.content, strict=False)) for case in CASES}
-    wrong = {
-        name: reading
-        for name, (case, reading) in readings.items()
-        if reading.result != case.lenient or case.sentence not in reading.sentence
-    }
-    assert wrong == {}
+    readings = {case.name: outcome(case.content, strict=False) for case in CASES}
+    wrong = read_otherwise(readings, {case.name: case.lenient for case in CASES})
+    assert not wrong, "\n".join(wrong)
 
 
 def test_what_is_read_can_be_stored_anywhere():
@@ -45,10 +47,16 @@ def test_what_is_read_can_be_stored_anywhere():
 def test_there_are_many_cases():
     assert len(CASES) >= 350
     assert len(set(NAMES)) == len(NAMES)
-    assert set(OUTCOMES) == {case.name for case in FORMAT_CASES}
+
+
+def test_every_damaged_file_of_a_format_was_judged():
+    names = [case.name for case in FORMAT_CASES]
+    missing = [name for name in names if name not in OUTCOMES]
+    assert missing == [], "`python -m tests.recordings.damaged_formats` prints their entries: judge each, then add it"
+    assert [name for name in OUTCOMES if name not in names] == [], "damaged_formats.json has entries without a file"
 
 
 def test_every_format_has_seeds_that_are_good():
-    found = {read(content, strict=True).format for content in (*SEEDS.values(), *DATABASES.values())}
-
-    assert found == {format_.name for format_ in FORMATS}
+    formats = {read(content, strict=True).format for content in (*SEEDS.values(), *DATABASES.values())}
+    missing = {format_.name for format_ in FORMATS} - formats
+    assert missing == set(), "tests/recordings/seeds.py has no small good recording of these formats"
