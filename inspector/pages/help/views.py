@@ -42,6 +42,7 @@ SESSION_PAGES = (
     ("Estimator", "session_estimator"),
     ("What would have avoided it", "session_avoid"),
     ("Search this session", "session_search"),
+    ("Comments", "session_comments"),
     ("Share", "session_share"),
 )
 PICTURES = (  # of the bundled long coding session

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from inspector.pages.help.views import SESSION_PAGES
+from inspector.pages.session.frame import PAGES
 from inspector.pages.shared.glossary import BY_LABEL, GLOSSARY
 from inspector.pages.shared.tour import STOPS
 from tests.inspector.pages.conftest import stored_sample
@@ -59,6 +61,11 @@ def test_the_tour_can_be_followed_by_its_links_alone(client, db):
 @pytest.mark.parametrize(("words", "place"), [("trig", "/triggers/"), ("hermes", "/policies/hermes")])
 def test_it_goes_to_pages_and_policies_by_name(client, db, words, place):
     assert f'href="{place}"' in client.get("/go", {"q": words}).content.decode()
+
+
+def test_every_page_of_a_session_that_others_link_to_is_a_place():
+    missing = {f"session_{page}" for page in PAGES} - {name for _, name in SESSION_PAGES}
+    assert missing == set(), "add these to SESSION_PAGES of inspector/pages/help/views.py, so that Ctrl+K leads there"
 
 
 def test_it_goes_to_sessions_and_to_a_step_of_the_session_in_hand(client, gap):
