@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 import guard_core.checker
+import guard_core.findings
 from guard_core.checker import check
 from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
@@ -41,12 +42,26 @@ def test_it_confirms_every_claim_about_the_replays(replayed):
     assert {name: wrong for name, claims in replayed.items() if (wrong := confirm(claims))} == {}
 
 
+def test_it_knows_every_kind_of_claim_that_the_findings_name():
+    folder = Path(guard_core.findings.__file__).parent
+    calls = [
+        node
+        for file in folder.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"
+    ]
+    named = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+    assert named - {*RECORDED, *REPLAYED, *OWN_RULE} == set(), "guard_core/checker has no function of these names"
+
+
 def test_every_kind_of_claim_about_a_recording_is_made_of_one_of_them(recorded):
-    assert {*RECORDED, *OWN_RULE} - {item.kind for claims in recorded.values() for item in claims.findings} == set()
+    missing = {*RECORDED, *OWN_RULE} - {item.kind for claims in recorded.values() for item in claims.findings}
+    assert missing == set(), "in no session of recordings() or ruled() in cases.py these findings occur"
 
 
 def test_every_kind_of_claim_about_a_replay_is_made_of_one_of_them(replayed):
-    assert set(REPLAYED) - {item.kind for claims in replayed.values() for item in claims.findings} == set()
+    missing = set(REPLAYED) - {item.kind for claims in replayed.values() for item in claims.findings}
+    assert missing == set(), "in no session of replays() in cases.py these findings occur"
 
 
 def first_of_each_kind(cases: dict[str, Claims]) -> Iterator[tuple[Claims, Finding]]:
