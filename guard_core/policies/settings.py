@@ -75,7 +75,12 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
             return ", ".join(self.choices)
         if self.kind in (SWITCH, TEXT, SIZE):
             return {SWITCH: "true, false", TEXT: "any text", SIZE: "auto, tokens, 15%"}[self.kind]
-        return f"from {self.least:g}" + ("" if self.most is None else f" to {self.most:g}")
+        return f"from {self.least:g}" + ("" if self._published_most is None else f" to {self._published_most:g}")
+
+    @property
+    def _published_most(self) -> float | None:
+        """The largest value that is allowed, None where there is only that of any number."""
+        return 1 if self.kind == SHARE and self.most is None else self.most
 
     def parse(self, value: Any, what: str = "") -> Value:
         """The value from text or from a value of its own type. Raises SettingError with what is allowed; `what` is how
@@ -98,7 +103,7 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
         return self._number(text, what) if self.kind in (NUMBER, SHARE) else text
 
     def _number(self, text: str, what: str) -> float:
-        most = self.most or (1 if self.kind == SHARE else LARGEST_NUMBER)
+        most = self._published_most or LARGEST_NUMBER
         try:
             number = float(text.replace("_", ""))
         except ValueError:

@@ -28,6 +28,11 @@ def test_one_policy_is_printed_without_headings(capsys):
     assert [item["name"] for item in json.loads(policies(capsys, "codex", "--json"))] == ["codex"]
 
 
+def test_a_share_is_allowed_up_to_all(capsys):
+    (line,) = (line for line in policies(capsys, "kimi-cli").splitlines() if line.strip().startswith("share "))
+    assert "from 0 to 1 " in line
+
+
 def test_an_unknown_policy_is_an_error_that_names_the_known_ones(capsys):
     assert main(["policies", "nonsense"]) == 2
     assert "contextguard-sliding" in capsys.readouterr().err
