@@ -38,6 +38,7 @@ LOOP_LENGTH = 3  # compactions at consecutive steps, none of which gets below th
 
 MIN_WINDOW = 256  # tokens; ours: half of the smallest window in genai-prices 0.2.3
 MAX_WINDOW = 100_000_000  # tokens; the largest ever published: LTM-2-mini (magic.dev/blog/100m-token-context-windows)
+LARGEST_OFFERED = 10_000_000  # tokens; Llama 4 Scout, the largest window of genai-prices 0.2.3
 MOST_TOKENS = 10**15  # of a size typed by hand; ours: it stays exact in a double
 
 WINDOW = 128_000  # ContextGuard's registry for an unknown model

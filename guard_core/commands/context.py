@@ -132,9 +132,10 @@ def _repeats(repeats: Repeats) -> str:
 def _growth(growth: Growth) -> str:
     words = f"largest growth: {growth.tokens:,} tokens before step {growth.step + 1:,}"
     if growth.reserve is None:
-        return f"{words}; no threshold is known"
+        return f"{words}; {growth.why_unknown}"
     fits = "fits into" if growth.fits else "is larger than"
-    return f"{words}; it {fits} the reserve of {growth.reserve:,} ({growth.window:,} − {growth.threshold:,})"
+    sum_ = f"{growth.window:,} − {growth.threshold:,}"
+    return f"{words}; it {fits} the reserve of {growth.reserve:,} ({sum_}){growth.condition}"
 
 
 def _tools(report: ContextReport) -> list[str]:

@@ -93,6 +93,7 @@ def _run(args: argparse.Namespace) -> int:
         by=by,
         recordings=[named.recording for named in sessions],
         titles=[named.title for named in sessions],
+        assumed=["window" not in axes and cli.window_of(named.session, args.window).is_unsure for named in sessions],
     )
     if args.json:
         cli.print_json(report(result, args.policy, sessions))

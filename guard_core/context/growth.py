@@ -12,14 +12,16 @@ import numpy as np
 from guard_core.context.filling import ContextFilling
 from guard_core.ledger import Ints
 from guard_core.rules import OwnChecks
+from guard_core.windows.models import if_window_is
 
 
 class Growth(msgspec.Struct, frozen=True):
     """The largest growth between two requests with no compaction between them, in prompt tokens.
 
     `step` is the later one (from 0), `messages` came between them, `largest` is the biggest message among these (its
-    index in the log, None: none) with `largest_tokens`. `window` and `threshold` hold at `step`; the threshold is None
-    where none is known. `is_counted`: both counts are the provider's.
+    index in the log, None: none) with `largest_tokens`. `window` and `threshold` hold at `step`; the window is 0 where
+    an answered prompt contradicts it, the threshold None where none is known. `is_counted`: both counts are the
+    provider's. `is_window_assumed`: what is said of the window and the threshold rests on an assumption.
     """
 
     step: int
@@ -30,11 +32,22 @@ class Growth(msgspec.Struct, frozen=True):
     window: int
     threshold: int | None
     is_counted: bool
+    is_window_assumed: bool = False
 
     @property
     def reserve(self) -> int | None:
-        """The growth that fits between threshold and window, in tokens; None where no threshold is known."""
-        return None if self.threshold is None else max(0, self.window - self.threshold)
+        """The growth that fits between threshold and window, in tokens; None where one of the two is not known."""
+        return None if self.threshold is None or not self.window else max(0, self.window - self.threshold)
+
+    @property
+    def condition(self) -> str:
+        """What the reserve rests on, as the end of a clause."""
+        return if_window_is(self.window) if self.is_window_assumed else ""
+
+    @property
+    def why_unknown(self) -> str:
+        """Why there is no reserve."""
+        return "no threshold is known" if self.threshold is None else "a prompt above the window was answered"
 
     @property
     def fits(self) -> bool | None:
@@ -60,9 +73,10 @@ def largest_growth(filling: ContextFilling) -> Growth | None:
         messages=stop - start,
         largest=largest,
         largest_tokens=int(sizes.max()) if stop > start else 0,
-        window=sent.case.window_at(step),
+        window=int(sent.case.windows[step]),
         threshold=limit if limit > 0 else None,
         is_counted=not sent.case.modelled[step - 1 : step + 1].any(),
+        is_window_assumed=sent.case.rests_on_window(step) and sent.case.window.is_unsure,
     )
 
 

@@ -11,7 +11,6 @@ from guard_core.findings.words import at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
 from guard_core.sessions import Provenance
 from guard_core.triggers import MANUAL
-from guard_core.windows.window_evidence import Status
 
 SIGNS = {">=": "≥", ">": ">"}
 
@@ -167,8 +166,7 @@ def _rests_on_defaults(rule: OwnRule) -> bool:
 
 
 def _is_unsure(case: Case, rule: OwnRule) -> bool:
-    assumed = any(item.source is Provenance.ASSUMED and item.name == "window" for item in rule.settings)
-    return assumed or case.window.status in (Status.ASSUMED, Status.DOUBTED)
+    return rule.is_window_assumed or case.window.is_unsure
 
 
 def _window(rule: OwnRule) -> int:

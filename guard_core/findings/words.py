@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
 from guard_core.sessions import Session
+from guard_core.windows.models import if_window_is
 from guard_core.windows.window_evidence import Status, WindowJudgement
 
 PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
@@ -81,5 +82,4 @@ def trigger_not_recorded(unsaid: int, count: int) -> str:
 
 def if_window(window: WindowJudgement) -> str:
     """The assumption in words, at the end of a sentence; nothing where the window can be relied on."""
-    unsure = window.status in (Status.ASSUMED, Status.DOUBTED)
-    return f", if the window is {window.value:,}" if unsure else ""
+    return if_window_is(window.value) if window.is_unsure else ""

@@ -15,11 +15,11 @@ from guard_core.replay import replay
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import Trace
-from guard_core.windows.window_evidence import judge_session
+from guard_core.windows.window_evidence import WindowJudgement, judge_session
 
 # What a gate can fail on, each with the kinds of findings that it counts.
 KINDS: dict[str, tuple[str, ...]] = {
-    "overflow": ("overflow",),
+    "overflow": ("overflow", "refused_again"),
     "near-miss": ("near_miss",),
     "loop": ("loop",),
     "thrash": ("thrash",),
@@ -51,11 +51,12 @@ class Under(msgspec.Struct, frozen=True):
 
 
 class Judged(NamedTuple):
-    """The replay of a session, its findings, and how often each of KINDS occurs."""
+    """The replay of a session, its findings, how often each of KINDS occurs, and the window."""
 
     trace: Trace
     findings: tuple[Finding, ...]
     counts: dict[str, int]
+    window: WindowJudgement
 
 
 def check_kinds(text: str) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ def judge(session: Session, under: Under) -> Judged:
     summarizer = get_summarizer(under.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
     findings = replayed_findings(facts, trace)
-    return Judged(trace, findings, counts_of(findings))
+    return Judged(trace, findings, counts_of(findings), facts.window)
 
 
 def counts_of(findings: Iterable[Finding]) -> dict[str, int]:

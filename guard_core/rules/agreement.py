@@ -9,6 +9,7 @@ import msgspec
 
 from guard_core.rules.base import Moment, OwnRule
 from guard_core.rules.inference import Interval
+from guard_core.windows.models import if_window_is
 
 
 class Agreement(StrEnum):
@@ -96,7 +97,7 @@ def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agre
 
 def if_assumed(rule: OwnRule) -> str:
     """The window that a threshold rests on where that is an assumption, as the end of a clause."""
-    return "" if rule.assumed_window is None else f", if the window is {rule.assumed_window:,}"
+    return "" if rule.assumed_window is None else if_window_is(rule.assumed_window)
 
 
 def explaining(interval: Interval) -> str:
@@ -116,6 +117,8 @@ def after_refusal(rule: OwnRule, window: int, count: int, pending: int) -> tuple
     if rule.checks is not Moment.REFUSAL or count + pending <= window:
         return None
     if count > window:
-        return Agreement.AGREES, f"{count:,} exceeds the window of {window:,}: the provider refused the request", 0, 0
-    reason = f"{count:,}, of which {pending:,} are estimated, may exceed the window of {window:,}: the provider refused"
-    return Agreement.AGREES, reason, 0, 0
+        reason = f"{count:,} exceeds the window of {window:,}: the provider refused the request"
+    else:
+        estimate = f"{count:,}, of which {pending:,} are estimated,"
+        reason = f"{estimate} may exceed the window of {window:,}: the provider refused"
+    return Agreement.AGREES, f"{reason}{if_window_is(window) if rule.is_window_assumed else ''}", 0, 0

@@ -23,6 +23,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.rules.counters import Checks, Counter, unit_of
 from guard_core.sessions import AgentSetting, Provenance, Session, Sourced
 from guard_core.sizes import parse_count
+from guard_core.windows import models
 
 Typed = Mapping[str, str]  # settings as typed, by name
 
@@ -57,7 +58,8 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False):
 
     It compacts where `count relation threshold`; `counter` names the count (guard_core.rules.counters), in tokens.
     `threshold` is None where there is none or a setting is not known, which `reason` says. `formula` is the threshold
-    as a sum with its numbers. `profile` is the group of versions with the same rule.
+    as a sum with its numbers. `profile` is the group of versions with the same rule. `is_window_assumed`: little or
+    nothing says that the window among its settings is the model's.
     """
 
     agent: str
@@ -71,12 +73,27 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False):
     formula: str
     checks: Moment
     reason: str = ""
+    is_window_assumed: bool = False
+
+    @property
+    def window(self) -> Sourced | None:
+        """The window in tokens that its threshold is made of, None where that is not known."""
+        windows = (item for item in self.settings if item.name == WINDOW and item.value is not None)
+        return next((Sourced(int(item.value or 0), item.source, item.note) for item in windows), None)
 
     @property
     def assumed_window(self) -> int | None:
         """The window in tokens that its threshold is made of where that is an assumption; None where it is none."""
-        values = [item.value for item in self.settings if item.name == "window" and item.source is Provenance.ASSUMED]
-        return None if self.threshold is None or not values or values[0] is None else int(values[0])
+        is_used = self.threshold is not None and self.is_window_assumed
+        return self.window.value if is_used and self.window is not None else None
+
+    def contradicted_by(self, largest: int) -> Sourced | None:
+        """Its window, where the threshold follows from that and a larger prompt, in tokens, was answered; else None.
+        One that a person typed in is what was asked for."""
+        window = self.window
+        if window is None or self.threshold is None or window.source is Provenance.USER:
+            return None
+        return window if largest > window.value and f"{window.value:,}" in self.formula else None
 
     @property
     def is_known(self) -> bool:
@@ -212,6 +229,13 @@ class Agent:
     def ruled(self, stretch: Stretch, typed: Typed) -> OwnRule:
         """The rule of a stretch; one without a threshold where automatic compaction is switched off."""
         rule = self.rule(stretch, typed)
+        if (window := rule.contradicted_by(stretch.largest)) is not None:
+            rule = self.rule(stretch._replace(window=None), typed)
+            if rule.window is None or rule.contradicted_by(stretch.largest):
+                reason = CONTRADICTED.format(stretch.largest, window.value)
+                rule = msgspec.structs.replace(rule, threshold=None, reason=reason)
+        if rule.window is not None and models.is_assumed(rule.window, stretch.model):
+            rule = msgspec.structs.replace(rule, is_window_assumed=True)
         if switched(typed):
             return rule
         off = RuleSetting(AUTO, 0, "", Provenance.USER, "switched off")
@@ -331,6 +355,7 @@ def window_setting(window: Sourced | None) -> RuleSetting:
     return RuleSetting("window", window.value, "tokens", window.source, window.note)
 
 
+CONTRADICTED = "a prompt of {:,} tokens was answered, so the window is not {:,}: set it"
 NO_WINDOW = "the context window is not known: set it"
 
 

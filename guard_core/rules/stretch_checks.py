@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from guard_core.agent_versions import numbers
 from guard_core.estimation.baselines import silent_truncations
-from guard_core.estimation.recorder_figures import unfit_figures
+from guard_core.estimation.recorder_figures import Unfit, unfit_figures
 from guard_core.ledger import EDIT, Ints, Ledger
 from guard_core.rules import agreement
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
@@ -152,8 +152,15 @@ class StretchChecks:
             return None
         return self.session.compactions[int(self.checks.place[row])].tokens_before or None
 
+    def unfit(self, row: int) -> Unfit | None:
+        """The count that the agent wrote down at a compaction, where no request can have had it."""
+        unfit = unfit_figures(self.counted.ledger).get(int(self.checks.place[row]))
+        return unfit if self.recorded(row) else None
+
     def count_of(self, row: int) -> int | None:
-        """The count that was compared at a compaction, None where neither is known."""
+        """The count that was compared at a compaction, None where neither is known or the recorded one is none."""
+        if self.unfit(row) is not None:
+            return None
         count = int(self.counts[row])
         return self.recorded(row) or (None if count == UNKNOWN else count)
 
@@ -166,15 +173,15 @@ class StretchChecks:
     def excuse(self, row: int) -> str:
         """Why a compaction says nothing of the rule, "" where it does."""
         item = self.session.compactions[int(self.checks.place[row])]
-        if trigger_of(item) == MANUAL:
-            return "a person asked for it"
-        if item.trigger.lower() in NO_COUNT:
-            return NO_COUNT[item.trigger.lower()]
-        place = int(self.checks.place[row])
-        if self.recorded(row) and (unfit := unfit_figures(self.counted.ledger).get(place)) is not None:
+        by_person = "a person asked for it"
+        if (unfit := self.unfit(row)) is not None:
             return (
                 f"the file says {unfit.figure:,}, but no request so soon after one of {unfit.prompt:,} can be so large"
-            )
+            ) + (f"; {by_person}" if trigger_of(item) == MANUAL else "")
+        if trigger_of(item) == MANUAL:
+            return by_person
+        if item.trigger.lower() in NO_COUNT:
+            return NO_COUNT[item.trigger.lower()]
         if self.held[row] and self.agent is not None and not self._fires(row):
             return self.agent.held_reason
         if at_turn_end(self.rule) and not self.checks.between[row]:

@@ -81,21 +81,28 @@ def _condition(explanation: Explanation, rule: OwnRule) -> str:
 def _recorded_words(explanation: Explanation) -> str:
     """The counts at which it compacted. Those of compactions that a person asked for are no evidence of the rule."""
     counted = [item for item in explanation.compactions if item.decision_tokens is not None]
+    impossible = [item.recorded for item in explanation.compactions if item.recorded and item.decision_tokens is None]
+    doubt = f" No request can have had what the file also says: {_listed(impossible)}." if impossible else ""
     if not counted:
         with_count = " with a count" if explanation.compactions else ""
-        return f"The recording has no compaction{with_count}."
+        return f"The recording has no compaction{with_count}.{doubt.replace(' also', '')}"
     automatic = [item.decision_tokens or 0 for item in counted if item.trigger != MANUAL]
     manual = [item.decision_tokens or 0 for item in counted if item.trigger == MANUAL]
     places = [_places(automatic)] if automatic else []
-    return f"Recorded {'; '.join(places + ([f'manually {_places(manual)}'] if manual else []))}."
+    return f"Recorded {'; '.join(places + ([f'manually {_places(manual)}'] if manual else []))}.{doubt}"
 
 
 def _places(counts: list[int]) -> str:
     if len(counts) > LISTED:
         low, high = min(counts), max(counts)
         return f"{len(counts):,} times, at {low:,}" + (f" to {high:,}" if low < high else "")
-    *others, last = [f"{count:,}" for count in counts]
-    return f"at {', '.join(others)} and {last}" if others else f"at {last}"
+    return f"at {_listed(counts)}"
+
+
+def _listed(counts: list[int]) -> str:
+    """The first counts, one by one."""
+    *others, last = [f"{count:,}" for count in counts[:LISTED]]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _agreement(explanation: Explanation) -> str:

@@ -18,6 +18,7 @@ from guard_core.findings.words import at_step
 from guard_core.outcomes.words import dollars
 from guard_core.sweep.axes import words
 from guard_core.sweep.cells import Cell
+from guard_core.windows.models import if_window_is
 
 
 class Measure(NamedTuple):
@@ -93,11 +94,13 @@ def judged(
     by: Measure = COMPACTIONS,
     recordings: Sequence[str] = (),
     titles: Sequence[str] = (),
+    assumed: Sequence[bool] = (),
 ) -> SweepResult:
     """The cells of several sessions under the same grid, put together and judged.
 
     `steps` counts each session's model calls. `recordings` has the hash of the bytes that each session came from: those
     of one recording are never parted by the cross-over. `titles` name the sessions in the evidence.
+    `assumed`: of which sessions the window is an assumption, which the evidence then says.
     """
     cells = tuple(_merged(group) for group in zip(*columns, strict=True))
     ranks = [_rank(cell, by) for cell in cells]
@@ -111,7 +114,7 @@ def judged(
         equal=tuple(index for index, rank in enumerate(ranks) if rank == ranks[best] and index != best),
         trade_offs=trade_offs(cells),
         folds=_folds(cells, halves(recordings or [str(at) for at in range(len(steps))]), by),
-        evidence=_evidence(cells, ranks, best, steps, titles),
+        evidence=_evidence(cells, ranks, best, steps, titles) + _condition(cells[best], assumed),
     )
 
 
@@ -218,6 +221,15 @@ def _evidence(
         f"{text}; the next worse, {words(nearest.values)}, overflows at {at_step(first.first_overflow)}{where} "
         f"(largest request {first.peak:,} of {nearest.windows[at]:,} tokens)"
     )
+
+
+def _condition(cell: Cell, assumed: Sequence[bool]) -> str:
+    """The windows that a recommendation rests on where they are assumptions, as the end of a clause."""
+    if not any(assumed):
+        return ""
+    if len(assumed) == 1:
+        return if_window_is(cell.window)
+    return f", if the windows of {sum(assumed):,} of {_count(len(assumed), 'session')} are what is assumed"
 
 
 def _largest(cell: Cell) -> str:

@@ -59,6 +59,20 @@ def is_documented(model: str, tokens: int) -> bool:
     return any(_same(value, tokens) for value in documented_windows(model, 0))
 
 
+def is_assumed(window: Sourced, model: str) -> bool:
+    """Is the window of a model an assumption: nothing says it, or prompts prove only that it is larger than another
+    one, or the file states one that is larger than that of any model that is offered."""
+    if window.source is Provenance.PROMPTS:
+        return not is_documented(model, window.value)
+    too_large = window.source is Provenance.RECORDER and window.value > defaults.LARGEST_OFFERED
+    return too_large or window.source is Provenance.ASSUMED
+
+
+def if_window_is(tokens: int) -> str:
+    """That something rests on a window of so many tokens, as the end of a clause."""
+    return f", if the window is {tokens:,}"
+
+
 def _same(one: int, other: int) -> bool:
     """Are two windows one, rounded differently."""
     return max(one, other) <= SAME_WINDOW * min(one, other)

@@ -13,6 +13,7 @@ from operator import itemgetter
 
 import msgspec
 
+from guard_core.defaults import LARGEST_OFFERED
 from guard_core.sessions import Provenance, RecordedCompaction, Session, Sourced
 from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
 from guard_core.windows import models
@@ -24,6 +25,7 @@ DOUBTED_BELOW = 0.5  # ours: no agent's default rule compacts below half of its 
 THRESHOLD_FROM_WINDOW = frozenset(
     {"claude-code", "cline", "codex", "copilot-cli", "crush", "gemini-cli", "hermes", "opencode", "pi"}
 )
+_TOO_LARGE = f"the file says so, and no model that is offered has more than {LARGEST_OFFERED:,}"
 CODEX_USABLE = 0.95  # Codex records this share of the model's window as the window
 
 
@@ -32,7 +34,7 @@ class Status(StrEnum):
 
     KNOWN = "known"  # from the file or the user, and nothing contradicts it
     TABLE = "table"  # by the model's name, and nothing contradicts it
-    ASSUMED = "assumed"  # nothing says it, or only that prompts were larger than the agent's default
+    ASSUMED = "assumed"  # nothing says it, or too little (`models.is_assumed`)
     DOUBTED = "doubted"  # by the model's name or assumed, but the agent compacts far below it
     CONTRADICTED = "contradicted"  # a larger prompt was answered
 
@@ -66,6 +68,11 @@ class WindowJudgement(msgspec.Struct, frozen=True):
     def source_words(self) -> str:
         """The same without the note; a window that is assumed is said to be so once."""
         return ", ".join(dict.fromkeys([str(self.source), *([] if self.is_reliable else [str(self.status)])]))
+
+    @property
+    def is_unsure(self) -> bool:
+        """Does what rests on it have to say so."""
+        return self.status in (Status.ASSUMED, Status.DOUBTED)
 
     @property
     def is_reliable(self) -> bool:
@@ -104,21 +111,16 @@ def judge(
     is_derived = agent in THRESHOLD_FROM_WINDOW and (_is_looked_up(window) or window.source is Provenance.ASSUMED)
     if is_derived and fired and fired[-1] < DOUBTED_BELOW * window.value:
         return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic))
-    return _judged(window, _undisputed(window, model), at_least, window.note)
-
-
-_UNDISPUTED = {
-    Provenance.MODEL_TABLE: Status.TABLE,
-    Provenance.PROMPTS: Status.TABLE,
-    Provenance.ASSUMED: Status.ASSUMED,
-}
+    status = _undisputed(window, model)
+    too_large = status is Status.ASSUMED and window.source is Provenance.RECORDER
+    return _judged(window, status, at_least, _TOO_LARGE if too_large else window.note)
 
 
 def _undisputed(window: Sourced, model: str) -> Status:
-    """The status of a window that nothing speaks against: prompts alone prove that it is larger, not how large."""
-    if window.source is Provenance.PROMPTS and not models.is_documented(model, window.value):
+    """The status of a window that nothing speaks against."""
+    if models.is_assumed(window, model):
         return Status.ASSUMED
-    return _UNDISPUTED.get(window.source, Status.KNOWN)
+    return Status.TABLE if _is_looked_up(window) else Status.KNOWN
 
 
 def _judged(window: Sourced, status: Status, at_least: int, note: str) -> WindowJudgement:

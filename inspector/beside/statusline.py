@@ -16,6 +16,7 @@ from typing import Any
 
 from guard_core.calls_left import calls_left
 from guard_core.claude_code_limits import DEFAULT_WINDOW, MAX_OUTPUT, limit_of, takes_window
+from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from inspector.beside.transcript import recent_counts, tokens_of, whole
 
 MOST_BYTES = 1_000_000  # of the status that is read
@@ -31,14 +32,19 @@ def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:
     if not isinstance(status, dict):
         return NOT_A_STATUS
     context = _object(status.get("context_window"))
-    window = whole(context.get("context_window_size")) or DEFAULT_WINDOW
+    stated = whole(context.get("context_window_size"))
+    is_stated = MIN_WINDOW <= stated <= MAX_WINDOW
+    window = stated if is_stated else DEFAULT_WINDOW
     counts = recent_counts(Path(path)) if isinstance(path := status.get("transcript_path"), str) and path else []
     used = tokens_of(context.get("current_usage")) or (counts[-1] if counts else 0)
     if not used:
         return f"no call yet of {window:,} tokens"
     version = status.get("version")
     limit, words = _threshold(version if isinstance(version, str) else "", window, environ)
-    parts = [f"{used:,} of {window:,} tokens ({100 * used / window:.0f} %)", words, _left(limit - used, counts)]
+    filled = f"{used:,} of {window:,} tokens ({100 * used / window:.0f} %)"
+    parts = [filled if is_stated else f"{filled}, if that is the window", words, _left(limit - used, counts)]
+    if used > window:
+        parts = [f"{used:,} tokens, above the {'stated' if is_stated else 'usual'} window of {window:,}"]
     return " · ".join(part for part in parts if part)
 
 

@@ -67,6 +67,15 @@ def test_where_nothing_overflows_the_next_worse_has_its_figures():
     )
 
 
+def test_a_recommendation_that_rests_on_assumed_windows_says_so():
+    one, two = column(figures()), column(figures())
+    assert sweep_of(one, assumed=[True]).evidence.endswith(f", if the window is {one[0].window:,}")
+    assert sweep_of(one, two, assumed=[False, True]).evidence.endswith(
+        ", if the windows of 1 of 2 sessions are what is assumed"
+    )
+    assert "if" not in sweep_of(one, two, assumed=[False, False]).evidence
+
+
 def test_settings_that_come_to_the_same_are_named_and_the_first_is_taken():
     result = sweep_of(column(figures(), figures(), figures(compactions=2)))
     assert (result.recommended, result.equal) == (0, (1,))

@@ -1,7 +1,8 @@
 """What a recorder says a compaction began at, held against the calls that the provider counted before it.
 
 Every recorder whose files we have (Claude Code, pi, Qwen Code, Inspect) writes down at least the last counted prompt. A
-figure far below it is a slip of the writer or of whoever edited the file, and nothing is computed from it.
+figure far below it, or above every window, is a slip of the writer or of whoever edited the file, and nothing is
+computed from it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from operator import attrgetter
 
 import msgspec
 
+from guard_core.defaults import MAX_WINDOW
 from guard_core.sessions import ModelCall, RecordedCompaction
 
 LEAST_SHARE = 0.8  # of the last counted prompt; in the recordings at hand a recorder's figure is 1.00 to 1.11 of it
@@ -27,7 +29,10 @@ def checked(compactions: Sequence[RecordedCompaction], calls: Sequence[ModelCall
     for item in compactions:
         last = bisect_left(counted, item.at, key=attrgetter("at")) - 1
         tokens = item.tokens_before or 0
-        if tokens > 0 and item.kind != "edit" and last >= 0 and counted[last].at >= previous:
+        if tokens > MAX_WINDOW and item.kind != "edit":
+            note = f"The recorder's {tokens:,} tokens before it are not used: no model has a window of so many."
+            item = msgspec.structs.replace(item, tokens_before=None, note=f"{item.note} {note}".strip())
+        elif tokens > 0 and item.kind != "edit" and last >= 0 and counted[last].at >= previous:
             prompt = counted[last].prompt_tokens or 0
             if tokens < LEAST_SHARE * prompt:
                 note = f"The recorder's {tokens:,} tokens before it are not used: the call before had {prompt:,}."

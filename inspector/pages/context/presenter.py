@@ -13,6 +13,8 @@ from guard_core.context.growth import Growth
 from guard_core.context.repeats import Repeats, held_results, needed_events, repeats_at
 from guard_core.context.report import count_source, unused_tools
 from guard_core.defaults import CACHE_LEAST
+from guard_core.findings.facts import Case
+from guard_core.findings.sizes import if_window_at
 from guard_core.sessions import Provenance
 from guard_core.windows.prices import UNIT
 from inspector.figures.paths import Box
@@ -297,16 +299,24 @@ def figures(page: Frame, value: Prepared, at: int) -> list[dict[str, str]]:
     """The request, the largest growth, the room for one, and what no message of the file explains."""
     sent = value.filling.sent
     now = value.filling.areas(np.array([at]))[0]
-    count, window = int(sent.tokens[at]), int(sent.case.window_at(at))
+    count = int(sent.tokens[at])
     source = str(count_source(value.filling, at))
     missing = int(now[value.filling.costs.place(MISSING)])
     return [
-        _figure(
-            "this request", tokens(count), source, f"{percent(count, window, 1)} of the window of {tokens(window)}"
-        ),
+        _figure("this request", tokens(count), source, _filled(sent.case, at)),
         *_growth(page, value.growth),
         _figure("not in this file", tokens(missing), Provenance.MODELLED.value, "system prompt, tools and reminders"),
     ]
+
+
+def _filled(case: Case, at: int) -> str:
+    """What share of its window a request fills, and whether that window is an assumption."""
+    window = int(case.windows[at])
+    if not window:
+        return f"a prompt above the window of {tokens(case.window.value)} was answered"
+    share = percent(int(case.tokens[at]), window, 1)
+    condition = if_window_at(case, at)
+    return f"{share} of it{condition}" if condition else f"{share} of the window of {tokens(window)}"
 
 
 def _growth(page: Frame, growth: Growth | None) -> list[dict[str, str]]:
@@ -317,9 +327,9 @@ def _growth(page: Frame, growth: Growth | None) -> list[dict[str, str]]:
     url = _url(page, growth.step, page.shown_side)
     shown = [{**_figure("largest single growth", tokens(growth.tokens), str(source), note), "url": url}]
     if growth.reserve is None:
-        return [*shown, _figure("survivable burst", "–", "", "no threshold in tokens is known")]
+        return [*shown, _figure("survivable burst", "–", "", growth.why_unknown)]
     fits = "the largest growth fits" if growth.fits else "smaller than the largest growth: a check can come too late"
-    note = f"window {tokens(growth.window)} − threshold {tokens(growth.threshold)}; {fits}"
+    note = f"window {tokens(growth.window)} − threshold {tokens(growth.threshold)}; {fits}{growth.condition}"
     return [*shown, _figure("survivable burst", tokens(growth.reserve), "", note)]
 
 

@@ -16,6 +16,7 @@ from guard_core.estimation.sharing import TOTAL
 from guard_core.estimation.unrecorded import unrecorded
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
+from guard_core.findings.sizes import if_window_at
 from guard_core.findings.words import compactions_words, totals_words
 from guard_core.rules import Explanation
 from guard_core.rules.words import agreement_words, threshold_words
@@ -101,7 +102,8 @@ def _peak(facts: Facts) -> dict[str, str]:
         return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")
     size = facts.recording.window_at(peak.step)
     note = f"{tokens(peak.tokens)} of {tokens(size)} tokens {where}"
-    note += "" if facts.recording.rests_on_window(peak.step) else ", the window of that call's model"
+    is_own = facts.recording.rests_on_window(peak.step)
+    note += if_window_at(facts.recording, peak.step) if is_own else ", the window of that call's model"
     return _kpi("peak fill", percent(peak.tokens, size, 1), source, note)
 
 

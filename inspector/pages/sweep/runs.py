@@ -43,11 +43,13 @@ BYTES_A_FIGURE = 400  # about: what one setting of one session takes in memory
 
 
 class SliceResult(msgspec.Struct):
-    """What one session gives: its window and its model calls, and the figures of the first so many settings."""
+    """What one session gives: its window and its model calls, the figures of the first so many settings, and whether
+    its window is an assumption."""
 
     window: int
     steps: int
     figures: list[Figures]
+    assumed: bool = False
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -188,8 +190,9 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
     facts = facts_of(session)
     base = question.window or window_of(session, Choice()).value
     points = question.points
+    is_assumed = not question.window and "window" not in question.grid_axes and facts.window.is_unsure
     at_once = REPLAYS_AT_ONCE if question.measure.priced or question.kind.lanes is None else block
-    result = _begun(row, SliceResult(base, facts.ledger.step_count, []))
+    result = _begun(row, SliceResult(base, facts.ledger.step_count, [], is_assumed))
     noted = time.monotonic()
     simulated = facts.ledger.usage_ratio is not None
     summarizer = FixedSummaries(defaults.SUMMARY_BYTES) if simulated else None  # as a page replays it
@@ -288,6 +291,7 @@ def _answer(sweep: Sweep) -> Answer | None:
         by=question.measure,
         recordings=[row.recording for row in whole],
         titles=[row.title for row in whole],
+        assumed=[item.assumed for item in slices],
     )
     return Answer(
         question,

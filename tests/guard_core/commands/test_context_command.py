@@ -2,11 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 
 from guard_core.__main__ import main
 from guard_core.recordings.formats import native
-from tests.builders import bundled
+from guard_core.sessions import Provenance, Sourced
+from tests.builders import bundled, transcript
 
 
 @pytest.fixture
@@ -23,6 +25,32 @@ def test_it_prints_classes_changes_growth_and_tools(sample, capsys):
     assert "since step 2: added" in text
     assert "largest growth: " in text
     assert "held twice: " in text
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A file of a session whose prompts are these, and what the file states as its window."""
+
+    def write(prompts, window=None):
+        built = transcript(version="2.1.62", prompts=prompts)
+        stated = None if window is None else Sourced(window, Provenance.RECORDER)
+        path = tmp_path / "recorded.jsonl"
+        path.write_bytes(native.write(msgspec.structs.replace(built, window=stated, compactions=())))
+        return str(path)
+
+    return write
+
+
+def test_a_reserve_that_rests_on_an_assumed_window_says_so(recorded, capsys):
+    assert main(["context", recorded([150_000, 200_000, 250_000, 260_000])]) == 0
+    assert "(1,000,000 − 967,000), if the window is 1,000,000" in capsys.readouterr().out
+
+
+def test_no_reserve_follows_from_a_window_that_a_prompt_contradicts(recorded, capsys):
+    assert main(["context", recorded([50_000, 100_000, 150_000, 160_000], window=90_000)]) == 0
+    text = capsys.readouterr().out
+    assert "largest growth: 50,000 tokens before step 2; " in text
+    assert "the reserve of" not in text
 
 
 def test_its_json_has_rows_that_add_up_to_their_counts(sample, capsys):

@@ -548,6 +548,49 @@ def test_the_headline_does_not_claim_a_threshold_that_the_recording_excludes():
     assert typed.startswith("With the settings given here, Claude Code 2.1.14 would compact at 178,808: ")
 
 
+def test_a_threshold_that_rests_on_a_window_that_prompts_suggest_says_so():
+    """The table has 200,000 alone: what was answered proves that it is more, not that it is a million."""
+    found = explain(transcript(version="2.1.62", prompts=[150_000, 200_000, 250_000, 260_000]))
+    assert found.rule.window.source is Provenance.PROMPTS
+    assert ", if the window is 1,000,000." in headline(found)
+    assert found.rule.assumed_window == 1_000_000
+
+
+def test_a_window_that_is_larger_than_any_that_is_offered_is_an_assumption():
+    session = msgspec.structs.replace(transcript("codex", ""), window=Sourced(50_000_000, Provenance.RECORDER))
+    judged = judge_session(session)
+    assert (judged.status, judged.words) == (
+        Status.ASSUMED,
+        "recorder, assumed: the file says so, and no model that is offered has more than 10,000,000",
+    )
+    assert ", if the window is 52,631,579." in headline(explain(session))
+
+
+@pytest.mark.parametrize("format_", ["codex", "hermes", "qwen-code", "kimi-cli"])
+def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradicts(format_):
+    built = transcript(format_, "", prompts=[50_000, 100_000, 150_000, 150_010])
+    session = msgspec.structs.replace(built, window=Sourced(100_000, Provenance.RECORDER), compactions=())
+    found = explain(session)
+    assert (found.rule.threshold, found.missed) == (None, ())
+    assert "a prompt of 150,010 tokens was answered, so the window is not 10" in headline(found)
+    asked_for = explain(session, window=Sourced(100_000, Provenance.USER))
+    assert asked_for.rule.threshold is not None
+
+
+def test_codex_answers_a_prompt_above_the_usable_part_of_its_window():
+    built = transcript("codex", "", prompts=[50_000, 90_000, 99_000, 99_010])
+    session = msgspec.structs.replace(built, window=Sourced(95_000, Provenance.RECORDER), compactions=())
+    assert explain(session).rule.threshold == 90_000
+
+
+@pytest.mark.parametrize("trigger", ["manual", "auto"])
+def test_the_headline_quotes_no_count_that_no_request_can_have_had(trigger):
+    found = explain(transcript(trigger=trigger, tokens_before=620_000))
+    words = "The recording has no compaction with a count. No request can have had what the file says: 620,000."
+    assert words in headline(found)
+    assert found.compactions[0].reason.startswith("the file says 620,000, but no request")
+
+
 def test_the_headline_parts_automatic_compactions_from_those_that_a_person_asked_for():
     built = transcript()
     manual = tuple(msgspec.structs.replace(item, trigger="manual") for item in built.compactions)

@@ -55,6 +55,17 @@ def test_it_names_the_threshold_of_the_version_and_its_settings(
     assert words in line
 
 
+@pytest.mark.parametrize("window", [0, -1, 1, True, None, 999_999_999])
+def test_an_assumed_window_is_said_to_be_one(window: Any) -> None:
+    line = status_line(status(window=window), {})
+    assert line.startswith("120,000 of 200,000 tokens (60 %), if that is the window · ")
+
+
+def test_a_window_that_a_request_exceeds_gives_no_threshold() -> None:
+    assert status_line(status(used=250_000), {}).startswith("250,000 tokens, above the stated window of 200,000")
+    assert "compacts" not in status_line(status(used=250_000), {})
+
+
 def test_the_calls_left_follow_from_the_growth_of_the_last_calls(tmp_path: Path) -> None:
     even = transcript(tmp_path, [100_000 + 2_000 * number for number in range(11)])
     line = status_line(status(120_000, transcript_path=str(even)), {})

@@ -32,6 +32,12 @@ def test_a_figure_that_the_calls_allow_stays(tokens):
     assert (item.tokens_before, item.note) == (tokens, "")
 
 
+def test_a_figure_above_every_window_is_not_used_whatever_the_calls_say():
+    (item,) = read(10**12, prompts=(None,))
+    assert item.tokens_before is None
+    assert item.note.endswith("1,000,000,000,000 tokens before it are not used: no model has a window of so many.")
+
+
 def test_nothing_is_known_without_a_count_since_the_compaction_before():
     assert [item.tokens_before for item in read(100_500, 7)] == [100_500, 7]
     assert read(5, prompts=(None,))[0].tokens_before == 5
