@@ -21,6 +21,7 @@ FITS, HAS_ROOM, LASTS, QUIET, KEEPS = "fits", "has_room", "lasts", "quiet", "kee
 # The goal for each kind of findings that a setting may avoid.
 GOALS = {
     "overflow": FITS,
+    "refused_again": FITS,
     "late": FITS,
     "counted_over": FITS,
     "near_miss": HAS_ROOM,

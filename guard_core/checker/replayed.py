@@ -35,6 +35,36 @@ def overflow(story: Replay, finding: Finding) -> None:
     largest_over(story, finding, over)
 
 
+def refused_again(story: Replay, finding: Finding) -> None:
+    """Requests that fit the window and are as large as the smallest one that was refused."""
+    if story.window > story.judgement.value:
+        raise Wrong("a larger window was asked for, which another model has")
+    sizes = []
+    for place in story.session.refused:
+        before = [step for step, call in enumerate(story.session.calls) if call.at < place]
+        start = story.session.calls[before[-1]].at if before else 0
+        if any(start < item.at < place for item in story.session.compactions):
+            continue
+        if before and story.by_model.get(story.session.calls[before[-1]].model):
+            continue
+        recorded = Story(story.session, story.judgement)
+        sent = recorded.sent[before[-1]] if before else story.attribution.overhead
+        sizes.append((sent + int(story.attribution.tokens[start:place].sum()), before[-1] if before else -1))
+    if not sizes or min(sizes)[0] <= story.judgement.at_least:
+        raise Wrong("no request is known to have been refused that was larger than all that were answered")
+    agree(finding, refused_tokens=min(sizes)[0], after=min(sizes)[1])
+    models = [story.by_model.get(call.model) for call in story.session.calls]
+    again = [
+        step
+        for step, tokens in enumerate(story.sent)
+        if tokens >= min(sizes)[0] and not story.is_over(step, tokens) and not models[step]
+    ]
+    if not again:
+        raise Wrong("no request is as large")
+    agree(finding, requests=len(again), first=again[0], last=again[-1], tokens=story.sent[step_of(story, finding)])
+    same("the largest of them", max(story.sent[step] for step in again), story.sent[finding.step])
+
+
 def late(story: Replay, finding: Finding) -> None:
     came_too_late(story, finding, list(range(len(story.sent))))
 
@@ -198,6 +228,7 @@ def inline_data(story: Replay, finding: Finding) -> None:
 
 _CHECKS: tuple[Callable[[Replay, Finding], None], ...] = (
     overflow,
+    refused_again,
     late,
     needless,
     needed,

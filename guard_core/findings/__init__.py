@@ -76,6 +76,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
 )
 _OF_REPLAYS: tuple[Check, ...] = (
     without.avoided_overflows,
+    sizes.refused_again,
     rules.inline_data,
     rules.lost_tails,
     rules.stacked_continuations,

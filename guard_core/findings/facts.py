@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,14 @@ class Fired:
     after: int
     counted: CountedCompaction | None = None  # of a recording
     record: CompactionRecord | None = None  # of a replay
+
+
+class RefusedRequest(NamedTuple):
+    """A request that a provider refused as too long: its prompt tokens, modelled, and the last step before it, -1 where
+    there is none."""
+
+    tokens: int
+    after: int
 
 
 @dataclass(frozen=True)
@@ -200,6 +209,23 @@ class Facts:
         counted = int(np.count_nonzero(self.ledger.steps["prompt_tokens"] > 0))
         return self.ledger.usage_ratio is None and times >= OFTEN and times >= OFTEN_SHARE * counted
 
+    @cached_property
+    def refused_request(self) -> RefusedRequest | None:
+        """The smallest request that the provider refused as too long; None where none is known, or an answered one was
+        as large."""
+        steps, sizes = self.ledger.steps, []
+        bases = [base.at for base in self.ledger.bases]
+        for at in self.session.refused:
+            before = int(np.searchsorted(steps["at"], at)) - 1
+            start = int(steps["at"][before]) if before >= 0 else 0
+            if any(start < base < at for base in bases) or (before >= 0 and self.other_windows[before]):
+                continue  # what was sent there is not known, or the model is another
+            grown = self.attribution.prefix_at(np.array([start, at]))
+            sent = int(self.requests.tokens[before]) if before >= 0 else self.attribution.overhead
+            sizes.append(RefusedRequest(sent + int(grown[1] - grown[0]), before))
+        least = min(sizes, default=None)
+        return least if least is not None and least.tokens > self.window.at_least else None
+
     @property
     def fixed_not_in_file(self) -> int:
         """Prompt tokens of every request that the file does not hold: system prompt and tools."""
@@ -321,6 +347,16 @@ class Case:
     def rests_on_window(self, step: int) -> bool:
         """Is the session's window the one of this step, so that what is said of it rests on its assumptions."""
         return not self.facts.other_windows[step]
+
+    @cached_property
+    def refused_again(self) -> Ints:
+        """Steps of a replay that the window seems to hold, with a request as large as one that the provider refused.
+        None where a larger window than the session's was asked for: that is of another model."""
+        refused = self.facts.refused_request
+        if self.is_recorded or refused is None or self.window.value > self.facts.window.value:
+            return np.zeros(0, dtype=np.int64)
+        fits: NDArray[np.bool_] = (self.windows == 0) | (self.tokens <= self.windows)
+        return np.flatnonzero(fits & (self.tokens >= refused.tokens) & (self.facts.other_windows == 0))
 
     @cached_property
     def filled(self) -> NDArray[np.float64]:

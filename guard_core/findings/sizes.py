@@ -269,11 +269,37 @@ def refused(case: Case) -> list[Finding]:
     return [Finding("refused", severity, max(0, steps[0]), sentence, numbers, (), listed, len(steps))]
 
 
+def refused_again(case: Case) -> list[Finding]:
+    """Requests of a replay that fit the window and are as large as one that the provider refused."""
+    steps, refused = case.refused_again, case.facts.refused_request
+    if refused is None or not len(steps):
+        return []
+    first, last, worst = int(steps[0]), int(steps[-1]), int(steps[np.argmax(case.tokens[steps])])
+    numbers = {
+        "requests": len(steps),
+        "first": first,
+        "last": last,
+        "tokens": int(case.tokens[worst]),
+        "refused_tokens": refused.tokens,
+        "after": refused.after,
+    }
+    sentence = (
+        f"{_subject(first, last, len(steps))} within the window, and as large as the one that the provider refused "
+        f"{_place_words(refused.after)}: {numbers['tokens']:,} tokens at {at_step(worst)}, {refused.tokens:,} there "
+        "(modelled)."
+    )
+    return [Finding("refused_again", ERROR, worst, sentence, numbers, (MODELLED_TOKENS,), _listed(steps), len(steps))]
+
+
+def _place_words(after: int) -> str:
+    """Where a request was refused, by the last step before it."""
+    return "before step 1" if after < 0 else f"after {at_step(after)}"
+
+
 def refused_words(numbers: dict[str, int]) -> str:
     """How many requests were too long, and where the first of them was."""
-    first = "before step 1" if numbers["after"] < 0 else f"after {at_step(numbers['after'])}"
-    is_one = numbers["requests"] == 1
-    return f"{counted(numbers['requests'], 'request')} failed as too long, {'' if is_one else 'the first '}{first}"
+    first = "" if numbers["requests"] == 1 else "the first "
+    return f"{counted(numbers['requests'], 'request')} failed as too long, {first}{_place_words(numbers['after'])}"
 
 
 def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.trace import Trace
-from guard_core.windows.window_evidence import Status, fired_words
+from guard_core.windows.window_evidence import fired_words
 
 MOST_WORDS = 25
 QUOTED_CHARS = 30  # of a request, in a verdict
@@ -145,6 +145,14 @@ def _overflow(case: Case, finding: Finding) -> str:
 
 def _refused(case: Case, finding: Finding) -> str:
     return f"{_head(case)}{refused_words(finding.numbers)}: an overflow (recorded)."
+
+
+def _refused_again(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}{counted(numbers['requests'], 'request')}, up to {numbers['tokens']:,} tokens (modelled), "
+        f"{'is' if numbers['requests'] == 1 else 'are'} as large as one that the provider refused."
+    )
 
 
 def _counted_over(case: Case, finding: Finding) -> str:
@@ -363,7 +371,7 @@ def _whose_rule(finding: Finding) -> str:
 
 def _if_its_window(case: Case, finding: Finding) -> str:
     """The window that a rule's threshold is made of, where the session's cannot be relied on."""
-    unsure = case.window.status in (Status.ASSUMED, Status.DOUBTED)
+    unsure = case.window.is_unsure
     return f", if the window is {finding.numbers['window']:,}" if unsure and "window" in finding.numbers else ""
 
 
@@ -373,6 +381,7 @@ _ORDER: dict[str, Wording] = {
     "late": _late,
     "refused": _refused,
     "overflow": _overflow,
+    "refused_again": _refused_again,
     "counted_over": _counted_over,
     "tail_lost": _tail,
     "loop": _loop,

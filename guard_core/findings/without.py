@@ -157,7 +157,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
     steps = tuple(item.step for item in without.removed[:LISTED])
     assumptions = _assumptions(case, without)
     if peak < NEAR_MISS_SHARE * window:
-        if case.window.status is Status.DOUBTED or (case.is_recorded and case.facts.session.refused):
+        if case.window.status is Status.DOUBTED or case.facts.session.refused:
             return []
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
         sentence = _needless_words(case, without, numbers)

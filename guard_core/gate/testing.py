@@ -40,8 +40,8 @@ def assert_compaction(
         words = ", ".join(
             f"{count:,} {name.replace('_', ' ')}, at most {limits[name]:,} allowed" for name, count in over.items()
         )
-        window = f"{'an assumed' if judged.window.is_unsure else 'a'} window of {judged.trace.window:,} tokens"
-        raise AssertionError("\n  ".join([f"{policy} in {window}: {words}", *said]))
+        within = f"{'an assumed' if judged.window.is_unsure else 'a'} window of {judged.trace.window:,} tokens"
+        raise AssertionError("\n  ".join([f"{policy} in {within}: {words}", *said]))
     return judged.trace
 
 

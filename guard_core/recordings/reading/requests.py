@@ -369,7 +369,7 @@ def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
             continue
         if len(thread.calls) > 1 or thread.compactions:
             sessions.append(thread)
-        else:
+        elif thread.calls:
             main.side_calls.extend(_placed(call, main) for call in thread.calls)
             _name_summariser(main, thread)
     return sessions

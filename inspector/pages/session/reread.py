@@ -16,6 +16,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
     },
     2: dict.fromkeys(("claude-code", "codex", "opencode"), VERSION),
     4: {"claude-code": "sizes of the files that were attached again after a compaction"},
+    6: dict.fromkeys(("inspect", "otel"), "requests that the provider refused as too long"),
 }
 
 

@@ -7,6 +7,7 @@ KINDS = {
     "window_doubted": "window doubtful",
     "overflow": "overflow",
     "refused": "request too long",
+    "refused_again": "as large as a refused request",
     "late": "compacted too late",
     "counted_over": "over the window when compacted",
     "no_fit": "nothing fits the window",

@@ -283,6 +283,9 @@ def replays() -> Iterator[tuple[str, Claims]]:
                     of_replay(session, policy, simulation.window, FixedSummaries(simulation.summary_bytes)),
                 )
 
+    cut = (compaction(10),)
+    refused = exchange(20, tokens=_falling_at(10, start=60_000), compactions=cut, refused=(11,))
+    yield "as large as a refused request", of_replay(refused, "none", 100_000)
     yield "pictures", of_replay(_pictures(), "contextguard", 200_000)
     large_system = exchange(20, tokens=growing(30_000, 900), system=(TextPart("s" * 90_000),))
     yield "a system prompt over the window", of_replay(large_system, "contextguard", 20_000, profile="fixed")

@@ -11,8 +11,9 @@ sent, and a `compaction` event declares that the next request is a compacted one
 recorder's own token counts); the summarising call before it is itself a model event and becomes its summariser, not
 as a step. Each run of an agent is a context of its own, by the spans (`spans`): those of sub-agents become
 sessions of their own, single calls beside the main context (graders) are side calls.
-Pending and failed model events are left out and counted, and so are those that older logs nest in tool events. Samples
-without events give their message list as the log.
+A model event without counted tokens that ended by the model's length, or by an error that says so, is a refused request
+and no call. Pending and failed model events are left out and counted, and so are those that older logs nest in tool
+events. Samples without events give their message list as the log.
 Facts count every model event with usage, the summariser's too, and the messages of the samples' final lists.
 """
 
@@ -26,13 +27,14 @@ import msgspec
 
 from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import DamagedRecording, RecordingError
-from guard_core.events import Event, OtherPart, Part, Role, TextPart, ToolResultPart
+from guard_core.events import Event, OtherPart, Part, Role, TextPart, ToolResultPart, value_text
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.inspect_ai.known_names import NAMES
 from guard_core.recordings.formats.inspect_ai.spans import Conversations, Spans
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import Declared, Request, Thread, fold_side_calls, message_key, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
@@ -40,6 +42,7 @@ from guard_core.sessions import AgentSetting, ModelCall, Session
 
 _HEADER, _JOURNAL = "header.json", "_journal/start.json"  # the journal is all that a run which was stopped leaves
 _STOPPED = "The run was stopped: samples that it had not ended are not in the file."
+TOO_LONG = "model_length"  # the stop reason of a request that the provider refused as too long
 _UNFINISHED = "unfinished"  # noted in the header that is read
 ATTACHMENT = re.compile(r"attachment://([0-9A-Za-z]{8,64})")
 
@@ -268,14 +271,16 @@ class _Sample:
         choice = next(fields.objects(output.get("choices")), {})
         answer = self._event(choice.get("message"))
         usage = _usage(item)
-        failed = bool(item.get("error")) and prompt_tokens(usage) is None  # newer logs give it an empty answer
-        if item.get("pending") or answer is None or failed:
+        counted = prompt_tokens(usage)
+        failed = bool(item.get("error")) and counted is None  # newer logs give it an empty answer
+        refused = not counted and _is_refused(item, choice)
+        if item.get("pending") or not (refused or answer is not None) or (failed and not refused):
             self._source.notes.skip("pending or failed model call")
             return None
         system, messages = chat.split_system(self._input(item))
         call = ModelCall(
             at=0,
-            prompt_tokens=prompt_tokens(usage),
+            prompt_tokens=counted,
             cached_tokens=fields.tokens(usage, "input_tokens_cache_read"),
             cache_write_tokens=fields.tokens(usage, "input_tokens_cache_write"),
             output_tokens=fields.tokens(usage, "output_tokens"),
@@ -284,7 +289,8 @@ class _Sample:
             source_id=fields.text(item, "uuid"),
         )
         tools = chat.tool_definitions(item.get("tools"))
-        return Request(tuple(messages), call, answer, system=system, tools=tools, declared=declared, agent=agent)
+        about: JSON = {"system": system, "tools": tools, "declared": declared, "agent": agent, "refused": refused}
+        return Request(tuple(messages), call, None if refused else answer, **about)
 
     def _input(self, item: JSON) -> list[Event]:
         refs = fields.items(item, "input_refs")
@@ -347,6 +353,14 @@ def _result(message: JSON) -> tuple[Part, ...]:
 
 def _usage(item: JSON) -> JSON:
     return fields.mapping(fields.mapping(item, "output"), "usage")
+
+
+def _is_refused(item: JSON, choice: JSON) -> bool:
+    """Did the provider answer that the request is too long: Inspect gives that a stop reason, or an error. An answer
+    that filled the window has this stop reason, too, but its tokens are counted."""
+    errors = (place.get("error") for place in (item, fields.mapping(item, "output")))
+    said = any(names_length(value_text(error)) for error in errors if error)
+    return said or fields.text(choice, "stop_reason") == TOO_LONG
 
 
 def prompt_tokens(usage: JSON) -> int | None:

@@ -14,7 +14,8 @@ lost its role is taken as lost, and `input.value` (the whole request), where it 
 messages were cut or left out altogether follows the history so far. ADK's call ids are positions in a message
 (`tool_0`) and pair by order; its streamed pieces before the final output message are left out, and so is its extra span
 `execute_tool (merged)`. Without message content (the default of most) the log holds empty answers and tool results, and
-a note says so. Facts count leaf calls and tool spans, not messages.
+a note says so. A span without tokens whose status or exception says that the request was too long is a refused
+request and no call. Facts count leaf calls and tool spans, not messages.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from guard_core.recordings.reading import chat, fields, looks
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall, Session
@@ -301,9 +303,14 @@ class _Traces:
                     system=content.system or system,
                     tools=content.tools,
                     agent=first(content.span.attributes, ("gen_ai.agent.name", "agent.name")),
+                    refused=self._is_refused(content.span),
                 )
             )
         return requests
+
+    def _is_refused(self, span: TraceSpan) -> bool:
+        """Did the provider answer that the request is too long, and count nothing."""
+        return names_length(span.error) and not self._usage(span)["prompt_tokens"]
 
     def _call(self, span: TraceSpan, at: int = 0, response: int | None = None) -> ModelCall:
         return ModelCall(
@@ -323,6 +330,8 @@ class _Traces:
                 builder.event(
                     Role.USER, (trace_kinds.tool_result(span),), timestamp=span.start, line=span.line, source_id=span.id
                 )
+            elif self._is_refused(span):
+                builder.refused.append(len(builder.events))
             else:
                 at = len(builder.events)
                 index = builder.event(Role.MODEL, (), timestamp=span.start, line=span.line, source_id=span.id)
@@ -407,6 +416,8 @@ def _without_positions(events: Iterable[Event]) -> list[Event]:
 
 def _add_last_results(thread: Thread, tools: list[TraceSpan]) -> None:
     """The results that came after the last call, which no request shows any more."""
+    if not thread.calls:
+        return
     last = thread.calls[-1]
     asked = thread.events[-1].parts if thread.events else ()
     names = [part.name for part in asked if isinstance(part, ToolCallPart)]

@@ -14,6 +14,8 @@ _SCALARS = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 _SNAKE = {"string_value": "stringValue", "int_value": "intValue", "double_value": "doubleValue"}
 _SNAKE |= {"bool_value": "boolValue", "bytes_value": "bytesValue", "array_value": "arrayValue"}
 _SNAKE |= {"kvlist_value": "kvlistValue"}
+_EXCEPTION = ("exception.type", "exception.message")  # attributes of such an event
+_FAILURE = ("error.type", "error.message", "exception.message", "otel.status_description")
 RESOURCES = ("resourceSpans", "resource_spans", "batches")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 LOGS = ("resourceLogs", "resource_logs")
@@ -34,6 +36,14 @@ class TraceSpan(msgspec.Struct, frozen=True):
     service: str = ""
     line: int | None = None
     damaged: list[str] = msgspec.field(default_factory=list)  # attributes whose inner JSON could not be read
+    status: str = ""  # what the SDK says of a failure
+
+    @property
+    def error(self) -> str:
+        """What the span says of a failure: by its status, by an exception, by its own attributes."""
+        raised = [event.get(key) for name, event in self.events if name == "exception" for key in _EXCEPTION]
+        words = [self.status, *raised, *(self.attributes.get(key) for key in _FAILURE)]
+        return "\n".join(word for word in words if isinstance(word, str) and word)
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
@@ -115,6 +125,7 @@ def _otlp(span: JSON, scope: str, service: str, line: int | None) -> TraceSpan:
         scope=scope,
         service=service,
         line=line,
+        status=fields.text(fields.mapping(span, "status"), "message"),
     )
 
 
@@ -164,6 +175,7 @@ def _flat(value: JSON, line: int | None) -> TraceSpan:
         events=events,
         dropped=fields.tokens(value, "dropped_attributes_count") or 0,
         line=line,
+        status=fields.text(value, "status_message") or fields.text(fields.mapping(value, "status"), "description"),
     )
 
 

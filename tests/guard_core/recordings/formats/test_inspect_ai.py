@@ -9,6 +9,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.inspect_ai.format import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Span
@@ -128,6 +129,33 @@ def test_pending_and_failed_calls_are_left_out():
     recording = read_as(FORMAT, log(sample(TALK, [failed, model(TALK[:2], LOOK, pending=True), *EVENTS])))
     assert len(recording.sessions[0].calls) == 2
     assert recording.notes.skipped["pending or failed model call"] == 2
+
+
+TOO_LONG = "prompt is too long: 208310 tokens > 200000 maximum"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"output": {"choices": [{"message": answer("e", TOO_LONG), "stop_reason": "model_length"}], "usage": None}},
+        {"output": {"choices": []}, "error": f"Error code: 400 - {TOO_LONG}"},
+        {"output": {"choices": [{"message": answer("e")}], "error": TOO_LONG}},
+    ],
+)
+def test_a_request_that_the_provider_refused_as_too_long_is_no_call(more):
+    refused = model([*TALK[:4], {"id": "t2", "role": "user", "content": "More"}], DONE) | more
+    session = read_as(FORMAT, log(sample(TALK, [*EVENTS, refused]))).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [100, 150]
+    assert len(session.refused) == 1
+    assert "refused" in [finding.kind for finding in recorded_findings(Facts.of(session))]
+
+
+def test_an_answer_that_filled_the_window_was_not_refused():
+    last = EVENTS[-1]
+    choices = [{**last["output"]["choices"][0], "stop_reason": "model_length"}]
+    full = last | {"output": {**last["output"], "choices": choices}}
+    session = read_as(FORMAT, log(sample(TALK, [*EVENTS[:-1], full]))).sessions[0]
+    assert (len(session.calls), session.refused) == (2, ())
 
 
 def test_a_grader_is_a_side_call_and_a_sub_agent_a_session():

@@ -522,3 +522,51 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "otel")
+
+
+TOO_LONG = "prompt is too long: 208310 tokens > 200000 maximum"
+RAISED = {"name": "exception", "attributes": [{"key": "exception.message", "value": value(TOO_LONG)}]}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"status": {"code": 2, "message": TOO_LONG}},
+        {"events": [RAISED]},
+        {"more": {"error.type": "context_length_exceeded"}},
+    ],
+)
+@pytest.mark.parametrize("has_content", [True, False])
+def test_a_span_that_the_provider_refused_as_too_long_is_no_call(more, has_content):
+    asked = [FIRST, LOOK, FOUND, said("user", text("More"))]
+    refused = chat(3, asked, said("assistant"), **more)
+    counted = ("gen_ai.usage.input_tokens", "gen_ai.usage.cache_read.input_tokens", "gen_ai.output.messages")
+    gone = counted if has_content else (*counted, "gen_ai.input.messages")
+    refused["attributes"] = [item for item in refused["attributes"] if item["key"] not in gone]
+    answered = chat(1, [FIRST], LOOK)
+    if not has_content:
+        answered["attributes"] = [item for item in answered["attributes"] if not item["key"].endswith(".messages")]
+    session = read_as(FORMAT, json.dumps(export(answered, refused)).encode()).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [100]
+    assert len(session.refused) == 1
+
+
+def test_a_span_that_failed_for_another_reason_was_not_refused():
+    failed = chat(3, [FIRST, LOOK, FOUND], said("assistant"), status={"code": 2, "message": "overloaded"})
+    assert read_as(FORMAT, json.dumps(export(chat(1, [FIRST], LOOK), failed)).encode()).sessions[0].refused == ()
+
+
+def test_the_status_of_a_flat_span_says_that_it_was_refused():
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([FIRST])}
+    context = {"trace_id": "t1", "span_id": "a"}
+    flat = {"name": "chat", "context": context, "attributes": attributes, "start_time": "2026-03-01T10:00:00Z"}
+    (session,) = read_as(FORMAT, json.dumps([{**flat, "status_message": TOO_LONG}]).encode()).sessions
+    assert (session.calls, session.refused) == ((), (1,))
+
+
+def test_a_refused_request_beside_the_conversation_is_survived():
+    aside = chat(2, [said("user", text("Summarise"))], said("assistant"), status={"code": 2, "message": TOO_LONG})
+    aside["attributes"] = [item for item in aside["attributes"] if "usage" not in item["key"]]
+    file = export(chat(1, [FIRST], LOOK), aside, chat(3, [FIRST, LOOK, FOUND], said("assistant", text("Done"))))
+    session = read_as(FORMAT, json.dumps(file).encode()).sessions[0]
+    assert (len(session.calls), session.refused) == (2, ())
