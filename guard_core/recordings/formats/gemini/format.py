@@ -41,6 +41,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length
+from guard_core.recordings.reading.requests import message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.triggers import RESUME
@@ -301,8 +302,8 @@ class GeminiChatReader:
         base, messages = self.index.rebase(history)
         snapshot, at = _snapshot(history), len(self.log.events)
         compacted = bool(snapshot) and snapshot != self.snapshot
-        if compacted and not self.header and not self.snapshot and len(messages) > MOST_INSERTED:
-            compacted, self.snapshot = False, snapshot  # it was compacted before this part of the file begins
+        if compacted and self._lacks_its_compaction(messages):
+            compacted, self.snapshot = False, snapshot
         if compacted:
             self.facts.compaction()
             self.snapshot = snapshot
@@ -325,6 +326,16 @@ class GeminiChatReader:
                 note="" if compacted else "A resumed session loaded its history again.",
             )
         )
+
+    def _lacks_its_compaction(self, messages: tuple[Event, ...]) -> bool:
+        """Was a history compacted in a part that the file lacks? What a compaction keeps of the model's is in the log
+        or in the history before, but for its word on the summary; at the beginning of a file without its header, so is
+        all that it keeps."""
+        earlier = self.log.compactions[-1].messages if self.log.compactions else ()
+        known = {message_key(event) for event in earlier if event.role is Role.MODEL}
+        of_model = sum(event.role is Role.MODEL and message_key(event) not in known for event in messages)
+        begins = not self.header and not self.snapshot
+        return of_model > 1 or (begins and len(messages) > MOST_INSERTED)
 
     def _is_current(self, base: View, messages: tuple[Event, ...]) -> bool:
         """Is a replacing history the one that was sent anyway?"""

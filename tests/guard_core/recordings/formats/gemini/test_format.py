@@ -13,6 +13,7 @@ from guard_core.recordings.formats.gemini.format import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import content_count
 from tests.guard_core.recordings.checks import (
+    SAMPLES,
     check_hostile,
     check_sample_facts,
     check_session,
@@ -24,6 +25,7 @@ from tests.guard_core.recordings.checks import (
     texts,
 )
 
+RECORDED = SAMPLES.parent / "rules/gemini-cli/default/session-2026-11-22T07-20-d5c0e2a6.jsonl"
 TIME = "2026-03-01T10:00:00.000Z"
 HEADER = {"sessionId": "s1", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME}
 
@@ -140,6 +142,24 @@ def test_a_file_without_its_beginning_counts_no_compaction_from_before_it():
     (part,) = read_as(FORMAT, lines(*TALK, loaded, again)).sessions
     assert [item.kind for item in part.compactions] == ["edit", "summary"]
     assert [item.kind for item in session_of(*TALK, loaded, again).compactions] == ["summary", "summary"]
+
+
+def test_a_file_without_its_middle_counts_no_compaction_from_there():
+    """With its header, and after a compaction that it has: the model's messages that were kept are not in the file."""
+    unseen = [user("o1", "from the middle"), gemini("o2", "Once"), user("o3", "and more"), gemini("o4", "Twice")]
+    loaded = {"$set": {"messages": [SNAPSHOT, REPLY, *unseen]}}
+    again = {"$set": {"messages": [user("u8", "<state_snapshot>two</state_snapshot>"), REPLY]}}
+    third = {"$set": {"messages": [user("u7", "<state_snapshot>three</state_snapshot>"), REPLY, *unseen[:3], *TALK]}}
+    assert [item.kind for item in session_of(*TALK, loaded, again).compactions] == ["edit", "summary"]
+    assert [item.kind for item in session_of(*TALK, again, third).compactions] == ["summary", "edit"]
+
+
+@pytest.mark.skipif(not RECORDED.is_file(), reason="needs ../shared")
+def test_a_recording_without_its_middle_counts_the_compactions_that_it_has():
+    every = RECORDED.read_bytes().splitlines(keepends=True)
+    assert read_as(FORMAT, b"".join(every)).facts.compactions == 3
+    for start, stop, left in ((60, 235, 2), (100, 290, 2), (200, 330, 1), (240, 370, 2)):
+        assert read_as(FORMAT, b"".join(every[:start] + every[stop:])).facts.compactions == left
 
 
 def test_a_history_set_to_what_it_is_changes_nothing():
