@@ -7,7 +7,7 @@ import argparse
 from guard_core import cli
 from guard_core.cli import plain
 from guard_core.ledger import Ledger
-from guard_core.rules import Explanation, Interval, OwnRule, explain, report
+from guard_core.rules import Explanation, Interval, Moment, OwnRule, explain, report
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.words import headline, reason_words
 from guard_core.sessions import Provenance, Session, Sourced
@@ -76,7 +76,7 @@ def _missed(explanation: Explanation) -> str:
 
 
 def _settings(rule: OwnRule, compared: str) -> list[str]:
-    words = [f"  checks {rule.checks}: {compared}"]
+    words = [] if rule.checks is Moment.NEVER else [f"  checks {rule.checks}: {compared}"]
     for item in rule.settings:
         if item.value is None:
             words.append(f"  {item.name} not known{f': {plain(item.note)}' if item.note else ''}")

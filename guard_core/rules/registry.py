@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from guard_core.rules import (
     adk,
+    aider,
     claude_code,
     cline,
     codex,
     contextguard,
+    copilot_cli,
     crush,
     gemini_cli,
     hermes,
@@ -21,6 +23,7 @@ from guard_core.rules import (
     pi,
     qwen_code,
     roo,
+    swe_agent,
 )
 from guard_core.rules.base import Agent, Typed
 from guard_core.sessions import Session
@@ -47,6 +50,10 @@ AGENTS: tuple[Agent, ...] = (
     adk.AGENT,
     langchain.AGENT,
     openhands.AGENT,
+    copilot_cli.AGENT,
+    swe_agent.AGENT,
+    swe_agent.MINI_AGENT,
+    aider.AGENT,
 )
 
 

@@ -27,7 +27,7 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import CHAT_TOOLS, Names, words
 from guard_core.recordings.reading.rebase import view_of
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import Evidence, RecordedCompaction, Session
+from guard_core.sessions import AgentSetting, Evidence, RecordedCompaction, Session
 
 _KNOWN_NAMES = Names(
     usage=words("model_stats"),
@@ -36,6 +36,9 @@ _KNOWN_NAMES = Names(
     passed_over=words("replay_config environment state"),
     totals=True,
 )
+
+
+CONFIG_NOTE = "history_processors in replay_config"
 
 
 class SweAgentFormat:
@@ -178,10 +181,26 @@ def _config(value: JSON) -> JSON:
 def _about(value: JSON) -> dict[str, Any]:
     model = fields.mapping(_config(value), "model")
     return {
+        "settings": _settings(_config(value)),
         "agent": "SWE-agent",
         "model": fields.text(model, "name") or fields.text(model, "model_name"),
         "title": fields.text(_config(value), "name") or fields.text(value, "environment"),
     }
+
+
+def _processors(config: JSON) -> list[JSON]:
+    return [*fields.objects([config.get("history_processor")]), *fields.objects(config.get("history_processors"))]
+
+
+def _settings(config: JSON) -> tuple[AgentSetting, ...]:
+    """How many observations its history processors leave whole, 0 where all stay; nothing where the file names none."""
+    if "history_processors" not in config and "history_processor" not in config:
+        return ()
+    for item in _processors(config):
+        if fields.text(item, "type") == "last_n_observations" and (kept := fields.tokens(item, "n")):
+            polling = fields.tokens(item, "polling") or 1
+            return AgentSetting("n", kept, CONFIG_NOTE), AgentSetting("polling", polling, CONFIG_NOTE)
+    return (AgentSetting("n", 0, CONFIG_NOTE),)
 
 
 def _notes(value: JSON, *, has_queries: bool) -> list[str]:
@@ -191,8 +210,7 @@ def _notes(value: JSON, *, has_queries: bool) -> list[str]:
     if sent and calls:
         notes = [f"SWE-agent records no tokens per call: {sent} prompt tokens in {calls} calls together."]
     config = _config(value)
-    processors = [fields.mapping(config, "history_processor"), *fields.objects(config.get("history_processors"))]
-    names = [name for item in processors if (name := fields.text(item, "type"))]
+    names = [name for item in _processors(config) if (name := fields.text(item, "type"))]
     if names and not has_queries:
         notes.append(
             f"Requests were changed by history processors that leave no trace in the file: {', '.join(names)}."

@@ -10,6 +10,7 @@ from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, To
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy, policy_kind
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
+from guard_core.rules.aider import SETTING
 from guard_core.rules.base import Stretch
 from guard_core.rules.counters import UNKNOWN
 from guard_core.rules.decisions import OwnChecks
@@ -674,6 +675,72 @@ def test_a_limit_of_roo_code_that_its_relation_does_not_have_is_one_token_off(sh
     real = agent.rule(stretch, other)
     for count in range(threshold - 2, threshold + 3):
         assert (count > threshold if relation == ">" else count >= threshold) == real.fires(count)
+
+
+@pytest.mark.parametrize(
+    ("settings", "typed", "words"),
+    [
+        ({}, {}, "only its history processors edit requests, and which it had is not in the file"),
+        ({"n": 0}, {}, "none of its history processors replaces observations, as far as the file says"),
+        ({"n": 5, "polling": 1}, {}, "replaces all observations but the first and the newest 5"),
+        ({}, {"n": "7", "polling": "3"}, "replaces all observations but the first and the newest 7, 3 at a time"),
+    ],
+)
+def test_swe_agent_compacts_by_no_count_and_says_what_its_processor_does(settings, typed, words):
+    held = tuple(AgentSetting(name, value) for name, value in settings.items())
+    session = msgspec.structs.replace(transcript("swe-agent", ""), settings=held, compactions=())
+    found = explain(session, typed=typed)
+    assert found.rule.checks is Moment.NEVER
+    assert headline(found).startswith("SWE-agent does not compact by itself: ")
+    assert f"{words}." in headline(found)
+    assert found.missed == ()
+
+
+def test_mini_swe_agent_sends_the_whole_conversation_each_time():
+    found = headline(explain(msgspec.structs.replace(transcript("mini-swe-agent", ""), compactions=())))
+    assert found.startswith("mini-swe-agent does not compact by itself: each request is the whole conversation.")
+
+
+@pytest.mark.parametrize(
+    ("window", "typed", "threshold"),
+    [(1_000_000, {}, 8_192), (32_000, {}, 2_000), (4_096, {}, 1_024), (0, {}, None), (0, {SETTING: "3000"}, 3_000)],
+)
+def test_aider_summarises_finished_exchanges_over_a_share_of_the_window(window, typed, threshold):
+    found = rule("aider", window=window, **typed)
+    assert (found.threshold, found.relation) == (threshold, ">")
+    if window and not typed:
+        assert threshold == int(get_policy("aider-chat-summary").settings.most(window))
+
+
+def test_nothing_in_a_file_of_aider_can_be_compared():
+    found = explain(transcript("aider", ""), window=Sourced(32_000, Provenance.USER))
+    assert (found.missed, found.inference, found.comparable) == ((), (), 0)
+
+
+def copilot(*prompts, compactions):
+    calls = tuple(ModelCall(at, at, tokens, output_tokens=0) for at, tokens in zip((1, 3, 5, 7), prompts, strict=True))
+    events = [item for n in range(4) for item in (user(f"{n}"), model("done"))]
+    window = Sourced(200_000, Provenance.RECORDER)
+    return Session(tuple(events), calls=calls, compactions=compactions, format="copilot-cli", window=window)
+
+
+def test_copilot_cli_begins_a_summary_at_a_share_of_the_window():
+    base = (Inserted(0), Span(3, 6))
+    summary = RecordedCompaction(6, Evidence.DECLARED, "summary+tail", base=base, tokens_before=161_000)
+    found = explain(copilot(100_000, 161_000, 165_000, 40_000, compactions=(summary,)))
+    assert (found.rule.threshold, worked_out(found.rule.formula)) == (160_000, 160_000)
+    (item,) = found.compactions
+    assert (item.decision_tokens, item.verdict) == (161_000, Agreement.AGREES)
+    assert found.missed == ()  # the next check was made while the summary was
+    assert rule("copilot-cli", background_threshold="0.5").threshold == 100_000
+    assert rule("copilot-cli", window=0).threshold is None
+
+
+def test_messages_that_copilot_cli_cut_off_are_no_compaction_by_its_rule():
+    trim = RecordedCompaction(4, Evidence.DECLARED, "trim", base=(Span(1, 4),), tokens_before=90_000)
+    (item,) = explain(copilot(80_000, 90_000, 95_000, 99_000, compactions=(trim,))).compactions
+    assert item.verdict is Agreement.NOT_MODELLED
+    assert item.reason == "the oldest messages were cut off, without a summary"
 
 
 def test_what_roo_code_wrote_down_at_a_compaction_is_the_count_it_compared():

@@ -51,6 +51,21 @@ def test_observations_are_automatic_messages_that_start_no_turn():
     assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, None)]
 
 
+@pytest.mark.parametrize(
+    ("agent", "settings"),
+    [
+        ({"history_processors": [{"type": "last_n_observations", "n": 5, "polling": 2}]}, {"n": 5, "polling": 2}),
+        ({"history_processor": {"type": "last_n_observations", "n": 3}}, {"n": 3, "polling": 1}),
+        ({"history_processors": [{"type": "cache_control"}]}, {"n": 0}),
+        ({"name": "main"}, {}),
+    ],
+)
+def test_what_its_history_processors_leave_whole_is_in_its_configuration(agent, settings):
+    config = json.dumps({"agent": agent})
+    session = read_as(FORMAT, trajectory(TEXT_HISTORY, replay_config=config)).sessions[0]
+    assert {item.name: item.value for item in session.settings} == settings
+
+
 def test_function_calls_pair_with_their_results():
     session = read_as(FORMAT, trajectory(CALL_HISTORY)).sessions[0]
     assert session.events[1].parts == (TextPart("I look"), ToolCallPart("bash", {"command": "ls"}, "c1"))

@@ -1,0 +1,100 @@
+"""Copilot CLI: a summary is begun beside the conversation at 80 % of the window; at 95 % the next call waits for it.
+
+Source: defaults of `infiniteSessions` in https://github.com/github/copilot-sdk, which drives the same program; not
+measured by running. A compaction holds the count (`preCompactionTokens`); of the checks that passed only the tokens of
+the last answer are known, where the file has them. While a summary is made none is begun, and where the oldest messages
+were cut off, as versions without summaries do, no summary was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.ledger import Ints, Ledger
+from guard_core.rules.base import (
+    AUTO,
+    FRACTIONS,
+    NO_WINDOW,
+    SWITCH_WORDS,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    Stretch,
+    Typed,
+    chosen,
+    part_of,
+    percentage,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter
+from guard_core.sessions import Session
+from guard_core.views import Span
+
+SHARE = 80.0  # per cent of the window
+TRIM = "trim"  # kind of a recorded compaction that only cuts off the oldest messages
+COUNTER = Counter(
+    TOTAL_PENDING,
+    "preCompactionTokens of a compaction; at checks that passed prompt and output tokens of the last answer, at least",
+)
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window = stretch.window
+    share = chosen("background_threshold", percentage(typed, "background_threshold"), SHARE, "%", "default")
+    part = float(share.value or SHARE) / 100
+    return OwnRule(
+        agent="Copilot CLI",
+        version=stretch.version,
+        policy="copilot-cli",
+        profile="current",
+        settings=(window_setting(window), share),
+        counter=TOTAL_PENDING,
+        relation=">=",
+        threshold=part_of(part, window.value) if window else None,
+        formula=f"{part * 100:g} % of {window.value:,}" if window else f"{part * 100:g} % of the window",
+        checks=Moment.BEFORE_CALL,
+        reason="" if window else NO_WINDOW,
+    )
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other shares and windows."""
+    default = rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    for window, other in windows_of(stretch):
+        for share in FRACTIONS:
+            changes = other + (share * 100 != SHARE)
+            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), changes)
+
+
+def held(session: Session, _: Ledger, checks: Checks) -> Ints:
+    """1 while a summary is made, and where messages were only cut off."""
+    flags = checks.step * 0
+    for place, item in enumerate(session.compactions):
+        tail = item.base[-1] if item.base else None
+        if item.kind == TRIM:
+            flags |= checks.place == place
+        elif isinstance(tail, Span):
+            flags |= (checks.place < 0) & (checks.stop > tail.start) & (checks.stop <= item.at)
+    return flags
+
+
+AGENT = Agent(
+    format="copilot-cli",
+    label="Copilot CLI",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: COUNTER,
+    records_count=True,
+    held=held,
+    held_reason="the oldest messages were cut off, without a summary",
+    names={
+        "background_threshold": "per cent of the window at which a summary is begun; above 95 % the call waits for it",
+        AUTO: SWITCH_WORDS,
+    },
+    aliases={"backgroundCompactionThreshold": "background_threshold", "infiniteSessions.enabled": AUTO},
+)

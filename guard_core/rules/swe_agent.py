@@ -1,0 +1,88 @@
+"""SWE-agent and mini-swe-agent: no compaction by a count.
+
+SWE-agent's history processors edit each request; of `last_n_observations` the file may have the settings. Source:
+specification of new policies, section 2 (`history_processors.py`). mini-swe-agent sends the whole conversation each
+time; source: its documentation, https://mini-swe-agent.com.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, RuleSetting, Stretch, Typed, whole
+from guard_core.rules.counters import LAST_PROMPT, PROMPT
+from guard_core.sessions import Provenance
+
+OBSERVATIONS = "observations"
+NOT_IN_FILE = "only its history processors edit requests, and which it had is not in the file"
+WHOLE = "each request is the whole conversation"
+
+
+def _never(agent: str, policy: str, stretch: Stretch, settings: tuple[RuleSetting, ...], reason: str) -> OwnRule:
+    return OwnRule(
+        agent=agent,
+        version=stretch.version,
+        policy=policy,
+        profile="current",
+        settings=settings,
+        counter=PROMPT,
+        relation=">=",
+        threshold=None,
+        formula="",
+        checks=Moment.NEVER,
+        reason=reason,
+    )
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """What the history processors of a stretch do; `n` is 0 where none of them replaces observations."""
+    settings = tuple(filter(None, (_setting(stretch, typed, name) for name in NAMES)))
+    values = {item.name: int(item.value or 0) for item in settings}
+    reason = NOT_IN_FILE
+    if "n" in values:
+        reason = "none of its history processors replaces observations, as far as the file says"
+    if kept := values.get("n"):
+        reason = f"in each request its processor replaces all observations but the first and the newest {kept:,}"
+        if (polling := values.get("polling", 1)) > 1:
+            reason += f", {polling:,} at a time"
+    return _never("SWE-agent", "sweagent-last-n", stretch, settings, reason)
+
+
+def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleSetting | None:
+    least = 0 if name == "n" else 1
+    if (value := whole(typed, name, least)) is not None:
+        return RuleSetting(name, value, OBSERVATIONS, Provenance.USER, "typed in")
+    known = stretch.setting(name)
+    return None if known is None else RuleSetting(name, known.value, OBSERVATIONS, Provenance.RECORDER, known.note)
+
+
+def mini_rule(stretch: Stretch, _: Typed) -> OwnRule:
+    """The rule of a stretch of mini-swe-agent."""
+    return _never("mini-swe-agent", "none", stretch, (), WHOLE)
+
+
+def variants(_: Stretch, __: Typed) -> Iterable[Hypothesis]:
+    """Without a threshold there is no other one."""
+    return ()
+
+
+NAMES = {
+    "n": "of last_n_observations: the newest observations that stay, 0 without that history processor",
+    "polling": "of last_n_observations: observations that are replaced together",
+}
+AGENT = Agent(
+    format="swe-agent",
+    label="SWE-agent",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_PROMPT,
+    names=NAMES,
+)
+MINI_AGENT = Agent(
+    format="mini-swe-agent",
+    label="mini-swe-agent",
+    rule=mini_rule,
+    variants=variants,
+    counter=lambda _: LAST_PROMPT,
+    names={},
+)
