@@ -59,7 +59,7 @@ def why_uncounted(checks: Checks, row: int, ledger: Ledger) -> str:
         return "no count of the provider is known since the last compaction"
     if counted[: int(checks.step[row])].any():
         return "the provider's count of the last answer is not known"
-    return "no answer has been counted yet"
+    return "the file has no tokens of the calls before" if checks.step[row] > 0 else "no answer has been counted yet"
 
 
 @dataclass(frozen=True)

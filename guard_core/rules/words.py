@@ -93,8 +93,8 @@ def _recorded_words(explanation: Explanation) -> str:
 
 
 def _places(counts: list[int]) -> str:
-    if len(counts) > LISTED:
-        low, high = min(counts), max(counts)
+    low, high = min(counts), max(counts)
+    if len(counts) > LISTED or (low == high and len(counts) > 1):
         return f"{len(counts):,} times, at {low:,}" + (f" to {high:,}" if low < high else "")
     return f"at {_listed(counts)}"
 

@@ -65,6 +65,13 @@ def test_without_a_count_nothing_is_compared(step, reason):
     assert decision_words(decision) == f"No compaction: {reason}."
 
 
+def test_calls_without_counts_before_the_first_that_has_one_are_the_reason():
+    session = transcript()
+    first = msgspec.structs.replace(session.calls[0], prompt_tokens=None)
+    quiet = checks(msgspec.structs.replace(session, calls=(first, *session.calls[1:]), compactions=()))
+    assert quiet.at(1).reason == "the file has no tokens of the calls before"
+
+
 def test_a_file_without_counts_says_so():
     session = transcript()
     calls = tuple(msgspec.structs.replace(call, prompt_tokens=None) for call in session.calls)

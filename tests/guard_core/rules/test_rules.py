@@ -677,6 +677,13 @@ def test_a_limit_of_roo_code_that_its_relation_does_not_have_is_one_token_off(sh
         assert (count > threshold if relation == ">" else count >= threshold) == real.fires(count)
 
 
+def test_equal_counts_are_named_once():
+    session = copilot(*(161_000,) * 4, compactions=())
+    summary = RecordedCompaction(2, Evidence.DECLARED, "summary", base=(Inserted(0),), tokens_before=161_000)
+    three = tuple(msgspec.structs.replace(summary, at=at) for at in (2, 4, 6))
+    assert "Recorded 3 times, at 161,000." in headline(explain(msgspec.structs.replace(session, compactions=three)))
+
+
 @pytest.mark.parametrize(
     ("settings", "typed", "words"),
     [
