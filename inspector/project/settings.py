@@ -160,6 +160,7 @@ TEMPLATES = [
 # How long a request waits for SQLite's one writer. Less than the 20 seconds that a page waits for an answer.
 ANSWER_WAIT_SECONDS = 3.0  # that the answer to an upload waits for each small file; then the progress page takes over
 LOCK_SECONDS = env.whole("LOCK_SECONDS", 15, 1, 600)
+OUTLOOK_SECONDS = 1.0  # between two looks for alerts in a session that grows; its steps are counted at once
 PAGE_MILLISECONDS = env.whole("PAGE_MILLISECONDS", 300, 1, 60_000)  # of computing that a replay takes from all pages
 
 

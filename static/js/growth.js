@@ -59,6 +59,19 @@ function begin(box) {
     socket.addEventListener("close", () => (socket = null));
   };
 
+  const say = (steps, alerts, left) => {
+    const more = steps - known;
+    const count = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
+    const text = [count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords)].filter(Boolean).join(" ");
+    if (words.textContent !== text) words.textContent = text;
+    show.href = newest(steps).href;
+    box.hidden = false;
+    for (const { key, name, step } of alerts.filter((alert) => !notified.has(alert.key))) {
+      notified.add(key);
+      notify(key, box.dataset.title, `${name}, step ${step.toLocaleString("en")}`);
+    }
+  };
+
   const look = async () => {
     clearTimeout(timer);
     if (document.hidden && !wanted()) return;
@@ -66,21 +79,13 @@ function begin(box) {
     try {
       const answer = await fetch(`${box.dataset.growth}?known=${known}`, { headers: { Accept: "application/json" } });
       const { steps, alerts, left } = answer.ok ? await answer.json() : { steps: said };
+      quiet = steps > said ? 0 : quiet + 1;
+      if (answer.ok && steps > known) say(steps, alerts, left); // alerts come later than the steps that they are of
       if (steps > said) {
-        quiet = 0;
         said = steps;
         listen();
-        const more = steps - known;
-        const count = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
-        words.textContent = [count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords)].filter(Boolean).join(" ");
-        show.href = newest(steps).href;
-        box.hidden = false;
-        for (const { key, name, step } of alerts.filter((alert) => !notified.has(alert.key))) {
-          notified.add(key);
-          notify(key, box.dataset.title, `${name}, step ${step.toLocaleString("en")}`);
-        }
         if (following() && isAtEnd()) return go(steps);
-      } else quiet += 1;
+      }
     } catch {
       quiet += 1; // the server is away for a moment
     }

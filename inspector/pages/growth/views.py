@@ -8,12 +8,12 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
+from guard_core.findings.arising import Alert
 from inspector.models import Session
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import step_number
 from inspector.pages.shared.project import project_of
-from inspector.storage.alerts import alerts_of
-from inspector.storage.forecasts import calls_left_of
+from inspector.storage.outlook import Outlook, outlook_of
 
 MOST_DIGITS = 9  # of a number of steps
 
@@ -22,35 +22,31 @@ MOST_DIGITS = 9  # of a number of steps
 def growth(request: HttpRequest, session_id: UUID) -> JsonResponse:
     """`steps`: model calls of the session now; `revision`: a number that rises with each change of what is stored. With
     `known`, the number of steps that the page shows: `alerts`, the near misses, overflows and loops at later ones, and
-    `left`, how many calls are left until the threshold of the own rule, in words, where that is known."""
+    `left`, how many calls are left until the threshold of the own rule, in words, where that is known; both are as of
+    at most OUTLOOK_SECONDS ago."""
     row = Session.objects.of(project_of(request)).filter(pk=session_id, deleted=None).first()
     if row is None:
         raise Http404("There is no such session.")
     known = request.GET.get("known", "")
     is_number = known.isascii() and known.isdigit() and len(known) <= MOST_DIGITS
     has_grown = is_number and row.calls > int(known)
-    left = calls_left_of(row) if has_grown else None
+    outlook = outlook_of(row) if has_grown else Outlook((), None)
     answer = {
         "steps": row.calls,
         "revision": row.revision,
-        "alerts": _alerts(row, int(known)) if has_grown else [],
-        "left": left.words if left else "",
+        "alerts": [_shown(row, alert) for alert in outlook.alerts if alert.is_new(int(known))],
+        "left": outlook.left.words if outlook.left else "",
     }
     response = JsonResponse(answer)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _alerts(row: Session, known: int) -> list[dict[str, Any]]:
-    """Those after the first `known` steps, the latest first."""
-    return [
-        {
-            "key": f"{row.pk} {alert.finding.kind} {alert.first}",  # the same while it lasts, on every page
-            "kind": alert.finding.kind,
-            "name": kind_name(alert.finding.kind),
-            "step": step_number(alert.last),
-            "sentence": alert.finding.sentence,
-        }
-        for alert in alerts_of(row)
-        if alert.is_new(known)
-    ]
+def _shown(row: Session, alert: Alert) -> dict[str, Any]:
+    return {
+        "key": f"{row.pk} {alert.finding.kind} {alert.first}",  # the same while it lasts, on every page
+        "kind": alert.finding.kind,
+        "name": kind_name(alert.finding.kind),
+        "step": step_number(alert.last),
+        "sentence": alert.finding.sentence,
+    }

@@ -13,8 +13,7 @@ from guard_core.findings.claims import ERROR
 from inspector.models import Session, Stream
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
-from inspector.storage.alerts import alerts_of
-from inspector.storage.forecasts import calls_left_of
+from inspector.storage.outlook import outlook_of
 
 SHOWN_ALERTS = 3  # of one agent, the latest
 
@@ -56,6 +55,7 @@ def row(session: Session, stream: Stream) -> Row:
     """The last count of a provider beside the window, and the threshold of the agent's own rule where it is known."""
     count, window = stream.prompt_tokens, session.effective_window
     fill = -1.0 if count is None or window <= 0 else count / window
+    outlook = outlook_of(session)
     threshold = session.threshold if session.threshold_source == "rule" else 0
     return Row(
         title=session.title,
@@ -68,12 +68,12 @@ def row(session: Session, stream: Stream) -> Row:
         level="over" if fill > 1 else "near" if fill >= NEAR_MISS_SHARE else "fine",
         prompt=DASH if count is None else f"{tokens(count)} of {tokens(window)}",
         left=_left(count, threshold),
-        calls_left=forecast.words if (forecast := calls_left_of(session)) else "",
+        calls_left=outlook.left.words if outlook.left else "",
         steps=session.calls,
         compactions=session.compactions,
         heard=stream.heard,
         trouble=stream.trouble,
-        alerts=[_mark(session, alert) for alert in alerts_of(session)[:SHOWN_ALERTS]],
+        alerts=[_mark(session, alert) for alert in outlook.alerts[:SHOWN_ALERTS]],
     )
 
 

@@ -4,6 +4,8 @@ import re
 import uuid
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from guard_core.sessions import ModelCall
@@ -28,7 +30,8 @@ def test_it_counts_the_steps_and_every_change(client):
     assert after == {"steps": 2, "revision": row.revision + 1, "alerts": [], "left": ""}
 
 
-def test_near_misses_and_overflows_are_said_once_their_steps_are_new(client):
+def test_near_misses_and_overflows_are_said_once_their_steps_are_new(client, settings):
+    settings.OUTLOOK_SECONDS = 0
     row = stored(session(user("a"), model("b"), user("c"), model("d"), window=100_000))
     fuller = ModelCall(at=5, response=5, prompt_tokens=95_000)
     appending.append(row, [user("e"), model("f")], [fuller])
@@ -54,6 +57,23 @@ def test_the_calls_left_to_the_rules_threshold_are_said_with_their_range(client)
     assert re.fullmatch(r"about \d+ calls left, \d+ to \d+", left)
     Session.unscoped.filter(pk=row.pk).update(threshold_source="inferred")
     assert client.get(reverse("session_growth", args=[row.pk]), {"known": 1}).json()["left"] == ""
+
+
+def test_alerts_of_a_fast_session_are_looked_for_now_and_then_and_its_steps_counted_at_once(client, settings):
+    settings.OUTLOOK_SECONDS = 3_600
+    row = stored(session(user("a"), model("b"), window=100_000))
+    appending.append(row, [user("c"), model("d")], [ModelCall(at=3, response=3, prompt_tokens=95_000)])
+    (alert,) = alerts(client, row, known=1)
+    with CaptureQueriesContext(connection) as queries:
+        appending.append(row, [user("e"), model("f")], [ModelCall(at=5, response=5, prompt_tokens=99_000)])
+    before = len(queries)
+    with CaptureQueriesContext(connection) as queries:
+        grown = client.get(reverse("session_growth", args=[row.pk]), {"known": 1}).json()
+    assert (grown["steps"], grown["alerts"]) == (3, [alert])
+    assert len(queries) == 2 < before  # the project and the row: no columns are read
+    Session.unscoped.filter(pk=row.pk).update(window_override=99_500)  # by a person, who looks at the page
+    (changed,) = alerts(client, row, known=1)
+    assert (alert["step"], changed["step"]) == (2, 3)
 
 
 def alerts(client, row, known):
