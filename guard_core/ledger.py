@@ -155,6 +155,18 @@ class _StoredLedger(msgspec.Struct, frozen=True):
     models: tuple[str, ...] = ()
 
 
+class _Rows(dict[str, Ints]):
+    """Some rows of columns, each cut out when it is first read."""
+
+    def __init__(self, columns: dict[str, Ints], start: int, stop: int) -> None:
+        super().__init__()
+        self._columns, self._place = columns, slice(start, stop)
+
+    def __missing__(self, name: str) -> Ints:
+        rows = self[name] = self._columns[name][self._place]
+        return rows
+
+
 @dataclass(frozen=True)
 class Ledger:
     """Columns of one session: per event, per part of an event, per model call; and the fixed costs."""
@@ -252,6 +264,8 @@ class Ledger:
 
     def by_event(self, values: Ints) -> Ints:
         """Sums per event of values that stand per part."""
+        if self.event_count == 1:  # as `alone` gives thousands
+            return np.asarray(values.sum(keepdims=True))
         sums = prefix_sums(values)
         return sums[self.part_starts[1:]] - sums[self.part_starts[:-1]]
 
@@ -307,8 +321,7 @@ class Ledger:
             first, last = self.part_starts[start : stop + 1].tolist()
             parts = {name: column[first:last] for name, column in self.parts.items()}
             parts |= {"event": parts["event"] - start, "answers": np.full(last - first, -1, dtype=np.int64)}
-            events = {name: column[start:stop] for name, column in self.events.items()}
-            ledger = Ledger(events, {name: column[:0] for name, column in self.steps.items()}, parts)
+            ledger = Ledger(_Rows(self.events, start, stop), _Rows(self.steps, 0, 0), parts)
             self._alone[start] = ledger
         return ledger
 

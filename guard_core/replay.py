@@ -28,6 +28,7 @@ from guard_core.views import View, content_count
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked over at once, doubling while nothing happens
 CALM = 2  # steps decided one by one after a compaction or a vain try, so that a loop does not pay for looking ahead
+MOST_CALM = 32  # ours: as many after looking ahead in vain several times, twice as many each time
 MOST_ATTEMPTS = 4  # requests of one step: the first, and three after a refusal, as Hermes does
 
 
@@ -179,11 +180,13 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
     """
     policy, run = job.policy, job.run
     steps = run.ledger.step_count
-    calm, block = CALM, FIRST_BLOCK
+    calm, block, enough = CALM, FIRST_BLOCK, CALM
     while step < steps:
-        if calm >= CALM:
+        if calm >= enough:
             quiet = policy.scan(run, step, min(step + block, steps), state)
             block = min(block * 2, LARGEST_BLOCK)
+            is_vain = quiet is None or not quiet.size
+            calm, enough = (0, min(2 * enough, MOST_CALM)) if is_vain else (calm, CALM)
             if quiet is not None and quiet.size:
                 state = quiet.state
                 yield step, quiet, state

@@ -7,12 +7,12 @@ begins as the one before. Sums are kept with the last long view, so that only wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import add
+from operator import add, sub
 
 import numpy as np
 
 from guard_core.ledger import Ints, Ledger, prefix_sums
-from guard_core.views import Segment, Span, View, common_length, content_count, followed
+from guard_core.views import Segment, Span, View, common_length, content_count, difference, followed
 
 SHORT = 16  # segments; ours: a shorter view is added up at once
 
@@ -32,9 +32,9 @@ class ViewSums:
         before, total = self._last
         if view is before:
             return total
-        same = common_length(before, view)
-        if len(before) - same < same:
-            total += sum(map(self._cost, view[same:])) - sum(map(self._cost, before[same:]))
+        gone, come = difference(before, view)
+        if len(gone) + len(come) < len(view):
+            total += sum(map(self._cost, come)) - sum(map(self._cost, gone))
         else:
             total = sum(map(self._cost, view))
         self._last = view, total
@@ -46,26 +46,25 @@ class ViewSums:
 
 
 class ManySums:
-    """Several sums over the same views, remembered together as ViewSums remembers one."""
+    """Several sums over the same views, remembered together as ViewSums remembers one. `sums` gives them for some
+    segments."""
 
-    def __init__(self, *costs: Callable[[Segment], int]) -> None:
-        self._costs = costs
+    def __init__(self, sums: Callable[[View], tuple[int, ...]]) -> None:
+        self._sums = sums
         self._last: tuple[View, tuple[int, ...]] = ((), ())
 
     def totals(self, view: View) -> tuple[int, ...]:
-        """The sums over all segments, in the order of their costs."""
+        """The sums over all segments."""
         if len(view) < SHORT:
-            return tuple([sum(map(cost, view)) for cost in self._costs])
+            return self._sums(view)
         before, totals = self._last
         if view is before:
             return totals
-        same = common_length(before, view)
-        if len(before) - same < same:
-            come, gone = view[same:], before[same:]
-            changes = [sum(map(cost, come)) - sum(map(cost, gone)) for cost in self._costs]
-            totals = tuple(map(add, totals, changes))
+        gone, come = difference(before, view)
+        if len(gone) + len(come) < len(view):
+            totals = tuple(map(add, totals, map(sub, self._sums(come), self._sums(gone))))
         else:
-            totals = tuple([sum(map(cost, view)) for cost in self._costs])
+            totals = self._sums(view)
         self._last = view, totals
         return totals
 
@@ -98,10 +97,12 @@ class PlainViews:
 
     def of(self, view: View) -> View:
         """The view without forms, with neighbouring spans joined and empty ones left out."""
+        if len(view) < SHORT:
+            return _plain(view)
         before, plain = self._last
         if view is before:
             return plain
-        same = common_length(before, view) if len(view) >= SHORT else 0
+        same = common_length(before, view)
         last = _last_filled(view, same)
         kept = len(plain) - _begun(before[same:], last) if same else 0
         segments: list[Segment] = []
@@ -112,9 +113,16 @@ class PlainViews:
         for segment in view[same:]:
             _append(segments, segment)
         result = followed(plain, kept, segments)
-        if len(view) >= SHORT:
-            self._last = view, result
+        self._last = view, result
         return result
+
+
+def _plain(view: View) -> View:
+    """The normal form of a short view, without forms."""
+    segments: list[Segment] = []
+    for segment in view:
+        _append(segments, segment)
+    return tuple(segments)
 
 
 def _last_filled(view: View, stop: int) -> Segment | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast, overload
+from typing import Any, NamedTuple, cast, overload
 
 import msgspec
 
@@ -66,15 +66,11 @@ class SharedView(Sequence[Segment]):
     it together when it is made, so that there are few, and what two views have in common is found by comparing pieces.
     """
 
-    __slots__ = ("_hash", "_pieces", "_size", "_starts")
+    __slots__ = ("_hash", "_pieces", "_size")  # a trace may hold a hundred thousand of these
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        starts, size = [], 0
-        for _, count in pieces:
-            starts.append(size)
-            size += count
-        self._starts, self._size = starts, size
+        self._size = sum([count for _, count in pieces])
         self._hash: int | None = None
 
     @property
@@ -91,16 +87,16 @@ class SharedView(Sequence[Segment]):
 
     def from_place(self, start: int) -> View:
         """The segments from a place on, as a tuple."""
-        last = self._starts[-1]
-        if start >= last:  # what differs is mostly at the end
-            piece, count = self._pieces[-1]
-            return piece[start - last : count]
-        parts: list[Segment] = []
-        for (piece, count), first in zip(reversed(self._pieces), reversed(self._starts), strict=True):
-            parts[:0] = piece[max(start - first, 0) : count]
+        parts: View = ()
+        stop = self._size
+        for piece, count in reversed(self._pieces):  # what differs is mostly at the end
+            first = stop - count
+            behind = piece[max(start - first, 0) : count]
+            parts = behind + parts if parts else behind
             if first <= start:
                 break
-        return tuple(parts)
+            stop = first
+        return parts
 
     def until(self, stop: int) -> View:
         """The first so many segments."""
@@ -127,9 +123,11 @@ class SharedView(Sequence[Segment]):
         index = place + self._size if place < 0 else place
         if not 0 <= index < self._size:
             raise IndexError("a view has no such segment")
-        for (piece, _), first in zip(reversed(self._pieces), reversed(self._starts), strict=True):
-            if first <= index:
-                return piece[index - first]
+        stop = self._size
+        for piece, count in reversed(self._pieces):
+            stop -= count
+            if stop <= index:
+                return piece[index - stop]
         raise AssertionError
 
     def __eq__(self, other: object) -> bool:
@@ -211,6 +209,49 @@ def common_length(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
 
 # The long views that were compared last, by their ids: every sum over views asks for the same two.
 _compared: dict[tuple[int, int], tuple[tuple[Any, ...], tuple[Any, ...], int]] = {}
+
+
+class Difference(NamedTuple):
+    """What two views do not have in common: the segments that are `gone`, and those that have `come` in their place."""
+
+    gone: View
+    come: View
+
+
+def difference(before: View, view: View) -> Difference:
+    """How a view differs from one before it. Segments that are in neither part are the same at the beginning, and at
+    the end, of both."""
+    key = id(before), id(view)
+    known = _differences.get(key)
+    if known is not None and known[0] is before and known[1] is view:
+        return known[2]
+    same = common_length(before, view)
+    gone, come = before[same:], view[same:]
+    size = min(len(gone), len(come))
+    if size > CHUNK:  # as where the oldest messages went
+        stays = _common_end(tuple(gone), tuple(come), size)
+        gone, come = gone[: len(gone) - stays], come[: len(come) - stays]
+    differs = Difference(gone, come)
+    if len(_differences) >= REMEMBERED:
+        _differences.clear()
+    _differences[key] = before, view, differs
+    return differs
+
+
+_differences: dict[tuple[int, int], tuple[View, View, Difference]] = {}  # as `_compared`
+
+
+def _common_end(first: View, second: View, size: int) -> int:
+    """How many segments two views have in common at their end, up to `size`."""
+    mine, other, stays = len(first), len(second), 0
+    while stays < size:
+        step = min(CHUNK, size - stays)
+        if first[mine - stays - step : mine - stays] != second[other - stays - step : other - stays]:
+            break
+        stays += step
+    while stays < size and first[mine - stays - 1] == second[other - stays - 1]:
+        stays += 1
+    return stays
 
 
 def _common_of_pieces(first: Pieces, second: Pieces) -> int:

@@ -22,7 +22,7 @@ from guard_core.estimation.sharing import USUAL
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.view_sums import ManySums, PlainViews
-from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, followed
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -104,10 +104,14 @@ class AttributedUsage:
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         recorded: int = self.ledger.steps["prompt_tokens"].item(step)
         sums = self._sums(view)
-        same = recorded > 0 and not self._is_replaced(sums) and self._same(step, view, epoch)
-        if same and not sums.formed:
-            return Counted(recorded, True, PROVIDER)
-        tokens = recorded if same else self._price(step, view, sums, epoch)[0]
+        if self._is_replaced(sums):
+            same, tokens = False, self._price_cut(view, sums, epoch)
+        else:
+            plain = self._plain.of(view)
+            same = recorded > 0 and self._same(step, plain, epoch)
+            if same and not sums.formed:
+                return Counted(recorded, True, PROVIDER)
+            tokens = recorded if same else self._price(step, view, plain, sums, epoch)[0]
         return Counted(max(0, tokens - sums.saved), recorded > 0, self._source)
 
     @cached_property
@@ -119,15 +123,28 @@ class AttributedUsage:
 
     @cached_property
     def _many(self) -> ManySums:
-        return ManySums(self._saved_by, self._tokens_of, _begins, _is_written, _is_formed, _is_inserted, _is_rewritten)
+        return ManySums(self._sums_of)
 
-    def _tokens_of(self, segment: Segment) -> int:
-        """The tokens of a segment, 0 where they depend on an epoch or are not needed."""
-        return self._segment(segment, -1) if isinstance(segment, Span | Synthetic) else 0
+    def _sums_of(self, segments: View) -> tuple[int, ...]:
+        """`_Sums` of some segments, in one pass: every request of a replay asks for them."""
+        saved = tokens = begins = written = formed = inserted = rewritten = 0
+        for segment in segments:
+            if isinstance(segment, Span):
+                tokens += self._segment(segment, -1)
+                begins += segment.start == 0 < segment.stop
+                if segment.form:
+                    formed += 1
+                    saved += self._saved_by(segment)
+            elif isinstance(segment, Synthetic):
+                tokens += self._segment(segment, -1)
+                written += 1
+            elif isinstance(segment, Inserted):
+                inserted += 1
+            else:
+                rewritten += 1
+        return saved, tokens, begins, written, formed, inserted, rewritten
 
-    def _saved_by(self, segment: Segment) -> int:
-        if not isinstance(segment, Span) or not segment.form:
-            return 0
+    def _saved_by(self, segment: Span) -> int:
         start, stop, form = segment.start, segment.stop, segment.form
 
         def fewer(alone: Ledger) -> int:
@@ -156,8 +173,9 @@ class AttributedUsage:
         for first, last in self._alike(start, stop, kept_from):
             view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
             place = slice(first - start, last - start)
-            modelled[place] = self._price_run(first, last, view, epoch)
-            sent[place] = self._same(first, view, epoch)
+            as_it_is = self._plain.of(view)
+            modelled[place] = self._price_run(first, last, view, as_it_is, epoch)
+            sent[place] = self._same(first, as_it_is, epoch)
         sent &= recorded > 0
         source = np.where(sent & (not formed), PROVIDER, self._source).astype(np.int64)
         tokens = np.where(sent, recorded, np.maximum(modelled, 0)) - saved
@@ -196,25 +214,29 @@ class AttributedUsage:
     def _baseline_notes(self) -> tuple[str, ...]:
         return baseline_notes(self.ledger, self.attribution)
 
-    def _price(self, step: int, view: View, sums: _Sums, epoch: int) -> tuple[int, bool]:
+    def _price(self, step: int, view: View, plain: View, sums: _Sums, epoch: int) -> tuple[int, bool]:
         """Tokens of a request that is not the one sent at this step, without what its forms save, and whether it
-        extends a recorded one."""
-        if epoch < 0 and not sums.inserted and not sums.rewritten:
-            tokens = sums.tokens
-        else:
-            tokens = sum(self._segment(item, epoch) for item in view)
+        extends a recorded one. `plain` is the view without forms."""
         if self._is_replaced(sums):
-            return self.attribution.overhead + self._cut(sums) + tokens, False
-        plain, prices, anchors = self._plain.of(view), self.attribution.prices, self.anchors
-        overhead, current = self.attribution.overhead, int(self.ledger.steps["epoch"][step])
-        resumed = int(self.ledger.last_resumes[current]) if current >= 0 else -1
+            return self._price_cut(view, sums, epoch), False
+        prices, anchors = self.attribution.prices, self.anchors
+        overhead, current = self.attribution.overhead, self.ledger.steps["epoch"].item(step)
+        resumed = self.ledger.last_resumes.item(current) if current >= 0 else -1
         for place in dict.fromkeys((resumed, -1, current)):
             stop = self._extends(place, plain, epoch)
             if stop is not None:
                 at, base = self._left_by(place)
                 begin = overhead + (prices.view(base, place) if base else prices.prologue)
                 return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
-        return overhead + self._cut(sums) + tokens, False
+        return self._price_cut(view, sums, epoch), False
+
+    def _price_cut(self, view: View, sums: _Sums, epoch: int) -> int:
+        """The same of a request that extends no recorded one."""
+        if epoch < 0 and not sums.inserted and not sums.rewritten:
+            tokens = sums.tokens
+        else:
+            tokens = sum(self._segment(item, epoch) for item in view)
+        return self.attribution.overhead + self._cut(sums) + tokens
 
     def _is_replaced(self, sums: _Sums) -> bool:
         """Has a view a message that some policy wrote, as no recorded request has."""
@@ -225,9 +247,9 @@ class AttributedUsage:
         """Has a recorded view such messages after all."""
         return any(isinstance(segment, Synthetic) for base in self.ledger.bases for segment in base.view)
 
-    def _price_run(self, first: int, last: int, view: View, epoch: int) -> Ints:
-        """The same for steps whose requests only reach further than `view`, that of the first."""
-        tokens, extends = self._price(first, view, self._sums(view), epoch)
+    def _price_run(self, first: int, last: int, view: View, plain: View, epoch: int) -> Ints:
+        """As `_price`, for steps whose requests only reach further than `view`, that of the first."""
+        tokens, extends = self._price(first, view, plain, self._sums(view), epoch)
         at, tail = self.ledger.steps["at"][first:last], view[-1]
         if extends:
             return np.asarray(tokens + self.anchors.whole[at] - self.anchors.whole[at[0]])
@@ -240,11 +262,27 @@ class AttributedUsage:
 
     def _extends(self, place: int, plain: View, epoch: int) -> int | None:
         """Where a request ends that only extends what was sent after the recorded compaction `place`; else None."""
-        at, base = self._left_by(place)
-        stop = max(at, plain[-1].stop) if plain and isinstance(plain[-1], Span) else at
-        same = same_request(plain, epoch, (*base, Span(at, stop)), place, is_normal=True)
-        same = same or self._resumes(plain, stop, place)
-        return stop if same else None
+        at, last = self._beginnings[place + 1].at, plain[-1] if plain else None
+        stop = max(at, last.stop) if isinstance(last, Span) else at
+        return stop if self._is_up_to(place, stop, plain, epoch) or self._resumes(plain, stop, place) else None
+
+    def _is_up_to(self, place: int, stop: int, plain: View, epoch: int) -> bool:
+        """Is a view without forms what was sent after the recorded compaction `place` once `stop` events were in the
+        log. Inserted messages of the view are those of the compaction `epoch`."""
+        begin = self._beginnings[place + 1]
+        if epoch != place and begin.has_inserted:
+            return False
+        if stop <= begin.at:
+            return plain == begin.whole
+        last = plain[-1] if plain else None
+        if not isinstance(last, Span) or (last.start, last.stop) != (begin.start, stop):
+            return False
+        return len(plain) == len(begin.head) + 1 and plain[:-1] == begin.head
+
+    @cached_property
+    def _beginnings(self) -> tuple[_Beginning, ...]:
+        """What requests begin with after each recorded compaction, by its place + 1; the first: before all."""
+        return tuple(_Beginning.of(*self._left_by(place)) for place in range(-1, len(self.ledger.bases)))
 
     def _resumes(self, plain: View, at: int, place: int) -> bool:
         """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
@@ -281,12 +319,11 @@ class AttributedUsage:
         """Where each recorded compaction stands, by epoch + 1."""
         return np.array([0, *(base.at for base in self.ledger.bases)], dtype=np.int64)
 
-    def _same(self, step: int, view: View, epoch: int) -> bool:
+    def _same(self, step: int, plain: View, epoch: int) -> bool:
         """Is a view without its forms the request of this step: as recorded, or all of the log where the recorded one
         is a resumed history, because without a compaction the agent would have resumed it just so."""
-        plain = self._plain.of(view)
-        same = same_request(plain, epoch, *self.ledger.recorded_view(step), is_normal=True)
-        return same or self.ledger.sends_whole_log(step, plain)
+        recorded, at = (self.ledger.steps[name].item(step) for name in ("epoch", "at"))
+        return self._is_up_to(recorded, at, plain, epoch) or self.ledger.sends_whole_log(step, plain)
 
     @property
     def _source(self) -> int:
@@ -306,24 +343,21 @@ class _Sums(NamedTuple):
     rewritten: int
 
 
-def _begins(segment: Segment) -> int:
-    return int(isinstance(segment, Span) and segment.start == 0 < segment.stop)
+class _Beginning(NamedTuple):
+    """What requests begin with after a recorded compaction behind `at` events, in normal form: `whole` where no event
+    has followed, else `head` and the events from `start` on."""
 
+    at: int
+    whole: View
+    head: View
+    start: int
+    has_inserted: bool
 
-def _is_written(segment: Segment) -> int:
-    return int(isinstance(segment, Synthetic))
-
-
-def _is_formed(segment: Segment) -> int:
-    return int(isinstance(segment, Span) and bool(segment.form))
-
-
-def _is_inserted(segment: Segment) -> int:
-    return int(isinstance(segment, Inserted))
-
-
-def _is_rewritten(segment: Segment) -> int:
-    return int(isinstance(segment, Rewritten))
+    @classmethod
+    def of(cls, at: int, base: View) -> _Beginning:
+        *head, tail = normal((*base, Span(at, at + 1)))
+        assert isinstance(tail, Span)
+        return cls(at, normal(base), tuple(head), tail.start, any(isinstance(item, Inserted) for item in base))
 
 
 def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
@@ -368,13 +402,6 @@ def _overhead_source(attribution: Attribution) -> str:
 
 def _joined(first: CountedRun, second: CountedRun) -> CountedRun:
     return CountedRun(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
-
-
-def same_request(view: View, epoch: int, other: View, other_epoch: int, *, is_normal: bool = False) -> bool:
-    """Do two views send the same messages. Inserted messages are those of the compaction that `epoch` names.
-    `is_normal`: the first one has its normal form."""
-    first, second = view if is_normal else normal(view), normal(other)
-    return first == second and (epoch == other_epoch or not any(isinstance(item, Inserted) for item in first))
 
 
 def normal(view: View) -> View:

@@ -95,41 +95,30 @@ class Form(msgspec.Struct, frozen=True):
 
     def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         """Which parts it changes, by the columns before and after it."""
-        return np.asarray(np.any([old[name] != new[name] for name in ("kind", "bytes", "chars", "heuristic")], axis=0))
+        changed = old["kind"] != new["kind"]
+        for name in ("bytes", "chars", "heuristic"):
+            changed = changed | (old[name] != new[name])
+        return np.asarray(changed)
 
     def changes(self, ledger: Columns, column: str, parts: PartColumns | None = None) -> Ints:
         """What the form adds to a column of the ledger's events (mostly below 0). `parts` are the columns of the parts
         as it leaves them, where they are known."""
-        if column in ("inline_tokens", "metadata_tokens"):
+        if column not in _OF_EVENT and column != "lexical_tokens":
             return np.zeros(ledger.event_count, dtype=np.int64)
         old = ledger.parts
         new = self.parts(ledger, old) if parts is None else parts
-        of_event = {
-            "chars": lambda: _difference(new, old, _text_chars),
-            "bytes": lambda: _difference(new, old, _text_bytes),
-            "text_tokens": lambda: _difference(new, old, lambda parts: parts["heuristic"]),
-            "reasoning_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, REASONING, "bytes")),
-            "call_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, CALL, "bytes")),
-            "result_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, RESULT, "bytes")),
-            "media_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, MEDIA, "bytes")),
-        }
         if column == "lexical_tokens":
             lexical, total = ledger.events["lexical_tokens"], ledger.events["bytes"]
             saved = self.changes(ledger, "bytes", new)
             return np.asarray(np.where(total > 0, saved * lexical // np.maximum(total, 1), 0))
-        if column not in of_event:
-            return np.zeros(ledger.event_count, dtype=np.int64)
-        return ledger.by_event(of_event[column]())
+        sizes = _OF_EVENT[column]
+        return ledger.by_event(sizes(new) - sizes(old))
 
 
 @cache
 def _defaults(form: type[Form]) -> dict[str, Any]:
     """The values of a form that its name leaves out. Looked up once: a replay names thousands of forms."""
     return {field.name: field.default for field in msgspec.structs.fields(form)}
-
-
-def _difference(new: PartColumns, old: PartColumns, sizes: Callable[[PartColumns], Ints]) -> Ints:
-    return sizes(new) - sizes(old)
 
 
 def _of_kind(parts: PartColumns, kind: int, column: str) -> Ints:
@@ -147,6 +136,18 @@ def _text_chars(parts: PartColumns) -> Ints:
 def _call_names(parts: PartColumns) -> Ints:
     """The name of a called tool and the space behind it are part of a call's text; names are taken as ASCII."""
     return np.asarray(np.where(parts["kind"] == CALL, parts["name_chars"] + 1, 0))
+
+
+# The columns of events that a form may change, of the parts that they are the sums of.
+_OF_EVENT: dict[str, Callable[[PartColumns], Ints]] = {
+    "chars": _text_chars,
+    "bytes": _text_bytes,
+    "text_tokens": lambda parts: parts["heuristic"],
+    "reasoning_bytes": lambda parts: _of_kind(parts, REASONING, "bytes"),
+    "call_bytes": lambda parts: _of_kind(parts, CALL, "bytes"),
+    "result_bytes": lambda parts: _of_kind(parts, RESULT, "bytes"),
+    "media_bytes": lambda parts: _of_kind(parts, MEDIA, "bytes"),
+}
 
 
 class Joined(Form, frozen=True):

@@ -60,9 +60,19 @@ class ChatMemoryBuffer(ListPolicy):
         prefix = COSTS.prefix(ledger)
         most = CHARS_PER_TOKEN * (request.limit + 1)  # characters, spaces between messages included
         first = max(int(np.searchsorted(prefix[: at + 1], int(prefix[at]) - most, side="left")), 1)
-        begins = np.flatnonzero(~np.isin(roles_of(ledger)[first:at], (ASSISTANT, TOOL)))
-        start = first + int(begins[0]) if len(begins) else at - 1
-        return Outcome((Span(start, at),), state)
+        start = _next_begin(ledger).item(first)
+        return Outcome((Span(start if start < at else at - 1, at),), state)
+
+
+def _next_begin(ledger: Ledger) -> Ints:
+    """For each event the first one from there on that a request may begin with; the number of events: none."""
+    key = "llama-index begins"
+    if key not in ledger.derived:
+        count = ledger.event_count
+        places = np.where(np.isin(roles_of(ledger), (ASSISTANT, TOOL)), count, np.arange(count))
+        ledger.derived[key] = np.minimum.accumulate(np.append(places, count)[::-1])[::-1]
+    begins: Ints = ledger.derived[key]
+    return begins
 
 
 KIND = PolicyKind(

@@ -55,6 +55,13 @@ def test_one_event_in_a_form_of_few_events_costs_what_its_columns_say(form):
         assert single.changed_in(event, event + 1, form).tolist() == columns.changed_in(event, event + 1, form).tolist()
 
 
+def test_one_event_is_priced_from_the_columns_that_its_form_reads():
+    alone = ledger().alone(3, 4, "headed")
+    alone.in_form("text_tokens", "headed")
+    assert {*alone.events} == {"flags", "text_tokens"}
+    assert not alone.steps
+
+
 def test_no_more_than_so_many_forms_have_columns_until_they_are_forgotten():
     many = ledger()
     *first, last = (f'compressed:{{"size":{1_000 + size}}}' for size in range(MOST_FORMS + 1))

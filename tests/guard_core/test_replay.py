@@ -9,12 +9,13 @@ import pytest
 from guard_core.estimation.usage import RatioUsage, usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.llama_index import ChatMemoryBuffer, LlamaIndexSettings
 from guard_core.replay import observe_recorded, replay
 from guard_core.simulator.flow import Simulation, Turn, play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import PROMPT_SOURCES
-from tests.builders import bundled, session
+from tests.builders import bundled, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
 
 POLICY = get_policy("contextguard")
@@ -195,3 +196,18 @@ def test_listening_to_a_replay_does_not_change_it(tool_heavy):
     assert (
         replay(ledger, POLICY, window=2_000, each=[].append).digest() == replay(ledger, POLICY, window=2_000).digest()
     )
+
+
+def test_a_policy_that_looks_ahead_in_vain_does_so_less_and_less_often():
+    class Busy(ChatMemoryBuffer):
+        looks = 0
+
+        def scan(self, run, start, stop, state):
+            Busy.looks += 1
+            return super().scan(run, start, stop, state)
+
+    turn = (tool_call("read", "1"), tool_result("x" * 400, id="1")) * 200
+    ledger = Ledger.of(session(user("begin"), *turn))
+    policy = Busy(LlamaIndexSettings(token_limit=1))
+    replay(ledger, policy, window=200_000)
+    assert Busy.looks < 20

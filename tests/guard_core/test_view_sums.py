@@ -14,6 +14,7 @@ from guard_core.views import (
     Synthetic,
     common_length,
     content_count,
+    difference,
     followed,
     plain_values,
     shared,
@@ -90,7 +91,7 @@ def test_sums_are_those_of_the_view_alone(several):
 
 @given(views())
 def test_several_sums_at_once_are_those_of_the_view_alone(several):
-    sums = ManySums(size, lambda segment: 1)
+    sums = ManySums(lambda segments: (content_count(segments), len(segments)))
     for view in several:
         assert sums.totals(view) == (content_count(view), len(view))
 
@@ -108,3 +109,30 @@ def test_what_two_views_have_in_common_is_their_longest_equal_beginning(several)
         length = common_length(first, second)
         assert first[:length] == second[:length]
         assert first[length : length + 1] != second[length : length + 1] or length in (len(first), len(second))
+
+
+@given(shared_views(), st.integers(0, 40))
+def test_what_differs_between_two_views_lies_between_an_equal_beginning_and_an_equal_end(several, dropped):
+    for (first, one), (second, other) in pairwise(several):
+        check_difference(first, one, second, other)
+    view, plain_view = several[-1]
+    check_difference(view, plain_view, view[dropped:], plain_view[dropped:])
+
+
+def check_difference(first, one, second, other):
+    gone, come = difference(first, second)
+    same = common_length(one, other)
+    stays = len(one) - same - len(gone)
+    assert stays >= 0
+    assert one == (*one[:same], *gone, *one[len(one) - stays :])
+    assert other == (*one[:same], *come, *one[len(one) - stays :])
+
+
+def test_where_the_oldest_messages_went_only_those_are_added_up():
+    asked = []
+    sums = ViewSums(lambda segment: asked.append(segment) or size(segment))
+    view = tuple(Span(start, start + 1) for start in range(0, 2_000, 2))
+    sums.total(view)
+    asked.clear()
+    assert sums.total(view[3:]) == 997
+    assert len(asked) < 100

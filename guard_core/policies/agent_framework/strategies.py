@@ -82,13 +82,13 @@ class Work:
 
     def became(self, after: Included, given: Included | None = None, summary_bytes: int = 0) -> Work:
         """The work with another list, of which `given` was summarised."""
-        request = self.request._replace(view=self.included.view)
+        request = self.request.with_list(self.included.view)
         step = request.passed(given.view if given else (), after.view, summary_bytes=summary_bytes)
         return replace(self, included=after, passes=(*self.passes, step))
 
     def failed_call(self, given: Included, state: Any, *, empty: bool) -> Work:
         """The same list after the summariser was asked in vain."""
-        request = self.request._replace(view=self.included.view)
+        request = self.request.with_list(self.included.view)
         step = request.passed(given.view, self.included.view, failed=not empty, empty=empty)
         return replace(self, state=state, passes=(*self.passes, step), failed=True)
 

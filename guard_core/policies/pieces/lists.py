@@ -151,17 +151,26 @@ class Outcome(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a library has before it when its count is over its limit."""
+    """What a library has before it when its count is over its limit: its list as a view, with its `contents` messages
+    and their heuristic estimate, `tokens`."""
 
     check: Check
     view: View
     counted: int
     limit: int
     costs: Heuristic
+    contents: int
+    tokens: int
 
     @property
     def ledger(self) -> Ledger:
         return self.check.ledger
+
+    def with_list(self, view: View) -> Request:
+        """The same with another list."""
+        if view is self.view:
+            return self
+        return self._replace(view=view, contents=messages_in(self.ledger, view), tokens=self.costs.contents(view))
 
     @property
     def messages(self) -> list[Message]:
@@ -171,8 +180,8 @@ class Request(NamedTuple):
     def passed(self, given: View, after: View, **facts: Any) -> Pass:
         """The record of one pass: what a summariser was given, and the list afterwards."""
         return Pass(
-            contents_in=messages_in(self.ledger, self.view),
-            tokens_in=self.costs.contents(self.view),
+            contents_in=self.contents,
+            tokens_in=self.tokens,
             summariser_contents=messages_in(self.ledger, given),
             summariser_tokens=self.costs.contents(given),
             summary_bytes=facts.pop("summary_bytes", 0),
@@ -362,7 +371,8 @@ class ListPolicy(ABC):
             acts = check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, own_count, limit))
         if not acts:
             return Decision(view, state, evidence)
-        request = Request(check, view, counted, limit, costs)
+        sizes_in = evidence["contents_decided"], evidence["heuristic_decided"] - costs.fixed
+        request = Request(check, view, counted, limit, costs, *sizes_in)
         outcome = self.compact(request, state)
         return Decision(view, state, evidence) if outcome is None else self._acted(request, state, outcome, evidence)
 

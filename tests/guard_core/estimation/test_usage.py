@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from guard_core.estimation.attribution import attribute
-from guard_core.estimation.usage import AttributedUsage, RatioUsage, normal, same_request, usage_for
+from guard_core.estimation.usage import AttributedUsage, RatioUsage, normal, usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
@@ -82,10 +82,8 @@ def test_a_simulated_session_keeps_its_ratio(short_chat):
     assert isinstance(usage_for(Ledger.of(short_chat), None), AttributedUsage)
 
 
-def test_joined_spans_are_the_same_request_and_other_compactions_are_not():
+def test_neighbouring_spans_are_joined():
     assert normal((Span(0, 2), Span(2, 2), Span(2, 5))) == (Span(0, 5),)
-    assert same_request((Span(0, 2), Span(2, 5)), -1, (Span(0, 5),), 3)
-    assert not same_request((Inserted(0),), 0, (Inserted(0),), 1)
 
 
 def hidden_growth(agent: str = "", models: tuple[str, str] = ("one", "one"), fall: int = 0) -> Session:
