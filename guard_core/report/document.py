@@ -338,6 +338,8 @@ def decode_as(data: bytes, kind: type[D], expected: str, readable: int) -> D:
     """A document of one schema and version from its JSON. Raises GuardError for anything else."""
     if len(data) > MOST_BYTES:
         raise GuardError(f"a report of {len(data):,} bytes; at most {MOST_BYTES:,} are read")
+    if data.lstrip()[:1] == b"<":
+        raise GuardError("this is HTML; a report is read as JSON, which `report FILE -o report.json` writes")
     try:
         head = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         schema, version = (msgspec.json.decode(head.get(name, msgspec.Raw(b"null"))) for name in ("schema", "version"))

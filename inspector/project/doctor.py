@@ -53,7 +53,7 @@ def _program() -> Iterator[Line]:
     yield Line(OK, "program", f"version {__version__}, Python {sys.version.split()[0]}")
     from guard_core.tokens.tokenizer import count
 
-    yield Line(OK, "tokenizer", f"its vocabulary is there (“compaction” is {count(['compaction'])[0]} token long)")
+    yield Line(OK, "tokenizer", f"its vocabulary is there (tokens of “compaction”: {count(['compaction'])[0]})")
 
 
 def _settings() -> Iterator[Line]:

@@ -243,6 +243,7 @@ def test_what_is_no_report_is_refused_in_a_sentence(report):
         (b"{", "not a report"),
         (b"[]", "not a report"),
         (b"\xff", "not a report"),
+        (b"<!doctype html>", "this is HTML; a report is read as JSON"),
         (b"[" * 100_000, "not a report"),
         (json.dumps({**good, "schema": "other"}).encode(), "its schema"),
         (json.dumps({**good, "version": 99}).encode(), "version 99"),
