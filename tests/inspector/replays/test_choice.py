@@ -1,14 +1,18 @@
 """Settings of a replay as an address carries them."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import inspector.pages
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import GROUPS, POLICIES, get_policy
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
-from inspector.replays.choice import Choice, form, ignored, parse_choice
+from inspector.replays.choice import LABELS, Choice, form, ignored, parse_choice
 from tests.builders import bundled
 
 
@@ -173,6 +177,15 @@ def test_the_form_switches_off_what_is_not_used_and_says_why():
     assert {name for name, field in fields.items() if field["ignored"]} == {"factor", "cap", "floor"}
     assert fields["cap"]["note"] == "not used by profile tail"
     assert fields["cap"]["value"] == "3"
+
+
+def test_no_setting_has_the_name_of_another_parameter_of_a_page():
+    pages = "".join(path.read_text() for path in Path(inspector.pages.__file__).parent.rglob("*.py"))
+    parameters = {*LABELS, *re.findall(r'(?:GET\.get(?:list)?\(|number\(request, )"(\w+)"', pages)}
+    assert {"at", "side", "show", "from"} <= parameters
+    settings = [(kind.name, item.key) for kind in POLICIES.values() for item in kind.settings]
+    clashes = [setting for setting in settings if setting[1] in parameters]
+    assert clashes == [], "addresses have another parameter of this name: give the setting another `short`"
 
 
 def test_the_form_of_a_policy_has_exactly_its_settings():
