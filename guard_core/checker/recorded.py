@@ -326,6 +326,8 @@ def grown(story: Story, finding: Finding) -> None:
     agree(finding, before=before, after=after)
     if after < before:
         raise Wrong("the request after it is smaller")
+    if ("made the request larger" in finding.sentence) != (after > before):
+        raise Wrong("the request after it is larger, or not, and the claim says otherwise")
 
 
 def summary_not_kept(story: Story, finding: Finding) -> None:

@@ -164,8 +164,9 @@ def grown(case: Case) -> list[Finding]:
     more = (
         "" if len(larger) == 1 else f" {counted(len(larger) - 1, 'more compaction')} did not shrink the request either."
     )
+    what = "made the request larger" if worst.after > worst.before else "did not shrink the request"
     sentence = (
-        f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) made the request larger: {worst.before:,} → "
+        f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) {what}: {worst.before:,} → "
         f"{worst.after:,} tokens{modelled}.{missing}{more}"
     )
     numbers = {"compaction": worst.index, "before": worst.before, "after": worst.after}

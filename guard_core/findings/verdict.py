@@ -238,7 +238,9 @@ def _cached_above(case: Case, finding: Finding) -> str:
 def _grown(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
-        f"{_head(case)}compaction {numbers['compaction'] + 1:,} made the request larger: {numbers['before']:,} to "
+        f"{_head(case)}compaction {numbers['compaction'] + 1:,} "
+        f"{'made the request larger' if numbers['after'] > numbers['before'] else 'did not shrink the request'}: "
+        f"{numbers['before']:,} to "
         f"{numbers['after']:,} tokens at {at_step(finding.step)}{' (modelled)' if case.modelled[finding.step] else ''}."
     )
 

@@ -162,6 +162,8 @@ def needless_or_needed(case: Case) -> list[Finding]:
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
         sentence = _needless_words(case, without, numbers)
         return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, without.count)]
+    if case.facts.session.refused and not len(over):
+        return []  # nothing would be over the window, and yet the provider refused a request
     late = np.flatnonzero(tokens[first.step :] > windows[first.step :])
     numbers["first"] = first.step
     if len(late) and not (case.is_recorded and first.before > windows[first.step]):

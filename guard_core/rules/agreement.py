@@ -96,8 +96,9 @@ def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agre
 
 
 def if_assumed(rule: OwnRule) -> str:
-    """The window that a threshold rests on where that is an assumption, as the end of a clause."""
-    return "" if rule.assumed_window is None else if_window_is(rule.assumed_window)
+    """The window that a threshold rests on where that is an assumption or in doubt, as the end of a clause."""
+    unsure = rule.threshold is not None and (rule.is_window_assumed or rule.is_window_doubted)
+    return if_window_is(rule.window.value) if unsure and rule.window is not None else ""
 
 
 def explaining(interval: Interval) -> str:

@@ -24,6 +24,7 @@ from guard_core.rules.counters import Checks, Counter, unit_of
 from guard_core.sessions import AgentSetting, Provenance, Session, Sourced
 from guard_core.sizes import parse_count
 from guard_core.windows import models
+from guard_core.windows.agent_windows import has_fixed_window
 
 Typed = Mapping[str, str]  # settings as typed, by name
 
@@ -59,7 +60,8 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False):
     It compacts where `count relation threshold`; `counter` names the count (guard_core.rules.counters), in tokens.
     `threshold` is None where there is none or a setting is not known, which `reason` says. `formula` is the threshold
     as a sum with its numbers. `profile` is the group of versions with the same rule. `is_window_assumed`: little or
-    nothing says that the window among its settings is the model's.
+    nothing says that the window among its settings is the model's. `is_window_doubted`: the agent compacted far below
+    it.
     """
 
     agent: str
@@ -74,6 +76,7 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False):
     checks: Moment
     reason: str = ""
     is_window_assumed: bool = False
+    is_window_doubted: bool = False
 
     @property
     def window(self) -> Sourced | None:
@@ -87,13 +90,13 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False):
         is_used = self.threshold is not None and self.is_window_assumed
         return self.window.value if is_used and self.window is not None else None
 
-    def contradicted_by(self, largest: int) -> Sourced | None:
-        """Its window, where the threshold follows from that and a larger prompt, in tokens, was answered; else None.
-        One that a person typed in is what was asked for."""
+    def contradicted_by(self, largest: int) -> bool:
+        """Does the threshold follow from a window below a prompt, in tokens, that was answered. A window that a person
+        typed in is what was asked for."""
         window = self.window
         if window is None or self.threshold is None or window.source is Provenance.USER:
-            return None
-        return window if largest > window.value and f"{window.value:,}" in self.formula else None
+            return False
+        return largest > window.value and f"{window.value:,}" in self.formula
 
     @property
     def is_known(self) -> bool:
@@ -117,7 +120,8 @@ class Stretch(NamedTuple):
     """Calls from `start` up to `stop` (steps from 0) of one model, version and window.
 
     `window` is None where neither the file nor the model table has it. `largest` is the largest prompt among the calls
-    in tokens. `settings` are the agent's own as far as the file has them.
+    in tokens. `settings` are the agent's own as far as the file has them. `is_window_doubted`: the agent compacts far
+    below it.
     """
 
     start: int
@@ -127,6 +131,7 @@ class Stretch(NamedTuple):
     window: Sourced | None
     largest: int = 0
     settings: tuple[AgentSetting, ...] = ()
+    is_window_doubted: bool = False
 
     @property
     def window_tokens(self) -> int:
@@ -229,13 +234,12 @@ class Agent:
     def ruled(self, stretch: Stretch, typed: Typed) -> OwnRule:
         """The rule of a stretch; one without a threshold where automatic compaction is switched off."""
         rule = self.rule(stretch, typed)
-        if (window := rule.contradicted_by(stretch.largest)) is not None:
-            rule = self.rule(stretch._replace(window=None), typed)
-            if rule.window is None or rule.contradicted_by(stretch.largest):
-                reason = CONTRADICTED.format(stretch.largest, window.value)
-                rule = msgspec.structs.replace(rule, threshold=None, reason=reason)
+        if not has_fixed_window(self.format) and rule.contradicted_by(stretch.largest):
+            rule = self._without_window(stretch, typed)
         if rule.window is not None and models.is_assumed(rule.window, stretch.model):
             rule = msgspec.structs.replace(rule, is_window_assumed=True)
+        if stretch.is_window_doubted and rule.window == stretch.window:
+            rule = msgspec.structs.replace(rule, is_window_doubted=True)
         if switched(typed):
             return rule
         off = RuleSetting(AUTO, 0, "", Provenance.USER, "switched off")
@@ -247,6 +251,17 @@ class Agent:
             checks=Moment.NEVER,
             reason="automatic compaction is switched off",
         )
+
+    def _without_window(self, stretch: Stretch, typed: Typed) -> OwnRule:
+        """The rule where a larger prompt than its window was answered: by the agent's own default, else without a
+        threshold."""
+        rule = self.rule(stretch._replace(window=None), typed)
+        if rule.window is not None and not rule.contradicted_by(stretch.largest):
+            return rule
+        reason = CONTRADICTED.format(stretch.largest, stretch.window_tokens)
+        unknown = RuleSetting(WINDOW, None, "tokens", Provenance.ASSUMED, reason)
+        settings = tuple(unknown if item.name == WINDOW else item for item in rule.settings)
+        return msgspec.structs.replace(rule, settings=settings, threshold=None, reason=reason)
 
     @cached_property
     def _known(self) -> dict[str, str]:

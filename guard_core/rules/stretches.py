@@ -11,7 +11,7 @@ from guard_core.rules.base import Stretch
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows import models
 from guard_core.windows.agent_windows import has_default, taken_by_agent
-from guard_core.windows.window_evidence import judge_session, stated_windows
+from guard_core.windows.window_evidence import Status, judge_session, stated_windows
 
 
 def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stretch, ...]:
@@ -30,10 +30,12 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
             changes.append((step, version, name))
     if not changes:
         version = versions[0][1] if versions else ""
-        sourced = window or _main_window(session)
+        sourced = window or _known(session, judge_session(session).sourced)
         return (Stretch(0, 0, version, model, sourced, settings=session.settings),)
+    judged = judge_session(session)
+    is_doubted = window is None and judged.status is Status.DOUBTED
     stops = [*(start for start, _, _ in changes[1:]), len(session.calls)]
-    main, own = window or _main_window(session), ("", model)
+    main, own = window or _known(session, judged.sourced), ("", model)
     largest_by = _largest_prompts(session)
     windows = {
         name: main if window is not None or name in own else _window_of(session, name, largest_by.get(name, 0))
@@ -42,10 +44,12 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
     stretches = []
     for (start, version, name), stop in zip(changes, stops, strict=True):
         largest = max(call.prompt_tokens or 0 for call in session.calls[start:stop])
+        largest = largest or session.mean_prompt_tokens or 0
         own_window = windows[name]
         if in_file is not None and stated:
             own_window = msgspec.structs.replace(in_file, value=stated[start])
-        stretches.append(Stretch(start, stop, version, name, own_window, largest, session.settings))
+        doubted = is_doubted and own_window == main
+        stretches.append(Stretch(start, stop, version, name, own_window, largest, session.settings, doubted))
     return tuple(stretches)
 
 
@@ -55,11 +59,6 @@ def _largest_prompts(session: Session) -> dict[str, int]:
     for call in session.calls:
         largest[call.model] = max(largest.get(call.model, 0), call.prompt_tokens or 0)
     return largest
-
-
-def _main_window(session: Session) -> Sourced | None:
-    """The window of the model that answered most calls, None where nothing has it."""
-    return _known(session, judge_session(session).sourced)
 
 
 def _window_of(session: Session, model: str, largest: int) -> Sourced | None:

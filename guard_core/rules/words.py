@@ -35,7 +35,7 @@ def _rule_words(explanation: Explanation) -> str:
     where = "above" if rule.relation == ">" else "at"
     says = f"{where} {rule.threshold:,}: {rule.formula}"
     if rule.assumed_window is None and explanation.refuting is not None:
-        return f"{_settings_words(rule)}, {name} would compact {says}."
+        return f"{_settings_words(rule)}, {name} would compact {says}{if_assumed(rule)}."
     return f"{name} compacts {says}{_condition(explanation, rule)}."
 
 
@@ -72,8 +72,8 @@ def _without_rule(unknown: str) -> str:
 
 def _condition(explanation: Explanation, rule: OwnRule) -> str:
     """What the sentence rests on: an assumed window; and where the recording does not agree, assumed settings."""
-    if rule.assumed_window is not None:
-        return if_assumed(rule)
+    if condition := if_assumed(rule):
+        return condition
     defaults = any(item.source is Provenance.ASSUMED and item.value is not None for item in rule.settings)
     return ", if its settings are the defaults" if defaults and explanation.agrees < explanation.comparable else ""
 

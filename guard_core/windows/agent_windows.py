@@ -32,6 +32,12 @@ def has_default(format_: str) -> bool:
     return format_ in _TAKEN
 
 
+def has_fixed_window(format_: str) -> bool:
+    """Does the agent reckon with its own window whatever its model accepts, so that no answered prompt contradicts
+    it."""
+    return format_ == "gemini-cli"
+
+
 def _claude_code(model: str, window: Sourced, largest: int) -> Sourced:
     """200,000, unless the model's name or a larger prompt says a million."""
     if model.endswith(LONG_CONTEXT_SUFFIX):

@@ -14,7 +14,15 @@ from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.pairing import Pairing, pair
 from guard_core.recordings.reading.shelf import ShelvedEvents
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, SubAgent
+from guard_core.sessions import (
+    GuardState,
+    ModelCall,
+    Provenance,
+    RecordedCompaction,
+    Session,
+    Sourced,
+    SubAgent,
+)
 
 
 class FactCounter:
@@ -107,6 +115,7 @@ class SessionBuilder:
         self.side_calls: list[ModelCall] = []
         self.notes: list[str] = []
         self.refused: list[int] = []
+        self.windows: list[tuple[int, int]] = []  # context windows, each with the event from which it holds
 
     def event(
         self, role: Role, parts: Sequence[Part], *, line: int | None = None, place: int | None = None, **fields: Any
@@ -144,6 +153,15 @@ class SessionBuilder:
             raise LimitExceeded(f"a session with more than {self.limits.compactions} compactions", line=compaction.line)
         self.compactions.append(compaction)
 
+    def states_window(self, at: int, tokens: int | None) -> None:
+        """The file states a context window for the calls from event `at` on; None or 0: it states none there."""
+        if tokens and (not self.windows or self.windows[-1][1] != tokens):
+            self.windows.append((at, tokens))
+
+    def window(self, note: str) -> Sourced | None:
+        """The last window that the file states; `note` says in which words."""
+        return Sourced(self.windows[-1][1], Provenance.RECORDER, note) if self.windows else None
+
     @property
     def outlines(self) -> Sequence[Event]:
         """The events, perhaps without their texts: for a look at kinds, places and times."""
@@ -169,6 +187,7 @@ class SessionBuilder:
             model=model,
             started_at=started,
             refused=tuple(self.refused),
+            windows=((0, self.windows[0][1]), *self.windows[1:]) if len(self.windows) > 1 else (),
             sub_agents=self._sub_agents(fields.pop("sub_agents", {})),
             **fields,
         )

@@ -156,6 +156,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "only totals", exchange(8, tokens=lambda turn: None, window=Sourced(200_000, Provenance.RECORDER), **totals)
     yield "near", exchange(8, tokens=growing(90_500))
     yield "assumed", exchange(8, tokens=growing(118_000), window=None, model="nameless")
+    yield "not smaller", exchange(8, tokens=lambda turn: 30_000, compactions=(compaction(5, tokens_before=30_000),))
     yield (
         "doubted",
         exchange(

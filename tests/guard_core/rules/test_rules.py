@@ -578,6 +578,35 @@ def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradi
     assert asked_for.rule.threshold is not None
 
 
+def test_the_contradiction_names_the_window_of_the_file():
+    built = transcript("codex", "", prompts=[50_000, 100_000, 150_000, 150_010])
+    session = msgspec.structs.replace(built, window=Sourced(95_000, Provenance.RECORDER), compactions=())
+    found = explain(session)
+    assert "so the window is not 95,000: set it" in headline(found)
+    assert (found.rule.settings[0].value, found.rule.settings[0].note) == (None, found.rule.reason)
+
+
+def test_the_average_of_a_session_contradicts_a_window_where_no_call_is_counted():
+    built = transcript("hermes", "", prompts=[0, 0, 0, 0])
+    totals = {"prompt_tokens_total": 600_000, "total_calls": 4, "compactions": ()}
+    session = msgspec.structs.replace(built, window=Sourced(100_000, Provenance.RECORDER), **totals)
+    assert explain(session).rule.threshold is None
+
+
+def test_gemini_cli_reckons_with_its_own_limit_whatever_was_answered():
+    built = transcript("gemini-cli", "", prompts=[500_000, 900_000, 1_100_000, 1_200_000])
+    session = msgspec.structs.replace(built, compactions=())
+    assert explain(session).rule.threshold == 524_288
+
+
+def test_a_threshold_that_rests_on_a_doubted_window_says_so():
+    built = transcript("pi", "", prompts=[20_000, 100_000, 150_000, 30_000], tokens_before=150_100)
+    calls = tuple(msgspec.structs.replace(call, model="gpt-5.1") for call in built.calls)
+    session = msgspec.structs.replace(built, calls=calls, model="gpt-5.1")
+    assert judge_session(session).status is Status.DOUBTED
+    assert ", if the window is 400,000. " in headline(explain(session))
+
+
 def test_codex_answers_a_prompt_above_the_usable_part_of_its_window():
     built = transcript("codex", "", prompts=[50_000, 90_000, 99_000, 99_010])
     session = msgspec.structs.replace(built, window=Sourced(95_000, Provenance.RECORDER), compactions=())

@@ -36,7 +36,7 @@ from guard_core.recordings.reading.placeholders import is_placeholder
 from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import View
 
 TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
@@ -104,8 +104,6 @@ class CodexRolloutReader:
         self.parents = ""  # the id in that header
         self.model = ""
         self.title = ""
-        self.window = 0
-        self.windows: list[tuple[int, int]] = []  # all that are stated, each with the event from which it holds
         self.awaits_estimate = False  # is the last compaction new, and its context not estimated yet?
         self.open: _Open | None = None
         self.pending: ModelCall | None = None  # usage that came before its response
@@ -298,10 +296,7 @@ class CodexRolloutReader:
             self.notes.skip(f"event_msg {kind}")
 
     def _states_window(self, value: dict[str, Any], at: int) -> None:
-        window = fields.window(value, "model_context_window")
-        if window and window != self.window:
-            self.windows.append((at, window))
-            self.window = window
+        self.log.states_window(at, fields.window(value, "model_context_window"))
 
     def _token_count(self, info: dict[str, Any], where: Where) -> None:
         answered = len(self.log.events) if self.open is None else self.log.calls[self.open.call].at
@@ -440,7 +435,7 @@ class CodexRolloutReader:
         del self.log.calls[first:]
         del self.log.events[cut:]
         self.index.forget(cut)
-        self.windows = [(min(at, cut), window) for at, window in self.windows]
+        self.log.windows = [(min(at, cut), window) for at, window in self.log.windows]
         self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(removed)} calls count apart.")
 
     # -- the end
@@ -453,7 +448,6 @@ class CodexRolloutReader:
         notes = ["The schemas of the tools are not in the file."]
         notes += [] if system else ["The system prompt is not in the file."]
         notes += _origin(self.meta, self.copied)
-        window = Sourced(self.window, Provenance.RECORDER, "model_context_window in the file, the usable part of it")
         session = self.log.session(
             system=(TextPart(system),) if system else None,
             source_id=fields.text(self.meta, "id"),
@@ -461,8 +455,7 @@ class CodexRolloutReader:
             title=self.title,
             agent="Codex CLI",
             model=self.model,
-            window=window if self.window else None,
-            windows=((0, self.windows[0][1]), *self.windows[1:]) if len(self.windows) > 1 else (),
+            window=self.log.window("model_context_window in the file, the usable part of it"),
             started_at=fields.timestamp(self.meta, "timestamp"),
             notes=tuple(notes),
             versions=single(fields.text(self.meta, "cli_version")),

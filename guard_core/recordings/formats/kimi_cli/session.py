@@ -20,7 +20,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Segment, Span, View
 
 NAME, LABEL = "kimi-cli", "Kimi CLI"
@@ -64,7 +64,7 @@ class SessionJoiner:
             step = shown.match(event)
             if step is not None:
                 call, event = _completed(call, step.call), replace(event, timestamp=step.answer.timestamp)
-            self._answer(event, call)
+            self._answer(event, call, step.window if step is not None else 0)
 
     def _begin(self, context: Context, before: Context | None, compaction: Compaction | None) -> int:
         """What stood in a file from its beginning; how many of its messages that are."""
@@ -102,7 +102,7 @@ class SessionJoiner:
             if isinstance(entry, Event):
                 self._append(entry)
             elif isinstance(entry, Step):
-                self._answer(entry.answer, entry.call)
+                self._answer(entry.answer, entry.call, entry.window)
                 for result in entry.results:
                     self._append(result)
             else:
@@ -160,8 +160,9 @@ class SessionJoiner:
         own = event if self.lined else replace(event, line=None)
         return self.log.event(**{name: getattr(own, name) for name in own.__struct_fields__})
 
-    def _answer(self, event: Event, call: ModelCall) -> None:
+    def _answer(self, event: Event, call: ModelCall, window: int) -> None:
         at = len(self.log.events)
+        self.log.states_window(at, window)
         if call.prompt_tokens:
             self.facts.call(call.prompt_tokens)
         response = self._append(event) if event.parts else None
@@ -180,11 +181,10 @@ class SessionJoiner:
 
     def _session(self, wire: Wire | None, contexts: Sequence[Context], **fields: Any) -> Session:
         system = next((context.system for context in reversed(contexts) if context.system), "")
-        window = wire.window if wire else 0
         return self.log.session(
             system=(TextPart(system),) if system else None,
             agent=LABEL,
-            window=Sourced(window, Provenance.RECORDER, "max_context_tokens in the file") if window else None,
+            window=self.log.window("max_context_tokens in the file"),
             versions=single(f"wire {wire.protocol}" if wire and wire.protocol else ""),
             sub_agents={agent: call for agent, call in wire.sub_agents.items() if call} if wire else {},
             notes=tuple(self._notes(wire, contexts, system)),

@@ -29,6 +29,7 @@ class Step:
     answer: Event
     call: ModelCall
     results: list[Event] = field(default_factory=list)
+    window: int = 0  # that the wire states at the time, in tokens
 
     @property
     def key(self) -> object:
@@ -208,7 +209,7 @@ class _Reader:
             answer = Event(Role.MODEL, _merged(self.parts), **place)
             order = {part.id: number for number, part in enumerate(self.parts) if isinstance(part, ToolCallPart)}
             results = sorted(self.results, key=lambda event: order.get(_answered(event), len(order)))
-            self.wire.entries.append(Step(answer, call, results))
+            self.wire.entries.append(Step(answer, call, results, self.wire.window))
         elif self.results:
             self.notes.skip("ToolResult without its call")
         self.parts, self.results, self.usage, self.first = [], [], None, None

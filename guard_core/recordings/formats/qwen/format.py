@@ -35,7 +35,7 @@ from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.recordings.reading.versions import Versions
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Sourced, ToolDefinition
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, ToolDefinition
 from guard_core.views import Inserted, Span, View, kept_events
 
 NAME, LABEL = "qwen-code", "Qwen Code"
@@ -111,7 +111,6 @@ class QwenChatReader:
         self.system: tuple[TextPart, ...] | None = None
         self.tools: tuple[ToolDefinition, ...] | None = None
         self.session = self.parent = self.title = self.agent = self.agent_id = ""
-        self.window = 0
         self.reported: list[ModelCall] = []  # by telemetry, of no answer so far
         self.answered: ModelCall | None = None  # the last answer, if no telemetry reported it yet
         self.refused = False  # a request was too large for the provider since the last answer
@@ -173,12 +172,12 @@ class QwenChatReader:
         call = answer_of(line.obj, line.number)
         if call.prompt_tokens:
             self.facts.call(call.prompt_tokens)
-            self.window = fields.window(line.obj, "contextWindowSize") or self.window
             self._claim(call)
         at = len(self.log.events)
         if not on_path:
             self.log.side_calls.append(replace(call, at=at))
             return
+        self.log.states_window(at, fields.window(line.obj, "contextWindowSize"))
         self.refused = False
         response = self._append(event) if event.parts else None
         self.log.calls.append(replace(call, at=at, response=response))
@@ -347,7 +346,7 @@ class QwenChatReader:
             parent=self.session if self.path.is_side else self.parent,
             title=self.title or (self.agent if self.path.is_side else ""),
             agent=LABEL,
-            window=Sourced(self.window, Provenance.RECORDER, "contextWindowSize in the file") if self.window else None,
+            window=self.log.window("contextWindowSize in the file"),
             versions=self.versions.of(self.log.outlines),
             notes=tuple(self._words()),
         )

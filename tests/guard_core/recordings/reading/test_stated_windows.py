@@ -10,6 +10,7 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.recordings import read
 from guard_core.windows.models import window_of
+from guard_core.windows.window_evidence import Status, judge_session, stated_windows
 from tests.guard_core.recordings.checks import lines
 from tests.recordings.seeds import SEEDS
 
@@ -142,3 +143,15 @@ def test_an_export_with_an_impossible_window_is_refused_and_its_session_kept():
         read(content, strict=True)
     recording = read(content)
     assert (error.value.line, recording.notes.problem_count, recording.sessions[0].window) == (1, 1, None)
+
+
+@pytest.mark.parametrize("name", ["qwen-code", "kimi-cli wire"])
+def test_a_window_that_changes_holds_from_the_call_with_which_it_is_stated(name):
+    """The larger prompt was answered under the larger window, and contradicts nothing."""
+    windows = iter((1_000_000, 131_072))
+    content = STATED.sub(lambda match: match[1] + b"%d" % next(windows), FILES[name])
+    content = content.replace(b'"promptTokenCount": 100', b'"promptTokenCount": 200000', 1)
+    (session,) = read(content.replace(b'"input_other": 100', b'"input_other": 200000', 1), strict=True).sessions
+    assert stated_windows(session) == [1_000_000, 131_072]
+    assert session.calls[0].prompt_tokens == 200_000
+    assert judge_session(session).status is Status.KNOWN
