@@ -38,7 +38,8 @@ def _in_use(account: Account) -> QuerySet[Identity]:
 
 
 def disconnect(account: Account, pk: int) -> Identity | None:
-    """End that a person signs in to an account at the provider; None where it has no such identity. Raises LastWay."""
+    """End that a person signs in to an account at the provider, and every session of the account; None where it has no
+    such identity. Raises LastWay."""
     with transaction.atomic():
         locked = Account.objects.select_for_update().get(pk=account.pk)  # of two at a time, one sees what is left
         row = locked.identities.filter(pk=pk).first()
@@ -47,6 +48,7 @@ def disconnect(account: Account, pk: int) -> Identity | None:
         if not locked.has_usable_password() and not _in_use(locked).exclude(pk=pk).exists():
             raise LastWay
         row.delete()
+        locked.end_sessions()
     return row
 
 

@@ -145,7 +145,8 @@ def _new_account(request: Any, person: Person, token: str) -> tuple[Account, Inv
         "Ask an owner of your project for an invitation, open its link and sign in from there. If you have an account "
         "with a password, sign in with that and connect the two on the page Account."
     )
-    raise Failed(f"{person.name[:60]!r} has no account and no invitation", sentence, 403)
+    who = f"{person.name[:40]!r} ({person.subject[:60]} at {person.issuer[:60]})"
+    raise Failed(f"{who} has no account and no invitation", sentence, 403)
 
 
 def _by_invitation(request: HttpRequest, person: Person, token: str) -> tuple[Account, Invitation]:

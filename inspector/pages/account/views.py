@@ -185,7 +185,7 @@ def password(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
-    """End that an identity at the provider signs in to one's account."""
+    """End that an identity at the provider signs in to one's account, and every other session of the account."""
     me: Account = request.user  # type: ignore[assignment]  # as above
     try:
         row = identities.disconnect(me, min(pk, NO_KEY))
@@ -197,6 +197,8 @@ def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
         return _account(request, 422, identity_error=sentence)
     if row is None:
         return plain(request, 404, "Not connected", "Your account has no such identity (any more).")
+    me.refresh_from_db()
+    update_session_auth_hash(request, me)
     audit.note(request, "single sign-on disconnected", f"{me.name}: {row.subject} at {row.issuer}")
     return redirect("account")
 

@@ -285,6 +285,18 @@ def test_an_identity_is_disconnected_and_signs_nobody_in_any_more(provider, team
     assert disconnected(mine, row).status_code == 404  # a second click
 
 
+def test_a_person_whose_identity_is_disconnected_is_signed_out_in_every_other_browser(provider, client, team_handler):
+    signed_in(client, f"{START}?next={invitation()}")
+    other = browser(team_handler)
+    signed_in(other)
+    first = Identity.objects.get()
+    Identity.objects.create(account=first.account, issuer=f"{provider.address}/", subject="x")
+    assert other.get("/account/").status_code == 200
+    disconnected(client, first)
+    assert other.get("/account/").status_code == 302
+    assert client.get("/account/").status_code == 200
+
+
 def test_the_last_way_to_sign_in_stays(provider, client):
     signed_in(client, f"{START}?next={invitation()}")
     first = Identity.objects.get()
@@ -382,7 +394,8 @@ def test_a_person_without_an_account_and_an_inactive_account_are_in_the_log_of_w
     provider, client, team_handler
 ):
     signed_in(client)
-    assert "'Dora' has no account" in audit.records(default_project()).get().about
+    about = audit.records(default_project()).get().about
+    assert about == f"'Dora' (248289761001 at {provider.address}) has no account and no invitation"
     join = invitation()
     signed_in(client, f"{START}?next={join}")
     other = Project.objects.create(slug="other", name="Other")
