@@ -180,6 +180,11 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
         return self.written_by or self.format
 
     @property
+    def version(self) -> str:
+        """The last version of the agent that the file names, "" where it names none."""
+        return self.versions[-1][1] if self.versions else ""
+
+    @property
     def mean_prompt_tokens(self) -> int | None:
         """Prompt tokens of a request on average over `total_calls`, rounded: the largest request has at least these."""
         if not self.prompt_tokens_total or not self.total_calls:

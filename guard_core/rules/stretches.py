@@ -67,9 +67,10 @@ def _window_of(session: Session, model: str, largest: int) -> Sourced | None:
     if session.window is not None and session.window.value > 0:
         return session.window
     looked_up = models.context_window(model) or Sourced(defaults.WINDOW, Provenance.ASSUMED, models.UNKNOWN)
-    return _known(session, taken_by_agent(session.agent_format, model, looked_up, largest))
+    return _known(session, taken_by_agent(session.agent_format, model, looked_up, largest, session.version))
 
 
 def _known(session: Session, window: Sourced) -> Sourced | None:
     """The window, None where it is a mere assumption and not what the agent takes by default."""
-    return window if window.source is not Provenance.ASSUMED or has_default(session.agent_format) else None
+    is_default = has_default(session.agent_format, session.version)
+    return window if window.source is not Provenance.ASSUMED or is_default else None

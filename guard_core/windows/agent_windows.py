@@ -1,35 +1,56 @@
 """The context window that an agent takes for its models, where that is another than the model table's.
 
 A threshold that follows from the window follows from this one. Source: own_rules.md, sections 1 and 2, measured by
-running Claude Code 2.1.14 to 2.1.330 and Gemini CLI 0.61.0.
+running Claude Code 2.1.14 to 2.1.330 and Gemini CLI 0.61.0; `tokenLimits` of Qwen Code 0.8.2, 0.10.1 and 0.15.10.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+from guard_core.agent_versions import numbers
 from guard_core.claude_code_limits import DEFAULT_WINDOW as CLAUDE_CODE_WINDOW
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.models import LONG_CONTEXT, LONG_CONTEXT_SUFFIX
 
 GEMINI_CLI_LIMIT = 1_048_576  # tokens: tokenLimit() of Gemini CLI for every model it names
+QWEN_CODE = "qwen-code"
+QWEN_LIMIT = 131_072  # tokens: DEFAULT_TOKEN_LIMIT of Qwen Code 0.8.2 to 0.15.10
+QWEN_ONE_LIMIT_FROM, QWEN_STATES_FROM = (0, 10), (0, 16)
+# Tokens by the name of a model: tokenLimits of Qwen Code 0.8.2 where they differ from its default, the first that fits.
+_QWEN_LIMITS = (
+    (r"gemini-1\.5-pro", 2_097_152),
+    (r"gemini-2\.0-flash-image-generation", 32_768),
+    (r"gemini-(1\.5-flash|2\.5-pro.*|2\.5-flash.*|2\.0-flash.*)", 1_048_576),
+    (r"(o3|o4-mini|claude-3\.5-sonnet).*", 200_000),
+    (r"(gpt-4\.1|claude-3\.7-sonnet|claude-sonnet-4|claude-opus-4).*", 1_048_576),
+    (r"qwen3-coder-(plus|flash)(-.*)?|coder-model|qwen2\.5-1m.*|qwen-(plus|flash)-latest", 1_048_576),
+    (r"qwen3-max(-.*)?|qwen3-coder-.*|qwen3-.*-2507-.*|qwen3-vl-plus", 262_144),
+    (r"kimi-k2-0905|kimi-k2-turbo.*", 262_144),
+    (r"seed-oss.*", 524_288),
+    (r"glm-4\.5v(-.*)?", 65_536),
+    (r"llama-4-scout.*", 10_485_760),
+)
 LOOKED_UP = (Provenance.MODEL_TABLE, Provenance.ASSUMED)  # sources of a window that an agent's own comes before
 
 
-def taken_by_agent(format_: str, model: str, window: Sourced, largest: int) -> Sourced:
+def taken_by_agent(format_: str, model: str, window: Sourced, largest: int, version: str = "") -> Sourced:
     """The window that the agent that writes this format takes for a model, in tokens.
 
     `window` is what the file, a person, the model table or an assumption says; only the latter two give way. `largest`
-    is the largest prompt that was answered, in tokens.
+    is the largest prompt that was answered, in tokens, `version` that of the agent, "" where the file has none.
     """
-    if format_ not in _TAKEN or window.source not in LOOKED_UP:
+    if window.source not in LOOKED_UP:
         return window
-    return _TAKEN[format_](model, window, largest)
+    if format_ == QWEN_CODE:
+        return _qwen_code(model, window, largest, version)
+    return _TAKEN[format_](model, window, largest) if format_ in _TAKEN else window
 
 
-def has_default(format_: str) -> bool:
+def has_default(format_: str, version: str = "") -> bool:
     """Does the agent that writes this format take a window of its own for a model that it does not know."""
-    return format_ in _TAKEN
+    return format_ in _TAKEN or (format_ == QWEN_CODE and () < numbers(version) < QWEN_STATES_FROM)
 
 
 def has_fixed_window(format_: str) -> bool:
@@ -51,6 +72,28 @@ def _claude_code(model: str, window: Sourced, largest: int) -> Sourced:
 
 def _gemini_cli(model: str, window: Sourced, largest: int) -> Sourced:
     return _default(window, GEMINI_CLI_LIMIT, "Gemini CLI's limit for its models")
+
+
+def _qwen_code(model: str, window: Sourced, largest: int, version: str) -> Sourced:
+    """By the model's name before 0.10; up to 0.15 one for all models where none is set, as a file without one says."""
+    known = numbers(version)
+    if not () < known < QWEN_STATES_FROM:
+        return window
+    size, note = QWEN_LIMIT, "Qwen Code's limit where none is set"
+    if known < QWEN_ONE_LIMIT_FROM:
+        name = _qwen_name(model)
+        size = next((limit for pattern, limit in _QWEN_LIMITS if re.fullmatch(pattern, name)), QWEN_LIMIT)
+        note = "Qwen Code's limit for a model of this name"
+    return window if largest > size else _default(window, size, note)
+
+
+def _qwen_name(model: str) -> str:
+    """A model's name without its provider, date and precision, as Qwen Code 0.8.2 looks it up."""
+    name = re.split(r"[/|:]", model.lower().strip())[-1]
+    name = re.sub(r"\s+", "-", name).replace("-preview", "")
+    if not re.fullmatch(r"qwen-(plus|flash|vl-max)-latest|kimi-k2-[0-9]{4}", name):
+        name = re.sub(r"-([0-9]{4,}|[0-9]+x[0-9]+b|v[0-9]+(\.[0-9]+)*|latest|exp)$", "", name)
+    return re.sub(r"-([0-9]?bit|int[48]|bf16|fp16|q[45]|quantized)$", "", name)
 
 
 def _default(window: Sourced, size: int, note: str) -> Sourced:

@@ -148,7 +148,7 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     if not any(prompts) and session.mean_prompt_tokens:
         prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
     return judge(
-        taken_by_agent(session.agent_format, model, stated, max(prompts, default=0)),
+        taken_by_agent(session.agent_format, model, stated, max(prompts, default=0), session.version),
         prompts,
         automatic_triggers(session),
         agent=session.agent_format,
@@ -198,7 +198,7 @@ def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> di
 def _looked_up(session: Session, model: str, answers: dict[str, models.Answers]) -> Sourced | None:
     """The window of a model in tokens as this session's agent takes it; None: the table does not know it."""
     window, largest = models.context_window(model), answers[model].largest if model in answers else 0
-    return window and taken_by_agent(session.agent_format, model, window, largest)
+    return window and taken_by_agent(session.agent_format, model, window, largest, session.version)
 
 
 def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:

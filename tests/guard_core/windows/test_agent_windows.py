@@ -35,6 +35,42 @@ def test_claude_code_takes_200000_unless_its_name_or_a_larger_prompt_says_a_mill
     assert taken_by_agent("pi", model, window, largest) == window
 
 
+@pytest.mark.parametrize(
+    ("version", "model", "expected"),
+    [
+        ("0.8.2", "homemade", 131_072),
+        ("0.8.2", "qwen/qwen3-coder-plus-2025-09-23", 1_048_576),
+        ("0.8.2", "Qwen3-Coder-30B-A3B-Instruct", 262_144),
+        ("0.8.2", "qwen3-max-preview", 262_144),
+        ("0.8.2", "gpt-4o", 131_072),
+        ("0.8.2", "kimi-k2-0711", 131_072),
+        ("0.15.10", "qwen3-coder-plus", 131_072),
+        ("0.24.4", "homemade", 1_000_000),
+        ("", "homemade", 1_000_000),
+    ],
+)
+def test_qwen_code_has_limits_of_its_own_where_its_files_state_none(version, model, expected):
+    assert taken_by_agent("qwen-code", model, TABLE, 90_000, version).value == expected
+    stated = Sourced(200_000, Provenance.RECORDER)
+    assert taken_by_agent("qwen-code", model, stated, 90_000, version) == stated
+
+
+def test_a_larger_answered_prompt_contradicts_the_limit_of_qwen_code():
+    assert taken_by_agent("qwen-code", "homemade", TABLE, 131_073, "0.8.2") == TABLE
+
+
+def test_qwen_code_0_8_compacts_by_its_own_limit_of_an_unknown_model():
+    built = transcript("qwen-code", "0.8.2")
+    built = replace(
+        built,
+        model="homemade",
+        calls=tuple(replace(call, model="homemade", prompt_tokens=9_000) for call in built.calls),
+    )
+    found = explain(built).rule
+    assert (found.threshold, found.assumed_window) == (91_751, 131_072)
+    assert judge_session(built).value == 131_072
+
+
 def of_model(model, format_="claude-code"):
     """A transcript of one compaction whose calls all name this model."""
     built = transcript(format_, "2.1.62")
