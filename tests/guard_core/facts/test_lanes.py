@@ -68,8 +68,8 @@ def test_a_quotation_in_the_summary_is_lost_at_the_compaction_that_drops_it():
 )
 def test_of_compactions_before_one_call_the_one_that_lost_it_is_blamed_as_by_the_finding(summaries, blamed):
     built = talk(*(compaction(3, summary=summary) for summary in summaries))
-    (found,) = (item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost")
-    assert (lane_of(built).lost.compaction, found.numbers["compaction"]) == (blamed, blamed)
+    (finding,) = (item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost")
+    assert (lane_of(built).lost.compaction, finding.numbers["compaction"]) == (blamed, blamed)
 
 
 LEAVES = {"words": {"summary": f"Task: {RULE}"}, "none": {"summary": "Half is done."}, "sealed": {"kind": "opaque"}}
@@ -79,13 +79,13 @@ LEAVES = {"words": {"summary": f"Task: {RULE}"}, "none": {"summary": "Half is do
 @pytest.mark.parametrize("ats", [(2, 4, 6), (2, 4, 4)])
 def test_lane_and_finding_agree_on_where_it_was_lost_whatever_can_be_read(left, ats):
     built = talk(*(compaction(at, **{"summary": "", **LEAVES[name]}) for at, name in zip(ats, left, strict=True)))
-    (found,) = (item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost")
-    assert check(built, [found], judge_session(built)) == []
+    (finding,) = (item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost")
+    assert check(built, [finding], judge_session(built)) == []
     losses = lane_of(built).losses
     first = next((change for change in losses if change.after is State.GONE), losses[0] if losses else None)
-    assert found.severity == ("warning" if first is not None and first.after is State.GONE else "info")
-    assert found.numbers["first_absent"] == (-1 if first is None else first.step)
-    assert first is None or found.numbers["compaction"] == first.compaction
+    assert finding.severity == ("warning" if first is not None and first.after is State.GONE else "info")
+    assert finding.numbers["first_absent"] == (-1 if first is None else first.step)
+    assert first is None or finding.numbers["compaction"] == first.compaction
 
 
 def test_a_passage_with_enough_of_its_words_is_a_paraphrase_and_words_far_apart_are_none():

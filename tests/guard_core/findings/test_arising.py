@@ -12,24 +12,24 @@ from tests.guard_core.checker.cases import recordings
 from tests.guard_core.findings.cases import chat
 
 
-def said(session: Session) -> list[tuple[str, int, int]]:
+def alerts_of(session: Session) -> list[tuple[str, int, int]]:
     return [(alert.finding.kind, alert.first, alert.last) for alert in alerts(Facts.of(session))]
 
 
 @pytest.mark.parametrize("session", [pytest.param(session, id=name) for name, session in recordings()])
 def test_they_are_the_findings_of_the_recording_and_occurred_where_they_say(session: Session) -> None:
     facts = Facts.of(session)
-    found = alerts(facts)
+    arisen = alerts(facts)
     whole = [finding for finding in recorded_findings(facts) if finding.kind in (NEAR_MISS, OVERFLOW, LOOP)]
     if facts.ledger.usage_ratio is None:
-        assert sorted(map(repr, whole)) == sorted(repr(alert.finding) for alert in found)
-    assert all(0 <= alert.first <= alert.last < facts.ledger.step_count for alert in found)
+        assert sorted(map(repr, whole)) == sorted(repr(alert.finding) for alert in arisen)
+    assert all(0 <= alert.first <= alert.last < facts.ledger.step_count for alert in arisen)
 
 
 def test_a_second_approach_is_another_occurrence_and_a_longer_one_is_the_same() -> None:
-    assert said(chat(5_000, 9_500)) == [(NEAR_MISS, 1, 1)]
-    assert said(chat(5_000, 9_500, 9_600)) == [(NEAR_MISS, 1, 2)]
-    assert said(chat(5_000, 9_500, 9_600, 4_000, 9_700)) == [(NEAR_MISS, 4, 4)]
+    assert alerts_of(chat(5_000, 9_500)) == [(NEAR_MISS, 1, 1)]
+    assert alerts_of(chat(5_000, 9_500, 9_600)) == [(NEAR_MISS, 1, 2)]
+    assert alerts_of(chat(5_000, 9_500, 9_600, 4_000, 9_700)) == [(NEAR_MISS, 4, 4)]
 
 
 def test_what_was_shown_already_is_not_new() -> None:
@@ -39,5 +39,5 @@ def test_what_was_shown_already_is_not_new() -> None:
 
 
 def test_a_session_without_trouble_has_none() -> None:
-    assert said(bundled("healthy")) == []
-    assert said(chat(5_000, 9_000)) == []
+    assert alerts_of(bundled("healthy")) == []
+    assert alerts_of(chat(5_000, 9_000)) == []

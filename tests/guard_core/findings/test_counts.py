@@ -28,8 +28,8 @@ def test_a_compaction_counts_however_sure_it_is(evidence):
 
 
 def test_a_resume_that_rewrites_the_history_is_no_compaction():
-    found = counts(cut(2, "edit", trigger="resume", evidence=Evidence.INFERRED), cut(3))
-    assert [(item.place, item.step) for item in found.compactions] == [(1, 1)]
+    tally = counts(cut(2, "edit", trigger="resume", evidence=Evidence.INFERRED), cut(3))
+    assert [(item.place, item.step) for item in tally.compactions] == [(1, 1)]
 
 
 def test_an_edit_whose_tokens_the_recorder_gives_is_a_compaction():
@@ -37,18 +37,18 @@ def test_an_edit_whose_tokens_the_recorder_gives_is_a_compaction():
 
 
 def test_compactions_are_counted_by_who_asked_for_them():
-    found = counts(cut(2, trigger="auto"), cut(3, trigger="manual"), cut(4, trigger="threshold"), cut(5))
-    assert (found.automatic, found.manual, found.unknown, found.total) == (2, 1, 1, 4)
+    tally = counts(cut(2, trigger="auto"), cut(3, trigger="manual"), cut(4, trigger="threshold"), cut(5))
+    assert (tally.automatic, tally.manual, tally.unknown, tally.total) == (2, 1, 1, 4)
 
 
 def test_a_compaction_after_the_last_call_is_at_the_end():
-    found = counts(cut(3), cut(6), cut(6))
-    assert (found.total, found.at_the_end) == (3, 2)
+    tally = counts(cut(3), cut(6), cut(6))
+    assert (tally.total, tally.at_the_end) == (3, 2)
 
 
 def test_a_compaction_replaced_before_any_call_is_not_at_the_end():
-    found = counts(cut(3), cut(3))
-    assert [(item.step, item.at_the_end) for item in found.compactions] == [(-1, False), (1, False)]
+    tally = counts(cut(3), cut(3))
+    assert [(item.step, item.at_the_end) for item in tally.compactions] == [(-1, False), (1, False)]
 
 
 def test_the_peak_is_the_largest_recorded_request_where_all_are_recorded():
@@ -79,9 +79,9 @@ def test_a_compaction_that_an_edit_followed_before_the_next_call_has_that_call()
     facts = Facts.of(built)
     (counted,) = facts.counts.compactions
     assert (counted.step, counted.at_the_end) == (2, False)
-    found = recorded_findings(facts)
-    assert {item.kind for item in found} >= {"needless"}
-    assert check(built, found, facts.window, recorded_verdict(facts, found)) == []
+    findings = recorded_findings(facts)
+    assert {item.kind for item in findings} >= {"needless"}
+    assert check(built, findings, facts.window, recorded_verdict(facts, findings)) == []
 
 
 def test_a_request_that_an_edit_brings_back_before_the_next_call_is_not_lost():

@@ -29,32 +29,32 @@ from tests.guard_core.rules.measured import run_of
 
 
 def test_the_healthy_session_has_no_findings():
-    facts, made = replayed(bundled("healthy"))
-    assert recorded_findings(facts) == replayed_findings(facts, made) == ()
+    facts, replayed_trace = replayed(bundled("healthy"))
+    assert recorded_findings(facts) == replayed_findings(facts, replayed_trace) == ()
 
 
 # The window.
 
 
 def test_an_answered_prompt_above_the_window_contradicts_it():
-    found = findings(chat(9_000, 12_000, 11_000))["window_contradicted"]
-    assert found.numbers == {"window": 10_000, "tokens": 12_000, "step": 1, "calls": 2}
-    assert found.sentence.startswith("A prompt of 12,000 tokens was answered at step 2, above the window set by hand")
+    finding = findings(chat(9_000, 12_000, 11_000))["window_contradicted"]
+    assert finding.numbers == {"window": 10_000, "tokens": 12_000, "step": 1, "calls": 2}
+    assert finding.sentence.startswith("A prompt of 12,000 tokens was answered at step 2, above the window set by hand")
 
 
 def test_nothing_else_is_said_against_a_window_that_is_contradicted():
     prompts = [9_500, 12_000, 3_000, 9_300, None]
-    found = findings(chat(*prompts, compactions=(compaction(3),)))
-    assert {"near_miss", "overflow", "late", "needless", "needed"} & set(found) == set()
+    by_kind = findings(chat(*prompts, compactions=(compaction(3),)))
+    assert {"near_miss", "overflow", "late", "needless", "needed"} & set(by_kind) == set()
 
 
 def test_compactions_below_half_of_the_tables_window_doubt_it():
     built = chat(
         90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=(compaction(2),)
     )
-    found = findings(built)
-    assert found["window_doubted"].numbers == {"window": 1_000_000, "low": 90_000, "high": 90_000, "compactions": 1}
-    assert "needless" not in found
+    by_kind = findings(built)
+    assert by_kind["window_doubted"].numbers == {"window": 1_000_000, "low": 90_000, "high": 90_000, "compactions": 1}
+    assert "needless" not in by_kind
 
 
 def test_a_doubted_window_that_was_inferred_from_prompts_is_not_called_stated():
@@ -79,26 +79,26 @@ def test_a_window_that_only_the_prompts_speak_for_is_an_assumption_of_the_verdic
 def claimed(built):
     """Findings of a recording by kind, and its verdict; the checker confirms them."""
     facts = Facts.of(built)
-    found = recorded_findings(facts)
-    verdict = recorded_verdict(facts, found)
-    assert check(built, found, facts.window, verdict) == []
-    return {item.kind: item for item in found}, verdict
+    claims = recorded_findings(facts)
+    verdict = recorded_verdict(facts, claims)
+    assert check(built, claims, facts.window, verdict) == []
+    return {item.kind: item for item in claims}, verdict
 
 
 def test_refused_requests_that_the_file_holds_are_an_overflow_and_not_a_near_miss():
     built = chat(9_000, 9_640)
-    found, verdict = claimed(replace(built, refused=(4, 4, 4)))
+    by_kind, verdict = claimed(replace(built, refused=(4, 4, 4)))
     assert verdict.sentence == "3 requests failed as too long, the first after step 2: an overflow (recorded)."
-    assert (verdict.kind, verdict.severity, found["refused"].count) == ("refused", "error", 3)
-    assert found["refused"].numbers == {"requests": 3, "after": 1, "compacted": 0}
+    assert (verdict.kind, verdict.severity, by_kind["refused"].count) == ("refused", "error", 3)
+    assert by_kind["refused"].numbers == {"requests": 3, "after": 1, "compacted": 0}
     assert claimed(built)[1].kind == "near_miss"
 
 
 def test_a_refused_request_that_a_compaction_followed_is_a_warning():
     built = replace(chat(9_000, 3_000, compactions=(compaction(2),)), refused=(2,))
-    found, verdict = claimed(built)
+    by_kind, verdict = claimed(built)
     assert (verdict.kind, verdict.severity) == ("refused", "warning")
-    assert found["refused"].sentence == (
+    assert by_kind["refused"].sentence == (
         "1 request failed as too long, after step 1, as the file says: an overflow (recorded). "
         "A compaction followed it before the next call."
     )
@@ -129,13 +129,13 @@ def test_a_trigger_that_is_not_recorded_is_said_where_a_window_is_doubted():
     cuts = (compaction(2, (0, 1), trigger=""),)
     built = chat(90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=cuts)
     facts = Facts.of(built)
-    found = recorded_findings(facts)
-    (doubted,) = (item for item in found if item.kind == "window_doubted")
+    claims = recorded_findings(facts)
+    (doubted,) = (item for item in claims if item.kind == "window_doubted")
     assert doubted.assumptions == ("trigger_not_recorded",)
     assert doubted.sentence.endswith("The file does not say what triggered it; it is taken as automatic.")
-    verdict = recorded_verdict(facts, found)
+    verdict = recorded_verdict(facts, claims)
     assert "1 compaction, if automatic, after a prompt of 90,000 tokens" in verdict.sentence
-    assert check(built, found, facts.window, verdict) == []
+    assert check(built, claims, facts.window, verdict) == []
     silent = replace(doubted, sentence=doubted.sentence.split(" The file")[0], assumptions=())
     assert check(built, [silent], facts.window)
 
@@ -156,9 +156,9 @@ def test_an_assumed_window_is_doubted_as_the_tables_is():
     cuts = (compaction(2, (0, 1)),)
     built = chat(50_000, 5_000, window=128_000, source=Provenance.ASSUMED, format="pi", compactions=cuts)
     facts = Facts.of(built)
-    found = recorded_findings(facts)
-    assert "needless" not in {item.kind for item in found}
-    assert "below half of the assumed window of 128,000" in recorded_verdict(facts, found).sentence
+    claims = recorded_findings(facts)
+    assert "needless" not in {item.kind for item in claims}
+    assert "below half of the assumed window of 128,000" in recorded_verdict(facts, claims).sentence
 
 
 def test_a_compaction_before_the_last_call_is_not_said_never_to_have_paid():
@@ -186,33 +186,32 @@ LARGE, SMALL = "claude-opus-4-6", "claude-haiku-4-5"  # 1,000,000 and 200,000 to
 def confirmed(built: Session) -> tuple[Facts, dict[str, Finding], Verdict]:
     """Findings by kind and the verdict, each confirmed by the checker."""
     facts = Facts.of(built)
-    found = recorded_findings(facts)
-    verdict = recorded_verdict(facts, found)
-    assert check(built, found, facts.window, verdict) == []
-    return facts, {item.kind: item for item in found}, verdict
+    claims = recorded_findings(facts)
+    verdict = recorded_verdict(facts, claims)
+    assert check(built, claims, facts.window, verdict) == []
+    return facts, {item.kind: item for item in claims}, verdict
 
 
 def test_a_call_of_another_model_is_held_against_that_models_window():
-    facts, found, verdict = confirmed(two_models((300_000, LARGE), (190_000, SMALL), (310_000, LARGE)))
+    facts, by_kind, verdict = confirmed(two_models((300_000, LARGE), (190_000, SMALL), (310_000, LARGE)))
     assert facts.window.value == 1_000_000
-    assert (found["near_miss"].step, found["near_miss"].numbers["window"]) == (1, 200_000)
-    assert "fills 95.0 % of its model's window: 190,000 of 200,000 tokens" in found["near_miss"].sentence
+    assert (by_kind["near_miss"].step, by_kind["near_miss"].numbers["window"]) == (1, 200_000)
+    assert "fills 95.0 % of its model's window: 190,000 of 200,000 tokens" in by_kind["near_miss"].sentence
     assert verdict.sentence == "Step 2 fills 95.0 % of its model's window: little room was left."
 
 
 def test_the_answer_of_another_model_with_a_larger_window_contradicts_nothing():
-    facts, found, verdict = confirmed(two_models((90_000, SMALL), (500_000, LARGE), (100_000, SMALL)))
+    facts, by_kind, verdict = confirmed(two_models((90_000, SMALL), (500_000, LARGE), (100_000, SMALL)))
     assert (facts.window.value, facts.window.status) == (200_000, "table")
-    assert found == {}
+    assert by_kind == {}
     assert verdict.sentence == "Healthy: no compaction needed; peak 50.0 % of its model's window at step 2."
 
 
 def test_a_call_without_an_answer_is_none_that_lacks_a_count():
     built = chat(None, None, None)
     waiting = replace(built, calls=(*built.calls[:2], replace(built.calls[2], response=None)))
-    found = confirmed(waiting)[1]
-    said = found["no_usage"].sentence
-    assert said == (
+    by_kind = confirmed(waiting)[1]
+    assert by_kind["no_usage"].sentence == (
         "None of the 2 answered calls has recorded token usage. Every figure is an estimate, without the system prompt "
         "and tools, which are not in the file."
     )
@@ -231,23 +230,23 @@ def test_an_uncounted_call_of_a_smaller_model_overflows_its_own_window():
     failed = tuple(
         replace(call, response=None if call.prompt_tokens is None else call.response) for call in built.calls
     )
-    facts, found, _ = confirmed(replace(built, calls=failed))
+    facts, by_kind, _ = confirmed(replace(built, calls=failed))
     assert facts.recording.over.tolist() == [1]
-    assert "is over the window of its model, 200,000" in found["overflow"].sentence
+    assert "is over the window of its model, 200,000" in by_kind["overflow"].sentence
 
 
 def test_a_claim_against_the_wrong_models_window_is_caught():
     built = two_models((300_000, LARGE), (190_000, SMALL), (310_000, LARGE))
-    facts, found, _ = confirmed(built)
-    lie = found["near_miss"]
+    facts, by_kind, _ = confirmed(built)
+    lie = by_kind["near_miss"]
     lie = replace(lie, numbers={**lie.numbers, "window": 1_000_000})
     assert check(built, [lie], facts.window)
 
 
 def test_another_models_window_that_its_own_answers_contradict_is_not_used():
-    facts, found, _ = confirmed(two_models((300_000, LARGE), (250_000, SMALL), (310_000, LARGE)))
+    facts, by_kind, _ = confirmed(two_models((300_000, LARGE), (250_000, SMALL), (310_000, LARGE)))
     assert facts.recording.windows.tolist() == [1_000_000] * 3
-    assert found == {}
+    assert by_kind == {}
 
 
 def test_a_replay_is_held_against_the_same_windows():
@@ -260,8 +259,8 @@ def test_a_replay_is_held_against_the_same_windows():
 
 
 def test_a_request_that_just_fits_is_not_rounded_up_to_the_whole_window():
-    facts, found, verdict = confirmed(replace(chat(4_000, 9_998), window=Sourced(10_000, Provenance.RECORDER)))
-    assert "fills 99.9 % of the window: 9,998 of 10,000" in found["near_miss"].sentence
+    facts, by_kind, verdict = confirmed(replace(chat(4_000, 9_998), window=Sourced(10_000, Provenance.RECORDER)))
+    assert "fills 99.9 % of the window: 9,998 of 10,000" in by_kind["near_miss"].sentence
     assert "99.9 %" in verdict.sentence
     assert facts.recording.over.tolist() == []
 
@@ -274,61 +273,61 @@ def test_a_tiny_request_is_not_rounded_down_to_nothing():
 def test_an_overflow_by_estimates_alone_says_so_and_is_a_warning():
     built = chat(*[None] * 9, window=400)
     calls = tuple(replace(call, response=None) for call in built.calls)
-    _, found, verdict = confirmed(replace(built, calls=calls))
-    assert found["overflow"].severity == "warning"
-    assert "estimated from the text, no call is counted" in found["overflow"].sentence
+    _, by_kind, verdict = confirmed(replace(built, calls=calls))
+    assert by_kind["overflow"].severity == "warning"
+    assert "estimated from the text, no call is counted" in by_kind["overflow"].sentence
     assert "of it (estimated)" in verdict.sentence
 
 
 def test_a_loop_of_encrypted_summaries_claims_no_sizes():
     cuts = tuple(compaction(at, kind="opaque", summary="") for at in (2, 3, 4))
-    _, found, verdict = confirmed(chat(4_000, None, None, None, window=100_000, compactions=cuts))
-    assert "this file does not say how much the first one removed" in found["loop"].sentence
+    _, by_kind, verdict = confirmed(chat(4_000, None, None, None, window=100_000, compactions=cuts))
+    assert "this file does not say how much the first one removed" in by_kind["loop"].sentence
     assert verdict.sentence == "A loop: 3 compactions at consecutive steps 2 to 4: every call compacts again."
 
 
 def test_an_overflow_names_its_share_and_its_neighbours():
     facts = Facts.of(chat(None, None))
-    found = of_replay(facts, trace(facts, modelled_prompt_tokens=[10_310, 10_200]))["overflow"]
-    assert (found.step, found.count, found.severity) == (0, 2, "error")
-    assert "3.1 % too many" in found.sentence
-    assert (found.numbers["first"], found.numbers["last"]) == (0, 1)
+    finding = of_replay(facts, trace(facts, modelled_prompt_tokens=[10_310, 10_200]))["overflow"]
+    assert (finding.step, finding.count, finding.severity) == (0, 2, "error")
+    assert "3.1 % too many" in finding.sentence
+    assert (finding.numbers["first"], finding.numbers["last"]) == (0, 1)
 
 
 def test_a_recorded_overflow_is_a_call_that_was_not_counted():
-    found = findings(bundled("small-window"))["overflow"]
-    assert (found.numbers["window"], found.numbers["calls"], found.step) == (8_000, 1, 5)
-    assert "modelled_tokens" in found.assumptions
+    finding = findings(bundled("small-window"))["overflow"]
+    assert (finding.numbers["window"], finding.numbers["calls"], finding.step) == (8_000, 1, 5)
+    assert "modelled_tokens" in finding.assumptions
 
 
 def test_an_overflow_that_was_answered_is_only_a_warning_about_the_estimate():
     built = session(user("x" * 60_000), model("yes"), window=10_000, reported=False)
-    found = findings(built)["overflow"]
-    assert found.severity == "warning"
-    assert "Yet it was answered" in found.sentence
+    finding = findings(built)["overflow"]
+    assert finding.severity == "warning"
+    assert "Yet it was answered" in finding.sentence
 
 
 def test_a_near_miss_is_nine_tenths_of_the_window():
-    found = findings(chat(8_999, 9_001, 500, 9_100))["near_miss"]
-    assert (found.step, found.count, found.steps) == (3, 2, (1, 3))
-    assert found.numbers["share"] == 0.91
+    finding = findings(chat(8_999, 9_001, 500, 9_100))["near_miss"]
+    assert (finding.step, finding.count, finding.steps) == (3, 2, (1, 3))
+    assert finding.numbers["share"] == 0.91
     assert "near_miss" not in findings(chat(8_999, 500))
 
 
 def test_a_compaction_after_an_overflow_came_too_late():
-    found = findings(bundled("small-window"))["late"]
-    assert (found.numbers["step_over"], found.numbers["compaction"]) == (5, 0)
-    assert "Compaction 1 came too late, at step 7: the request of step 6" in found.sentence
+    finding = findings(bundled("small-window"))["late"]
+    assert (finding.numbers["step_over"], finding.numbers["compaction"]) == (5, 0)
+    assert "Compaction 1 came too late, at step 7: the request of step 6" in finding.sentence
 
 
 # Repetition.
 
 
 def test_the_loop_is_a_loop_whose_summary_is_not_kept():
-    found = findings(bundled("unpersisted-loop"))
-    assert (found["loop"].numbers["length"], found["summary_not_kept"].count) == (15, 14)
-    assert "228,967 → 8,756" in found["summary_not_kept"].sentence
-    assert found["summary_not_kept"].numbers["again"] == 231_400
+    by_kind = findings(bundled("unpersisted-loop"))
+    assert (by_kind["loop"].numbers["length"], by_kind["summary_not_kept"].count) == (15, 14)
+    assert "228,967 → 8,756" in by_kind["summary_not_kept"].sentence
+    assert by_kind["summary_not_kept"].numbers["again"] == 231_400
 
 
 def test_a_replay_with_a_kept_summary_has_no_loop():
@@ -338,9 +337,9 @@ def test_a_replay_with_a_kept_summary_has_no_loop():
 def test_an_empty_summary_brings_the_whole_history_back():
     facts = Facts.of(session(*[model("answer " * 900) for _ in range(12)], window=8_000))
     policy, empty = get_policy("contextguard"), FixedSummaries(0)
-    made = replay(facts.ledger, policy, window=8_000, usage=facts.usage, summarizer=empty)
-    found = of_replay(facts, made)
-    assert {"empty_summary", "summary_not_kept", "loop"} <= set(found) or "fallback_summary" in found
+    replayed_trace = replay(facts.ledger, policy, window=8_000, usage=facts.usage, summarizer=empty)
+    by_kind = of_replay(facts, replayed_trace)
+    assert {"empty_summary", "summary_not_kept", "loop"} <= set(by_kind) or "fallback_summary" in by_kind
 
 
 def test_compactions_at_every_step_are_a_loop_and_a_few_apart_thrash():
@@ -373,15 +372,15 @@ def test_a_history_that_a_resume_brings_back_is_no_finding():
 
 
 def test_a_request_that_a_compaction_made_larger_is_said():
-    found = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (1, 3), tokens_before=5_100),)))
-    assert found["grown"].numbers == {"compaction": 0, "before": 5_100, "after": 5_200}
-    assert found["grown"].severity == "warning"
+    by_kind = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (1, 3), tokens_before=5_100),)))
+    assert by_kind["grown"].numbers == {"compaction": 0, "before": 5_100, "after": 5_200}
+    assert by_kind["grown"].severity == "warning"
 
 
 def test_growth_where_the_file_lacks_what_was_removed_is_only_noted():
-    found = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (0, 3), tokens_before=5_100),)))
-    assert found["grown"].severity == "info"
-    assert "not in the file" in found["grown"].sentence
+    by_kind = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (0, 3), tokens_before=5_100),)))
+    assert by_kind["grown"].severity == "info"
+    assert "not in the file" in by_kind["grown"].sentence
 
 
 # Summaries.
@@ -390,9 +389,9 @@ def test_growth_where_the_file_lacks_what_was_removed_is_only_noted():
 def test_mechanical_empty_and_sealed_summaries_are_told_apart():
     facts = Facts.of(chat(*[5_000] * 6))
     failed, empty = Pass(9, 9, 9, 9, 50, 2, 9, fallback=True), Pass(9, 9, 9, 9, 0, 2, 9)
-    found = of_replay(facts, trace(facts, record(2, passes=(failed,)), record(4, passes=(empty,))))
-    assert found["fallback_summary"].numbers == {"compactions": [0]}
-    assert found["empty_summary"].numbers == {"compactions": [1]}
+    by_kind = of_replay(facts, trace(facts, record(2, passes=(failed,)), record(4, passes=(empty,))))
+    assert by_kind["fallback_summary"].numbers == {"compactions": [0]}
+    assert by_kind["empty_summary"].numbers == {"compactions": [1]}
     sealed = findings(chat(*[5_000] * 6, compactions=(compaction(3, kind="opaque", summary=""),)))
     assert sealed["sealed_summary"].numbers == {"compactions": [0]}
     assert "empty_summary" not in sealed
@@ -403,9 +402,9 @@ def test_mechanical_empty_and_sealed_summaries_are_told_apart():
 
 
 def test_calls_without_usage_are_counted(no_usage_reported):
-    found = findings(no_usage_reported)["no_usage"]
-    assert (found.numbers, found.severity) == ({"missing": 10, "calls": 10}, "warning")
-    assert found.sentence.endswith(
+    finding = findings(no_usage_reported)["no_usage"]
+    assert (finding.numbers, finding.severity) == ({"missing": 10, "calls": 10}, "warning")
+    assert finding.sentence.endswith(
         "Every figure is an estimate, without the system prompt and tools, which are not in the file."
     )
 
@@ -423,9 +422,9 @@ def test_counts_that_repeat_the_one_before_are_named_and_nothing_is_concluded_fr
     """A recorder wrote each count twice: the one before the compaction is that of the call after it, too."""
     counts = [5_000 + 1_000 * (call - call % 2) for call in range(9)] + [6_000 + 1_000 * (k - k % 2) for k in range(9)]
     counts[9] = counts[8]
-    found = confirmed(chat(*counts, window=100_000, compactions=(compaction(10),)))[1]
-    assert set(found) == {"usage_repeated", "request_lost"}
-    assert found["usage_repeated"].sentence == (
+    by_kind = confirmed(chat(*counts, window=100_000, compactions=(compaction(10),)))[1]
+    assert set(by_kind) == {"usage_repeated", "request_lost"}
+    assert by_kind["usage_repeated"].sentence == (
         "8 of 18 recorded counts repeat the one before them, though messages were added: what those calls sent is not "
         "known. The first is step 2."
     )
@@ -434,8 +433,8 @@ def test_counts_that_repeat_the_one_before_are_named_and_nothing_is_concluded_fr
 def test_counts_with_more_cached_than_prompt_tokens_are_said_to_be_wrong():
     session = chat(*range(1_000, 9_000, 1_000), window=100_000)
     calls = tuple(msgspec.structs.replace(call, cached_tokens=20_000) for call in session.calls)
-    _, found, verdict = confirmed(msgspec.structs.replace(session, calls=calls))
-    assert found["cached_above"].sentence.startswith(
+    _, by_kind, verdict = confirmed(msgspec.structs.replace(session, calls=calls))
+    assert by_kind["cached_above"].sentence.startswith(
         "8 of 8 recorded counts have more cached tokens than prompt tokens, the first at step 1: 20,000 of 1,000. "
     )
     assert verdict.sentence.startswith("8 of 8 recorded counts have more cached than prompt tokens: ")
@@ -449,23 +448,29 @@ def test_few_repeated_counts_are_no_finding_but_no_fall_begins_at_one():
 
 def test_falls_that_are_too_many_may_be_counts_without_what_the_cache_held():
     counts = [call * 1_000 + 10_000 if call % 4 else 1_000 for call in range(1, 40)]
-    found = findings(chat(*counts, window=100_000))["silent_truncation"]
-    assert found.sentence.endswith("8 more falls like it. Perhaps the counts leave out what the provider's cache held.")
+    finding = findings(chat(*counts, window=100_000))["silent_truncation"]
+    assert finding.sentence.endswith(
+        "8 more falls like it. Perhaps the counts leave out what the provider's cache held."
+    )
 
 
 def test_totals_are_named_where_no_call_has_a_count(no_usage_reported):
     counted = msgspec.structs.replace(no_usage_reported, prompt_tokens_total=10_816_853, total_calls=82)
-    found = findings(counted)["no_usage"]
-    assert "Only totals are recorded: 10,816,853 prompt tokens over 82 calls, 131,913 on average." in found.sentence
-    assert (found.numbers["total"], found.numbers["total_calls"], found.numbers["average"]) == (10_816_853, 82, 131_913)
+    finding = findings(counted)["no_usage"]
+    assert "Only totals are recorded: 10,816,853 prompt tokens over 82 calls, 131,913 on average." in finding.sentence
+    assert (finding.numbers["total"], finding.numbers["total_calls"], finding.numbers["average"]) == (
+        10_816_853,
+        82,
+        131_913,
+    )
 
 
 def test_a_window_below_the_average_of_all_calls_is_contradicted_on_average():
     totals = {"prompt_tokens_total": 10_816_853, "total_calls": 82}
     built = chat(None, None, source=Provenance.ASSUMED, **totals)
-    found = findings(built)["window_contradicted"]
-    assert found.numbers == {"window": 128_000, "tokens": 131_913, "calls": 82}
-    assert found.sentence == (
+    finding = findings(built)["window_contradicted"]
+    assert finding.numbers == {"window": 128_000, "tokens": 131_913, "calls": 82}
+    assert finding.sentence == (
         "Prompts of 131,913 tokens on average over 82 calls were answered, above the assumed window of 128,000. "
         "Set the real window."
     )
@@ -473,8 +478,8 @@ def test_a_window_below_the_average_of_all_calls_is_contradicted_on_average():
 
 def test_a_prompt_that_falls_while_the_log_grows_is_a_silent_truncation():
     prompts = [20_000, 20_100, 9_000, 9_100]
-    found = findings(chat(*prompts, window=100_000))["silent_truncation"]
-    assert (found.numbers["step"], found.numbers["before"], found.numbers["after"]) == (2, 20_100, 9_000)
+    finding = findings(chat(*prompts, window=100_000))["silent_truncation"]
+    assert (finding.numbers["step"], finding.numbers["before"], finding.numbers["after"]) == (2, 20_100, 9_000)
 
 
 def test_a_gap_of_the_file_is_no_finding_about_the_correction():
@@ -495,9 +500,9 @@ def test_prompts_that_are_mostly_not_in_the_file_say_nothing_about_the_correctio
 
 
 def test_the_timing_gap_is_said_with_both_counts():
-    found = of_replay(*replayed(bundled("timing-gap")))["timing_gap"]
+    finding = of_replay(*replayed(bundled("timing-gap")))["timing_gap"]
     numbers = {"seen": 140_000, "now": 180_018, "threshold": 180_000, "window": 200_000, "compactions": [0]}
-    assert found.numbers == numbers
+    assert finding.numbers == numbers
 
 
 def test_a_recording_that_holds_contextguards_state_is_judged_by_its_arithmetic():
@@ -514,28 +519,28 @@ def test_a_recording_of_another_agent_is_not_judged_by_contextguards_arithmetic(
 
 
 def test_the_sliding_window_loses_its_recent_messages():
-    facts, made = replayed(bundled("long-coding"), "contextguard-sliding")
-    found = of_replay(facts, made)["tail_lost"]
-    assert (found.severity, found.count) == ("error", len(made.compactions))
+    facts, replayed_trace = replayed(bundled("long-coding"), "contextguard-sliding")
+    finding = of_replay(facts, replayed_trace)["tail_lost"]
+    assert (finding.severity, finding.count) == ("error", len(replayed_trace.compactions))
 
 
 def test_a_window_that_the_system_prompt_fills_cannot_be_fitted():
-    facts, made = replayed(session(*[model("answer " * 30) for _ in range(10)], window=8_000, overhead=6_900))
-    found = of_replay(facts, made)["no_fit"]
-    assert found.numbers["floor"] == facts.attribution.overhead
-    assert "over the threshold of 6,400" in found.sentence
-    assert "no_fit" not in {finding.kind for finding in recorded_findings(facts)}
+    facts, replayed_trace = replayed(session(*[model("answer " * 30) for _ in range(10)], window=8_000, overhead=6_900))
+    finding = of_replay(facts, replayed_trace)["no_fit"]
+    assert finding.numbers["floor"] == facts.attribution.overhead
+    assert "over the threshold of 6,400" in finding.sentence
+    assert "no_fit" not in {item.kind for item in recorded_findings(facts)}
 
 
 def test_held_compactions_are_said():
     facts = Facts.of(chat(*[5_000] * 3))
-    made = trace(facts, held=[0, STILL_OVER, FLOOR_OVER_THRESHOLD], heuristic_sent=[0, 8_400, 0])
-    assert {"still_over", "no_fit"} <= set(of_replay(facts, made))
+    replayed_trace = trace(facts, held=[0, STILL_OVER, FLOOR_OVER_THRESHOLD], heuristic_sent=[0, 8_400, 0])
+    assert {"still_over", "no_fit"} <= set(of_replay(facts, replayed_trace))
 
 
 def test_a_clamped_factor_is_said_with_both_values():
     facts = Facts.of(chat(*[100] * 3, overhead=0))
-    made = trace(
+    replayed_trace = trace(
         facts,
         correction_raw=[np.nan, 4.5, 0.8],
         correction=[2.5, 3.0, 1.0],
@@ -543,8 +548,8 @@ def test_a_clamped_factor_is_said_with_both_values():
         real_loaded=[0, 45_000, 800],
         last_heuristic_loaded=[0, 10_000, 1_000],
     )
-    found = [item for item in replayed_findings(facts, made) if item.kind == "correction_limited"]
-    assert [(item.numbers["limit"], item.numbers["raw"], item.step) for item in found] == [
+    limited = [item for item in replayed_findings(facts, replayed_trace) if item.kind == "correction_limited"]
+    assert [(item.numbers["limit"], item.numbers["raw"], item.step) for item in limited] == [
         ("cap", 4.5, 1),
         ("floor", 0.8, 2),
     ]
@@ -553,8 +558,8 @@ def test_a_clamped_factor_is_said_with_both_values():
 def test_stacked_continuations_are_counted():
     facts = Facts.of(chat(*[5_000] * 4))
     after = (Synthetic("summary", 90), *[Synthetic("continuation", 187)] * 3)
-    found = of_replay(facts, trace(facts, record(2, after=after)))["stacked_continuations"]
-    assert found.numbers == {"continuations": 3, "compactions": [0]}
+    finding = of_replay(facts, trace(facts, record(2, after=after)))["stacked_continuations"]
+    assert finding.numbers == {"continuations": 3, "compactions": [0]}
 
 
 def test_a_tail_is_lost_only_where_later_requests_lack_it():
@@ -569,10 +574,10 @@ def test_a_tail_is_lost_only_where_later_requests_lack_it():
 def test_a_picture_that_fires_contextguard_at_a_small_real_fill_is_named():
     pictures = [part for _ in range(3) for part in (image(150_000), model("I see a chart"))]
     calls = tuple(ModelCall(index, index, 1_500 + 1_000 * index) for index in (1, 3, 5))
-    found = of_replay(*replayed(session(*pictures, calls=calls, window=100_000)))["inline_data"]
-    assert found.numbers["real"] < 0.6 * found.numbers["estimate"]
-    assert found.numbers["inline_share"] > 0.9
-    assert "inline data" in found.sentence
+    finding = of_replay(*replayed(session(*pictures, calls=calls, window=100_000)))["inline_data"]
+    assert finding.numbers["real"] < 0.6 * finding.numbers["estimate"]
+    assert finding.numbers["inline_share"] > 0.9
+    assert "inline data" in finding.sentence
 
 
 # All of them.
@@ -583,8 +588,8 @@ def test_a_session_without_calls_has_no_findings():
 
 
 def test_the_gravest_come_first():
-    facts, made = replayed(bundled("long-coding"), "contextguard-sliding")
-    order = [finding.severity for finding in replayed_findings(facts, made)]
+    facts, replayed_trace = replayed(bundled("long-coding"), "contextguard-sliding")
+    order = [finding.severity for finding in replayed_findings(facts, replayed_trace)]
     assert order == sorted(order, key=["error", "warning", "info"].index)
 
 
@@ -593,17 +598,17 @@ def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them():
     begun = time.process_time()
     ledger = Ledger.of(big)
     facts = Facts(big, ledger, attribute(ledger), judge_session(big))
-    made = replay(ledger, get_policy("contextguard"), window=facts.window.value, usage=facts.usage)
+    replayed_trace = replay(ledger, get_policy("contextguard"), window=facts.window.value, usage=facts.usage)
     counted = time.process_time() - begun
-    for find in (lambda: recorded_findings(facts), lambda: replayed_findings(facts, made)):
+    for find in (lambda: recorded_findings(facts), lambda: replayed_findings(facts, replayed_trace)):
         begun = time.process_time()
         assert find()
         assert time.process_time() - begun < counted / 2
 
 
 def test_results_that_a_client_clears_in_its_requests_are_named():
-    _, found, verdict = confirmed(clearing())
-    finding = found["results_cleared"]
+    _, by_kind, verdict = confirmed(clearing())
+    finding = by_kind["results_cleared"]
     gone = 2 * (len("file 0 " + "some words " * 500) - len("[cleared]"))
     assert (finding.step, finding.numbers) == (3, {"messages": 2, "bytes": gone, "edits": 1})
     assert finding.sentence.startswith(
@@ -633,9 +638,9 @@ def test_a_cleared_result_is_known_by_its_call_where_others_were_dropped_beside_
     short = Event(Role.USER, (ToolResultPart("read", "short", "call-1"),))
     beside = msgspec.structs.replace(edit, base=(Span(0, 2), Inserted(0), Span(5, 6)), messages=edit.messages[:1])
     events = (*session.events[:4], short, *session.events[5:])
-    _, found, _ = confirmed(msgspec.structs.replace(session, events=events, compactions=(beside,)))
+    _, by_kind, _ = confirmed(msgspec.structs.replace(session, events=events, compactions=(beside,)))
     gone = len("file 0 " + "some words " * 500) - len("[cleared]")
-    assert found["results_cleared"].numbers == {"messages": 1, "bytes": gone, "edits": 1}
+    assert by_kind["results_cleared"].numbers == {"messages": 1, "bytes": gone, "edits": 1}
     nameless = Event(Role.USER, (ToolResultPart("read", "[cleared]", ""),))
     assert "results_cleared" not in findings(
         msgspec.structs.replace(session, compactions=(msgspec.structs.replace(beside, messages=(nameless,)),))

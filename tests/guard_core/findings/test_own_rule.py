@@ -15,17 +15,17 @@ from guard_core.sessions import Provenance, Sourced
 from tests.builders import transcript
 
 
-def said(session, **settings):
+def findings_of(session, **settings):
     facts = replace(Facts.of(session), settings=settings)
     return {item.kind: item for item in recorded_findings(facts)}
 
 
 def test_a_recording_that_fits_its_rule_has_none_of_these():
-    assert {kind for kind in said(transcript()) if kind.startswith(("own_", "other_", "setting_"))} == set()
+    assert {kind for kind in findings_of(transcript()) if kind.startswith(("own_", "other_", "setting_"))} == set()
 
 
 def test_a_typed_setting_that_the_recording_contradicts_never_acts():
-    finding = said(transcript(), max_output_tokens="8192")["setting_never_acts"]
+    finding = findings_of(transcript(), max_output_tokens="8192")["setting_never_acts"]
     assert finding.sentence == (
         "The typed max_output_tokens of 8,192 never acts: with it the threshold is 178,808, but Claude Code compacted "
         "at 155,010 (step 4)."
@@ -34,7 +34,7 @@ def test_a_typed_setting_that_the_recording_contradicts_never_acts():
 
 
 def test_one_whose_threshold_was_passed_never_acts_either():
-    sentence = said(transcript(), autocompact_pct="50")["setting_never_acts"].sentence
+    sentence = findings_of(transcript(), autocompact_pct="50")["setting_never_acts"].sentence
     assert "with it the threshold is 84,000, but Claude Code did not compact at 151,010 (step 3)" in sentence
 
 
@@ -48,19 +48,19 @@ def test_it_leads_the_verdict():
 
 
 def test_checks_that_fit_another_threshold_name_its_bounds():
-    assert said(transcript(version="2.1.21"))["other_threshold"].sentence == (
+    assert findings_of(transcript(version="2.1.21"))["other_threshold"].sentence == (
         "Every known count fits a threshold above 151,010 (step 3) and at most 155,010 (step 4), not the 167,000 of "
         "Claude Code, if its settings are the defaults."
     )
 
 
 def test_checks_that_fit_none_are_early_and_late():
-    found = said(transcript(prompts=(20_000, 160_000, 120_000, 30_000)))
-    assert found["own_early"].sentence == (
+    by_kind = findings_of(transcript(prompts=(20_000, 160_000, 120_000, 30_000)))
+    assert by_kind["own_early"].sentence == (
         "Compaction 1 (step 4) came early by the rule of Claude Code: 121,010 is 33,990 tokens below its threshold of "
         "155,000, if its settings are the defaults."
     )
-    assert found["own_missed"].sentence == (
+    assert by_kind["own_missed"].sentence == (
         "By its rule Claude Code would compact at 1 check more than it did, at step 3: 161,010 ≥ 155,000, if its "
         "settings are the defaults."
     )
@@ -69,9 +69,9 @@ def test_checks_that_fit_none_are_early_and_late():
 def test_a_check_at_which_the_prompt_fell_far_did_not_pass():
     """The agent compacted there, and the record of it is missing."""
     unrecorded = msgspec.structs.replace(transcript(prompts=(20_000, 160_000, 60_000, 61_000)), compactions=())
-    assert not {"own_missed", "other_threshold"} & set(said(unrecorded))
+    assert not {"own_missed", "other_threshold"} & set(findings_of(unrecorded))
     compacted = transcript(prompts=(20_000, 155_500, 60_000, 156_000, 30_000), place=4, tokens_before=157_100)
-    assert not {"own_missed", "other_threshold"} & set(said(compacted))
+    assert not {"own_missed", "other_threshold"} & set(findings_of(compacted))
 
 
 def test_compactions_without_a_known_count_are_named():
@@ -81,7 +81,7 @@ def test_compactions_without_a_known_count_are_named():
     )
     second = msgspec.structs.replace(built.compactions[0], at=calls[4].at)
     built = msgspec.structs.replace(built, calls=calls, compactions=(*built.compactions, second))
-    assert said(built)["other_threshold"].sentence.endswith(" 1 of 2 compactions has no known count.")
+    assert findings_of(built)["other_threshold"].sentence.endswith(" 1 of 2 compactions has no known count.")
 
 
 def test_checks_of_all_stretches_with_the_same_threshold_are_counted_together():
@@ -89,16 +89,16 @@ def test_checks_of_all_stretches_with_the_same_threshold_are_counted_together():
     names = ("anthropic/claude-opus-4.8", "anthropic/claude-opus-4.8", "anthropic/claude-opus-4.8", "mistral-small")
     calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
     built = msgspec.structs.replace(built, calls=calls, compactions=(), window=Sourced(50_000, Provenance.RECORDER))
-    assert said(built)["own_missed"].numbers["checks"] == 2
+    assert findings_of(built)["own_missed"].numbers["checks"] == 2
 
 
 def test_a_rule_without_a_threshold_says_nothing():
-    assert "own_missed" not in said(msgspec.structs.replace(transcript(version="2.1.330"), compactions=()))
+    assert "own_missed" not in findings_of(msgspec.structs.replace(transcript(version="2.1.330"), compactions=()))
 
 
 def test_nothing_rests_on_a_window_that_the_recording_contradicts():
     session = msgspec.structs.replace(transcript("crush"), window=Sourced(100_000, Provenance.RECORDER))
-    assert "own_missed" not in said(session)
+    assert "own_missed" not in findings_of(session)
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)

@@ -16,7 +16,7 @@ def compacted(at, before):
     return RecordedCompaction(at, Evidence.DECLARED, "summary", base, summary, "auto", tokens_before=before)
 
 
-def found(session):
+def findings_of(session):
     return {item.kind: item for item in recorded_findings(facts_of(session))}
 
 
@@ -25,7 +25,7 @@ TWICE = (compacted(5, 100_100), compacted(9, 82_100))
 
 
 def test_one_that_the_next_follows_at_once_never_paid():
-    claim = found(counted(CALLS, compactions=TWICE))["never_paid"]
+    claim = findings_of(counted(CALLS, compactions=TWICE))["never_paid"]
     assert claim.numbers["compactions"] == [0]
     assert claim.numbers["paid"] > claim.numbers["saved"]
     assert "Compaction 1 (step 3) never paid for itself: it cost $" in claim.sentence
@@ -39,7 +39,7 @@ def test_the_sentence_says_how_many_calls_are_not_counted():
         for step, call in enumerate(built.calls)
     )
     built = msgspec.structs.replace(built, calls=calls)
-    claim = found(built)["never_paid"]
+    claim = findings_of(built)["never_paid"]
     assert "(list prices, cache modelled, 3 of 25 calls not counted)" in claim.sentence
     assert (claim.numbers["uncounted"], claim.numbers["all_calls"]) == (3, 25)
     facts = Facts.of(built)
@@ -53,23 +53,23 @@ def test_the_sentence_says_how_many_calls_are_not_counted():
 def test_nothing_is_said_where_the_prompt_also_fell_without_a_record():
     """What a later call would have cost without the compaction is not known."""
     calls = (*CALLS[:10], *(8_000 + 100 * k for k in range(10)))
-    claims = found(counted(calls, compactions=TWICE))
+    claims = findings_of(counted(calls, compactions=TWICE))
     assert "silent_truncation" in claims
     assert "never_paid" not in claims
 
 
 def test_one_that_pays_is_not_named():
     calls = (90_000, 100_000, *(20_000 + 100 * k for k in range(30)))
-    assert "never_paid" not in found(counted(calls, compactions=(compacted(5, 100_100),)))
+    assert "never_paid" not in findings_of(counted(calls, compactions=(compacted(5, 100_100),)))
 
 
 def test_nothing_is_said_without_a_price():
-    assert "never_paid" not in found(counted(CALLS, names=("homemade",) * len(CALLS), compactions=TWICE))
+    assert "never_paid" not in findings_of(counted(CALLS, names=("homemade",) * len(CALLS), compactions=TWICE))
 
 
 def test_one_that_the_window_needed_is_not_named():
     calls = (150_000, 199_000, 198_000, 199_500, 30_000, 31_000)
-    claims = found(counted(calls, compactions=(compacted(5, 201_000), compacted(9, 199_800))))
+    claims = findings_of(counted(calls, compactions=(compacted(5, 201_000), compacted(9, 199_800))))
     assert 0 not in claims["never_paid"].numbers["compactions"] if "never_paid" in claims else True
 
 
@@ -90,11 +90,11 @@ def begins_with_its_summary(tokens_before):
 
 
 def test_one_that_replaced_what_is_neither_counted_nor_in_the_file_is_not_named():
-    assert "never_paid" not in found(begins_with_its_summary(None))
-    assert "never_paid" in found(begins_with_its_summary(80_500))
+    assert "never_paid" not in findings_of(begins_with_its_summary(None))
+    assert "never_paid" in findings_of(begins_with_its_summary(80_500))
 
 
 def test_the_checker_refuses_the_same_claim():
-    claim = found(begins_with_its_summary(80_500))["never_paid"]
+    claim = findings_of(begins_with_its_summary(80_500))["never_paid"]
     facts = facts_of(begins_with_its_summary(None))
     assert any("paid for itself" in str(item) for item in check(facts.session, (claim,), facts.window))

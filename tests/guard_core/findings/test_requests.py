@@ -32,29 +32,33 @@ def lost(built):
 
 
 def test_a_request_that_nothing_quotes_any_more_is_lost():
-    (found,) = lost(talk(compaction(3)))
-    assert (found.severity, found.step) == ("warning", 2)
+    (finding,) = lost(talk(compaction(3)))
+    assert (finding.severity, finding.step) == ("warning", 2)
     assert (
-        found.sentence
+        finding.sentence
         == f'Your request "{ASK}" left the context at step 3 (compaction 1); nothing has quoted it since.'
     )
-    assert found.numbers["quote"] == ASK
-    assert (found.numbers["message"], found.numbers["compaction"], found.numbers["quoted_by"]) == (0, 0, [])
-    steps = [found.numbers[name] for name in ("last_step_verbatim", "first_absent", "last_absent")]
+    assert finding.numbers["quote"] == ASK
+    assert (finding.numbers["message"], finding.numbers["compaction"], finding.numbers["quoted_by"]) == (0, 0, [])
+    steps = [finding.numbers[name] for name in ("last_step_verbatim", "first_absent", "last_absent")]
     assert steps == [1, 2, 5]
 
 
 def test_a_request_that_the_summary_still_quotes_is_only_noted():
-    (found,) = lost(talk(compaction(3, summary=f"The user said: {ASK}. Half is done.")))
-    assert (found.severity, found.numbers["quoted_by"], found.numbers["first_absent"]) == ("info", [0], -1)
-    assert found.sentence.endswith("the summary still quotes it.")
+    (finding,) = lost(talk(compaction(3, summary=f"The user said: {ASK}. Half is done.")))
+    assert (finding.severity, finding.numbers["quoted_by"], finding.numbers["first_absent"]) == ("info", [0], -1)
+    assert finding.sentence.endswith("the summary still quotes it.")
 
 
 def test_the_compaction_that_drops_the_quotation_is_blamed_and_not_the_one_that_made_it():
-    (found,) = lost(talk(compaction(3, summary=f"Task: {ASK}"), compaction(5, summary="almost done")))
-    assert (found.numbers["compaction"], found.numbers["compactions"], found.numbers["quoted_by"]) == (1, [0, 1], [0])
-    assert found.step == 4
-    assert found.sentence.endswith("nothing has quoted it since. Compaction 1 still quoted it.")
+    (finding,) = lost(talk(compaction(3, summary=f"Task: {ASK}"), compaction(5, summary="almost done")))
+    assert (finding.numbers["compaction"], finding.numbers["compactions"], finding.numbers["quoted_by"]) == (
+        1,
+        [0, 1],
+        [0],
+    )
+    assert finding.step == 4
+    assert finding.sentence.endswith("nothing has quoted it since. Compaction 1 still quoted it.")
 
 
 @pytest.mark.parametrize(
@@ -63,12 +67,12 @@ def test_the_compaction_that_drops_the_quotation_is_blamed_and_not_the_one_that_
 )
 def test_of_compactions_between_the_same_two_calls_the_one_that_lost_it_is_blamed(summaries, blamed):
     built = talk(*(compaction(3, summary=summary) for summary in summaries))
-    (found,) = lost(built)
-    assert (found.numbers["compaction"], found.numbers["compactions"]) == (blamed, list(range(len(summaries))))
-    assert f"left the context at step 3 (compaction {blamed + 1})" in found.sentence
-    assert check(built, [found], judge_session(built)) == []
+    (finding,) = lost(built)
+    assert (finding.numbers["compaction"], finding.numbers["compactions"]) == (blamed, list(range(len(summaries))))
+    assert f"left the context at step 3 (compaction {blamed + 1})" in finding.sentence
+    assert check(built, [finding], judge_session(built)) == []
     for other in set(range(len(summaries))) - {blamed}:
-        lie = replace(found, numbers={**found.numbers, "compaction": other})
+        lie = replace(finding, numbers={**finding.numbers, "compaction": other})
         assert check(built, [lie], judge_session(built))
 
 
@@ -100,9 +104,9 @@ def test_white_space_is_folded_before_words_are_compared():
 def test_a_quotation_in_other_letters_and_typography_is_one(ask, said):
     for request, summary in ((ask, said), (said, ask)):
         built = talk(compaction(3, summary=f"The user asked: {summary}"), ask=request)
-        (found,) = lost(built)
-        assert (found.severity, found.numbers["quoted_by"]) == ("info", [0])
-        assert check(built, [found], judge_session(built)) == []
+        (finding,) = lost(built)
+        assert (finding.severity, finding.numbers["quoted_by"]) == ("info", [0])
+        assert check(built, [finding], judge_session(built)) == []
 
 
 @pytest.mark.parametrize(
@@ -117,15 +121,15 @@ def test_a_quotation_in_other_letters_and_typography_is_one(ask, said):
 )
 def test_a_quotation_with_marks_and_escapes_around_its_words_is_one(ask, said):
     built = talk(compaction(3, summary=f"The user asked:\n{said}"), ask=ask)
-    (found,) = lost(built)
-    assert (found.severity, found.numbers["quoted_by"]) == ("info", [0])
-    assert check(built, [found], judge_session(built)) == []
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["quoted_by"]) == ("info", [0])
+    assert check(built, [finding], judge_session(built)) == []
 
 
 @pytest.mark.parametrize("said", [ASK.replace("column", "row"), ASK.replace("column", "column, not the"), "**", "> "])
 def test_a_request_in_other_words_is_not_quoted(said):
-    (found,) = lost(talk(compaction(3, summary=said)))
-    assert (found.severity, found.numbers["quoted_by"]) == ("warning", [])
+    (finding,) = lost(talk(compaction(3, summary=said)))
+    assert (finding.severity, finding.numbers["quoted_by"]) == ("warning", [])
 
 
 def test_a_request_that_is_kept_verbatim_is_not_lost():
@@ -133,57 +137,67 @@ def test_a_request_that_is_kept_verbatim_is_not_lost():
 
 
 def test_a_kept_message_that_quotes_the_request_keeps_it():
-    (found,) = lost(talk(compaction(4, (2, 4)), after={3: model(f"You asked: {ASK}. I begin.")}))
-    assert found.severity == "info"
-    assert found.sentence.endswith("other messages quote it.")
+    (finding,) = lost(talk(compaction(4, (2, 4)), after={3: model(f"You asked: {ASK}. I begin.")}))
+    assert finding.severity == "info"
+    assert finding.sentence.endswith("other messages quote it.")
 
 
 def test_the_same_words_in_an_earlier_message_that_is_kept_are_still_there():
     events = [user(ASK), model("done"), user(ASK), *(model("again") for _ in range(4))]
     calls = tuple(ModelCall(at, at, 1_000) for at in (1, 3, 5, 6))
-    (found,) = lost(session(*events, calls=calls, compactions=(compaction(4, (0, 1)),)))
-    assert (found.severity, found.numbers["first_absent"]) == ("info", -1)
-    assert found.sentence.endswith("other messages quote it.")
+    (finding,) = lost(session(*events, calls=calls, compactions=(compaction(4, (0, 1)),)))
+    assert (finding.severity, finding.numbers["first_absent"]) == ("info", -1)
+    assert finding.sentence.endswith("other messages quote it.")
 
 
 def test_an_edit_after_the_compaction_that_quoted_it_is_blamed():
     built = talk(compaction(3, summary=f"Task: {ASK}"), compaction(4, kind="edit", summary="so far so good"))
-    (found,) = lost(built)
-    assert (found.numbers["compaction"], found.numbers["by_edit"], found.step) == (0, True, 3)
-    assert "left the context at step 4 (an edit of the history after compaction 1); nothing" in found.sentence
-    assert check(built, [found], judge_session(built)) == []
-    assert check(built, [replace(found, numbers={**found.numbers, "by_edit": False})], judge_session(built))
+    (finding,) = lost(built)
+    assert (finding.numbers["compaction"], finding.numbers["by_edit"], finding.step) == (0, True, 3)
+    assert "left the context at step 4 (an edit of the history after compaction 1); nothing" in finding.sentence
+    assert check(built, [finding], judge_session(built)) == []
+    assert check(built, [replace(finding, numbers={**finding.numbers, "by_edit": False})], judge_session(built))
 
 
 def test_a_request_that_comes_up_again_was_missing_only_in_between():
-    (found,) = lost(talk(compaction(3), after={4: model(f"What was the task? {ASK}?")}))
-    assert (found.numbers["first_absent"], found.numbers["last_absent"]) == (2, 3)
-    assert "is in no request of steps 3 to 4 (compaction 1)" in found.sentence
+    (finding,) = lost(talk(compaction(3), after={4: model(f"What was the task? {ASK}?")}))
+    assert (finding.numbers["first_absent"], finding.numbers["last_absent"]) == (2, 3)
+    assert "is in no request of steps 3 to 4 (compaction 1)" in finding.sentence
 
 
 def test_a_sealed_summary_may_hold_it_so_nothing_is_claimed():
-    (found,) = lost(talk(compaction(3, kind="opaque", summary="")))
-    assert (found.severity, found.numbers["sealed"]) == ("info", [0])
-    assert "not readable" in found.sentence
+    (finding,) = lost(talk(compaction(3, kind="opaque", summary="")))
+    assert (finding.severity, finding.numbers["sealed"]) == ("info", [0])
+    assert "not readable" in finding.sentence
 
 
 def test_behind_a_sealed_summary_the_first_readable_one_without_it_is_where_it_was_lost_at_the_latest():
     built = talk(compaction(3, kind="opaque", summary=""), compaction(5))
-    (found,) = lost(built)
-    assert (found.severity, found.step, found.numbers["compaction"], found.numbers["sealed"]) == ("warning", 4, 1, [0])
-    assert "left the context at step 5 (compaction 2) at the latest; nothing has quoted it since." in found.sentence
-    assert found.sentence.endswith("The summary of compaction 1, which may have had it, is not readable.")
-    assert check(built, [found], judge_session(built)) == []
-    assert check(built, [replace(found, numbers=found.numbers | {"first_absent": 2})], judge_session(built))
-    assert check(built, [replace(found, severity="info")], judge_session(built))
+    (finding,) = lost(built)
+    assert (finding.severity, finding.step, finding.numbers["compaction"], finding.numbers["sealed"]) == (
+        "warning",
+        4,
+        1,
+        [0],
+    )
+    assert "left the context at step 5 (compaction 2) at the latest; nothing has quoted it since." in finding.sentence
+    assert finding.sentence.endswith("The summary of compaction 1, which may have had it, is not readable.")
+    assert check(built, [finding], judge_session(built)) == []
+    assert check(built, [replace(finding, numbers=finding.numbers | {"first_absent": 2})], judge_session(built))
+    assert check(built, [replace(finding, severity="info")], judge_session(built))
 
 
 def test_a_sealed_summary_of_a_history_without_it_cannot_hold_it():
     built = talk(compaction(3), compaction(5, kind="opaque", summary=""))
-    (found,) = lost(built)
-    assert (found.severity, found.step, found.numbers["compaction"], found.numbers["sealed"]) == ("warning", 2, 0, [])
-    assert found.sentence.endswith("left the context at step 3 (compaction 1); nothing has quoted it since.")
-    assert check(built, [found], judge_session(built)) == []
+    (finding,) = lost(built)
+    assert (finding.severity, finding.step, finding.numbers["compaction"], finding.numbers["sealed"]) == (
+        "warning",
+        2,
+        0,
+        [],
+    )
+    assert finding.sentence.endswith("left the context at step 3 (compaction 1); nothing has quoted it since.")
+    assert check(built, [finding], judge_session(built)) == []
 
 
 def test_a_request_answered_before_the_compaction_is_not_missed():
@@ -197,10 +211,10 @@ def test_very_short_words_are_no_request_to_look_for():
 
 
 def test_a_long_request_is_quoted_by_its_first_words():
-    (found,) = lost(talk(compaction(3), ask=ASK + " and then tell me which tests failed and why they did"))
-    assert len(found.numbers["quote"]) <= 60
-    assert not found.numbers["is_whole"]
-    assert " …" in found.sentence
+    (finding,) = lost(talk(compaction(3), ask=ASK + " and then tell me which tests failed and why they did"))
+    assert len(finding.numbers["quote"]) <= 60
+    assert not finding.numbers["is_whole"]
+    assert " …" in finding.sentence
 
 
 def test_texts_are_read_only_where_a_request_was_removed():
@@ -223,6 +237,6 @@ def test_of_a_replay_only_the_message_itself_is_spoken_of():
 @pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
 def test_the_second_summary_of_the_long_session_drops_what_the_first_quotes():
     (built,) = read(FILES / "claude-code" / "long-2-compactions.jsonl").sessions
-    (found,) = lost(built)
-    assert (found.numbers["compaction"], found.numbers["quoted_by"], found.step) == (1, [0], 109)
-    assert found.numbers["quote"].startswith("let's go with option 1.")
+    (finding,) = lost(built)
+    assert (finding.numbers["compaction"], finding.numbers["quoted_by"], finding.step) == (1, [0], 109)
+    assert finding.numbers["quote"].startswith("let's go with option 1.")

@@ -53,76 +53,76 @@ def verdict(built):
     ],
 )
 def test_it_leads_with_what_matters_most(built, kind, sentence):
-    said = verdict(built)
-    assert (said.kind, said.sentence) == (kind, sentence)
+    conclusion = verdict(built)
+    assert (conclusion.kind, conclusion.sentence) == (kind, sentence)
 
 
-def told(summary="Task: Please begin with the report of the week", **fields):
+def verdict_of_two_cuts(summary="Task: Please begin with the report of the week", **fields):
     """Two compactions whose summaries quote the request, so that what they were good for leads."""
     cuts = (compaction(5, summary=summary), compaction(9, summary=summary))
     return verdict(chat(*TWICE, compactions=cuts, **fields))
 
 
 def test_needless_compactions_are_said_with_the_peak_without_them():
-    said = told()
-    assert said.kind == "needless"
-    assert said.sentence.startswith("2 compactions, none needed: without them, the peak is ")
-    assert said.sentence.endswith("% of the window at step 11 (modelled).")
+    conclusion = verdict_of_two_cuts()
+    assert conclusion.kind == "needless"
+    assert conclusion.sentence.startswith("2 compactions, none needed: without them, the peak is ")
+    assert conclusion.sentence.endswith("% of the window at step 11 (modelled).")
 
 
 def test_needed_ones_are_said_with_the_calls_over_the_window():
-    said = told(window=4_800)
-    assert said.kind == "needed"
-    assert said.sentence.startswith("2 compactions, no overflow. Without any: peak 10")
-    assert "calls over it" in said.sentence
+    conclusion = verdict_of_two_cuts(window=4_800)
+    assert conclusion.kind == "needed"
+    assert conclusion.sentence.startswith("2 compactions, no overflow. Without any: peak 10")
+    assert "calls over it" in conclusion.sentence
 
 
 def test_a_compaction_that_came_too_late_names_the_step_that_was_over():
-    said = verdict(bundled("small-window"))
-    assert said.kind == "late"
-    assert re.fullmatch(r"1 compaction; too late: step 6 was \d+ % over the window \(modelled\)\.", said.sentence)
+    conclusion = verdict(bundled("small-window"))
+    assert conclusion.kind == "late"
+    assert re.fullmatch(r"1 compaction; too late: step 6 was \d+ % over the window \(modelled\)\.", conclusion.sentence)
 
 
 def test_an_estimate_over_the_window_of_answered_calls_is_not_called_an_overflow():
-    said = verdict(session(user("x" * 60_000), model("yes"), window=10_000, reported=False))
-    assert said.severity == "warning"
-    assert "yet answered: larger window, or estimate too high." in said.sentence
+    conclusion = verdict(session(user("x" * 60_000), model("yes"), window=10_000, reported=False))
+    assert conclusion.severity == "warning"
+    assert "yet answered: larger window, or estimate too high." in conclusion.sentence
 
 
 def test_an_assumed_window_is_in_the_sentence():
-    assert told(source=Provenance.ASSUMED).sentence.endswith(", if the window is 128,000.")
+    assert verdict_of_two_cuts(source=Provenance.ASSUMED).sentence.endswith(", if the window is 128,000.")
     assert verdict(chat(1_000, 2_000, source=Provenance.ASSUMED)).sentence == (
         "Healthy: no compaction needed; peak 1.6 % of the window at step 2, if the window is 128,000."
     )
 
 
 def test_a_peak_without_any_count_is_called_an_estimate():
-    said = verdict(session(user("hello " * 100), model("yes"), reported=False))
-    assert "(estimated without system prompt and tools)" in said.sentence
-    assert {"modelled_tokens", "sizes_only"} <= set(said.assumptions)
+    conclusion = verdict(session(user("hello " * 100), model("yes"), reported=False))
+    assert "(estimated without system prompt and tools)" in conclusion.sentence
+    assert {"modelled_tokens", "sizes_only"} <= set(conclusion.assumptions)
 
 
 def test_compactions_after_the_last_call_are_at_the_end_of_the_recording():
-    said = verdict(chat(1_000, 1_100, compactions=(compaction(3),)))
-    assert said.sentence == "1 compaction at the end of the recording; peak 11.0 % of the window at step 2."
+    conclusion = verdict(chat(1_000, 1_100, compactions=(compaction(3),)))
+    assert conclusion.sentence == "1 compaction at the end of the recording; peak 11.0 % of the window at step 2."
 
 
 def test_a_compaction_whose_removed_messages_are_not_in_the_file_is_not_judged():
-    said = verdict(chat(1_000, 1_100, 1_200, compactions=(compaction(3, (0, 3)),)))
-    assert "what it removed is not in the file" in said.sentence or said.kind == "grown"
+    conclusion = verdict(chat(1_000, 1_100, 1_200, compactions=(compaction(3, (0, 3)),)))
+    assert "what it removed is not in the file" in conclusion.sentence or conclusion.kind == "grown"
 
 
 def test_a_replay_has_a_verdict_of_its_own():
-    facts, made = replayed(bundled("long-coding"))
-    said = replayed_verdict(facts, made, tuple(of_replay(facts, made).values()))
-    assert said.sentence.startswith("3 compactions")
+    facts, replayed_trace = replayed(bundled("long-coding"))
+    conclusion = replayed_verdict(facts, replayed_trace, tuple(of_replay(facts, replayed_trace).values()))
+    assert conclusion.sentence.startswith("3 compactions")
 
 
 def test_a_simulated_session_is_judged_by_its_replay():
     built = session(*[model("answer " * 900) for _ in range(30)], window=8_000, reported=False, usage_ratio=1.5)
-    found, said = conclusions(Facts.of(built))
-    assert any(finding.kind == "avoided_overflows" for finding in found)
-    assert "compaction" in said.sentence
+    findings, conclusion = conclusions(Facts.of(built))
+    assert any(finding.kind == "avoided_overflows" for finding in findings)
+    assert "compaction" in conclusion.sentence
 
 
 @pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
@@ -136,9 +136,9 @@ def test_every_sample_has_a_verdict_of_at_most_25_words():
         except GuardError:
             continue
         for built in sessions:
-            said = recorded_verdict(facts := Facts.of(built), recorded_findings(facts))
-            assert len(said.sentence.split()) <= 25, said.sentence
-            assert said.numbers or said.kind == "no_calls"
+            conclusion = recorded_verdict(facts := Facts.of(built), recorded_findings(facts))
+            assert len(conclusion.sentence.split()) <= 25, conclusion.sentence
+            assert conclusion.numbers or conclusion.kind == "no_calls"
 
 
 def test_the_quoted_request_is_as_the_user_wrote_it():

@@ -22,28 +22,28 @@ CUTS = (compaction(5), compaction(9))
 
 def test_needless_is_judged_with_all_compactions_gone_together():
     """One by one each would stay below nine tenths of 5,400; together they do not."""
-    found = findings(chat(*TWICE, window=5_400, compactions=CUTS))
-    assert "needless" not in found
-    assert found["needed"].numbers["compactions"] == 2
+    by_kind = findings(chat(*TWICE, window=5_400, compactions=CUTS))
+    assert "needless" not in by_kind
+    assert by_kind["needed"].numbers["compactions"] == 2
 
 
 def test_compactions_without_which_all_would_have_fitted_are_needless():
-    found = findings(chat(*TWICE, window=10_000, compactions=CUTS))["needless"]
-    assert (found.severity, found.count, found.step) == ("warning", 2, 4)
-    assert found.numbers["peak"] < 9_000
-    assert found.numbers["calls_over"] == 0
-    assert {"same_turns", "modelled_tokens"} <= set(found.assumptions)
+    finding = findings(chat(*TWICE, window=10_000, compactions=CUTS))["needless"]
+    assert (finding.severity, finding.count, finding.step) == ("warning", 2, 4)
+    assert finding.numbers["peak"] < 9_000
+    assert finding.numbers["calls_over"] == 0
+    assert {"same_turns", "modelled_tokens"} <= set(finding.assumptions)
 
 
 def test_compactions_between_the_same_two_calls_are_counted_as_one_need():
     """The second one replaced the first before any call was made with it."""
     built = chat(*TWICE, window=10_000, compactions=(CUTS[0], CUTS[0], CUTS[1]))
     facts = Facts.of(built)
-    found = {finding.kind: finding for finding in recorded_findings(facts)}["needless"]
-    assert (found.numbers["compactions"], found.count, found.step) == (3, 3, 4)
-    verdict = recorded_verdict(facts, (found,))
+    finding = {item.kind: item for item in recorded_findings(facts)}["needless"]
+    assert (finding.numbers["compactions"], finding.count, finding.step) == (3, 3, 4)
+    verdict = recorded_verdict(facts, (finding,))
     assert verdict.sentence.startswith("3 compactions, none needed")
-    assert check(built, [found], facts.window, verdict) == []
+    assert check(built, [finding], facts.window, verdict) == []
 
 
 def test_what_rests_on_calls_that_are_not_counted_says_how_many():
@@ -52,8 +52,8 @@ def test_what_rests_on_calls_that_are_not_counted_says_how_many():
         msgspec.structs.replace(call, prompt_tokens=None) if step in (1, 6) else call
         for step, call in enumerate(built.calls)
     )
-    found = findings(msgspec.structs.replace(built, calls=calls))["needless"]
-    assert "(modelled, 2 of 11 calls not counted)." in found.sentence
+    finding = findings(msgspec.structs.replace(built, calls=calls))["needless"]
+    assert "(modelled, 2 of 11 calls not counted)." in finding.sentence
 
 
 def test_nothing_is_said_where_only_a_model_makes_the_requests_larger_with_them():
@@ -66,9 +66,9 @@ def test_nothing_is_said_where_only_a_model_makes_the_requests_larger_with_them(
 
 def test_nothing_is_said_where_the_prompt_also_fell_without_a_record():
     falling = [*range(30_000, 40_000, 1_000), *range(5_000, 9_000, 1_000), *range(2_000, 5_000, 1_000)]
-    found = findings(chat(*falling, window=100_000, compactions=(compaction(15),)))
-    assert "silent_truncation" in found
-    assert not {"needless", "needed"} & set(found)
+    by_kind = findings(chat(*falling, window=100_000, compactions=(compaction(15),)))
+    assert "silent_truncation" in by_kind
+    assert not {"needless", "needed"} & set(by_kind)
 
 
 def test_nothing_is_said_where_the_recorder_counted_far_more_before_it_than_the_model_has():
@@ -100,24 +100,24 @@ def test_the_whole_log_without_them_is_what_the_policy_none_sends():
 
 
 def test_how_much_later_the_first_could_have_come_is_said():
-    found = findings(chat(*TWICE, window=4_850, compactions=CUTS))["needed"]
-    first, over = found.numbers["first"], found.numbers["first_over"]
-    assert (first, found.numbers["could_wait"]) == (4, over - first)
-    assert f"could have come {over - first} calls later, at step {over + 1}" in found.sentence
+    finding = findings(chat(*TWICE, window=4_850, compactions=CUTS))["needed"]
+    first, over = finding.numbers["first"], finding.numbers["first_over"]
+    assert (first, finding.numbers["could_wait"]) == (4, over - first)
+    assert f"could have come {over - first} calls later, at step {over + 1}" in finding.sentence
 
 
 def test_a_trigger_that_is_not_recorded_is_taken_as_automatic_and_that_is_said():
     cuts = (compaction(5, trigger=""), compaction(9, trigger=""))
-    found = findings(chat(*TWICE, compactions=cuts))["needless"]
-    assert "trigger_not_recorded" in found.assumptions
-    assert "taken as automatic" in found.sentence
+    finding = findings(chat(*TWICE, compactions=cuts))["needless"]
+    assert "trigger_not_recorded" in finding.assumptions
+    assert "taken as automatic" in finding.sentence
 
 
 def test_an_assumed_window_is_said_and_is_no_warning():
-    found = findings(chat(*TWICE, source=Provenance.ASSUMED, compactions=CUTS))["needless"]
-    assert found.severity == "info"
-    assert "window_assumed" in found.assumptions
-    assert "if the window is 128,000" in found.sentence
+    finding = findings(chat(*TWICE, source=Provenance.ASSUMED, compactions=CUTS))["needless"]
+    assert finding.severity == "info"
+    assert "window_assumed" in finding.assumptions
+    assert "if the window is 128,000" in finding.sentence
 
 
 def test_nothing_is_said_where_the_file_lacks_what_was_removed():
@@ -134,14 +134,14 @@ def test_nothing_is_said_without_any_count():
 
 def test_a_replay_is_compared_with_the_policy_none():
     facts = Facts.of(chat(5_000, 5_050, 5_100, 5_150))
-    found = of_replay(facts, trace(facts, record(2)))
-    assert (found["needless"].step, found["needless"].numbers["peak"]) == (2, 5_150)
+    by_kind = of_replay(facts, trace(facts, record(2)))
+    assert (by_kind["needless"].step, by_kind["needless"].numbers["peak"]) == (2, 5_150)
 
 
 def test_a_replay_says_how_many_overflows_it_removes():
-    found = of_replay(*replayed(bundled("long-coding")))
-    assert found["avoided_overflows"].numbers == {"without": 95, "with": 0, "window": 200_000}
-    assert "removes 95 overflows" in found["avoided_overflows"].sentence
+    by_kind = of_replay(*replayed(bundled("long-coding")))
+    assert by_kind["avoided_overflows"].numbers == {"without": 95, "with": 0, "window": 200_000}
+    assert "removes 95 overflows" in by_kind["avoided_overflows"].sentence
 
 
 @pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
@@ -210,8 +210,8 @@ def test_the_window_of_another_model_is_named_where_its_request_is_the_fullest()
     calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
     built = msgspec.structs.replace(built, calls=calls)
     facts = Facts.of(built)
-    found = {item.kind: item for item in recorded_findings(facts)}
-    claim = found.get("needed") or found["needless"]
+    by_kind = {item.kind: item for item in recorded_findings(facts)}
+    claim = by_kind.get("needed") or by_kind["needless"]
     assert (claim.numbers["window"], claim.numbers["own_window"]) == (32_768, 200_000)
     assert "of its model's window of 32,768" in claim.sentence
     assert check(built, [claim], facts.window) == []
