@@ -400,6 +400,13 @@ def silent_truncation(story: Story, finding: Finding) -> None:
         raise Wrong("a recorded compaction explains it")
 
 
+def usage_in_characters(story: Story, finding: Finding) -> None:
+    same, compared = story.in_characters
+    agree(finding, same=len(same), compared=compared)
+    if not same or finding.step != same[0]:
+        raise Wrong("it is not the first count that grew by a token for each byte")
+
+
 def usage_repeated(story: Story, finding: Finding) -> None:
     counted = [step for step, count in enumerate(story.counts) if count is not None]
     repeated = [
@@ -506,6 +513,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         fallback_summary,
         empty_summary,
         silent_truncation,
+        usage_in_characters,
         usage_repeated,
         cached_above,
         results_cleared,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from guard_core.checker.recorded import could_wait
+from guard_core.checker.recorded import could_wait, usage_in_characters
 from guard_core.checker.shared import (
     at_consecutive_steps,
     came_too_late,
@@ -229,6 +229,7 @@ def inline_data(story: Replay, finding: Finding) -> None:
 _CHECKS: tuple[Callable[[Replay, Finding], None], ...] = (
     overflow,
     refused_again,
+    usage_in_characters,
     late,
     needless,
     needed,

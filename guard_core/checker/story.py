@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from guard_core.estimation.attribution import Attribution, attribute
@@ -106,6 +107,8 @@ class Story:
         """What every request is held against: its model's window, 0 where the recording contradicts it."""
         asked_for = self.trace is not None and self.window != self.judgement.value
         own = 0 if self.judgement.status is Status.CONTRADICTED and not asked_for else self.window
+        if self.in_characters[0]:
+            return [0] * len(self.session.calls)
         if self.session.windows:
             main = self.session.window.value if self.session.window else 0
             return [own if stated == main else stated for stated in map(self.stated, self.session.calls)]
@@ -128,6 +131,23 @@ class Story:
     def counts(self) -> list[int | None]:
         """What the provider reported at every step."""
         return [call.prompt_tokens if (call.prompt_tokens or 0) > 0 else None for call in self.session.calls]
+
+    @cached_property
+    def in_characters(self) -> tuple[list[int], int]:
+        """The steps whose count grew by a token for each byte of what was added, and of how many with much new text;
+        none unless at least three and four fifths do."""
+        same, compared, calls = [], 0, self.session.calls
+        counted = [] if self.session.usage_ratio is not None else [at for at, count in enumerate(self.counts) if count]
+        for before, after in pairwise(counted):
+            if self.places[before] != self.places[after]:
+                continue
+            parts = [part for event in self.session.events[calls[before].at : calls[after].at] for part in event.parts]
+            added = sum(len(part_text(part).encode("utf-8", "surrogatepass")) for part in parts)
+            if added >= 400:
+                compared += 1
+                grown = (self.counts[after] or 0) - (self.counts[before] or 0)
+                same += [after] if abs(grown - added) <= 0.05 * added else []
+        return (same if len(same) >= max(3, 0.8 * compared) else []), compared
 
     @cached_property
     def average(self) -> int | None:

@@ -59,6 +59,7 @@ _OF_BOTH: tuple[Check, ...] = (
     rules.no_fit,
     rules.still_over,
     rules.limited_corrections,
+    gaps.counted_in_characters,
 )
 _OF_RECORDINGS: tuple[Check, ...] = (
     sizes.contradicted_window,

@@ -15,7 +15,7 @@ from guard_core.columns import narrowed
 from guard_core.costs import SYSTEM
 from guard_core.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
 from guard_core.estimation.attribution import Attribution, attribute
-from guard_core.estimation.baselines import Truncation, repeated_counts, silent_truncations
+from guard_core.estimation.baselines import Truncation, grown_by_bytes, repeated_counts, silent_truncations
 from guard_core.estimation.usage import PROVIDER, Usage, usage_for
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
@@ -31,6 +31,7 @@ from guard_core.windows.models import Answers, answers_of
 from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
 OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are no accident, at least so many and such a share of all
+MOSTLY = 0.8  # ours: the share from which on all counts are taken to be of one kind
 
 
 @dataclass(frozen=True)
@@ -193,9 +194,20 @@ class Facts:
         repeated = repeated_counts(self.ledger)
         return repeated if self._is_often(len(repeated)) else repeated[:0]
 
+    @cached_property
+    def in_characters(self) -> tuple[Ints, int]:
+        """The steps whose count grew by a token for each byte, of how many, where most do: what was counted is
+        characters; else none."""
+        if self.ledger.usage_ratio is not None:
+            return np.zeros(0, dtype=np.int64), 0
+        same, compared = grown_by_bytes(self.ledger)
+        return (same if len(same) >= max(OFTEN, MOSTLY * compared) else same[:0]), compared
+
     @property
     def is_miscounted(self) -> bool:
         """Are so many recorded counts not those of their requests that nothing can be concluded from their sizes."""
+        if len(self.in_characters[0]):
+            return True
         return bool(len(self.repeated)) or self._is_often(len(self.falls)) or self._is_often(len(self.above_prompt))
 
     @cached_property
@@ -325,14 +337,16 @@ class Case:
 
     @property
     def window_counts(self) -> bool:
-        """Can anything be said against the window: not if a larger prompt was answered."""
-        return self.window.status is not Status.CONTRADICTED and self.window.value > 0
+        """Can anything be said against the window: not if a larger prompt was answered, or characters were counted."""
+        is_of_tokens = not len(self.facts.in_characters[0])
+        return is_of_tokens and self.window.status is not Status.CONTRADICTED and self.window.value > 0
 
     @cached_property
     def windows(self) -> Ints:
         """The window of every step's model in tokens, 0 where nothing can be said against it."""
         own = self.window.value if self.window_counts else 0
-        windows: Ints = np.where(self.facts.other_windows > 0, self.facts.other_windows, own)
+        others = self.facts.other_windows if not len(self.facts.in_characters[0]) else np.zeros_like(self.tokens)
+        windows: Ints = np.where(others > 0, others, own)
         return windows
 
     @property

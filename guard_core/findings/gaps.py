@@ -64,6 +64,20 @@ def repeated_usage(case: Case) -> list[Finding]:
     return [Finding("usage_repeated", WARNING, first, sentence, numbers, (), steps, len(repeated))]
 
 
+def counted_in_characters(case: Case) -> list[Finding]:
+    """Counts that grow by a token for each byte of text: of characters, from which nothing follows."""
+    same, compared = case.facts.in_characters
+    if not len(same):
+        return []
+    first = int(same[0])
+    sentence = (
+        f"{len(same):,} of {counted(compared, 'recorded count')} grew by as many tokens as the new text has bytes: "
+        f"they seem to count characters, and nothing is concluded from them. The first is {at_step(first)}."
+    )
+    numbers, steps = {"same": len(same), "compared": compared}, tuple(same[:LISTED].tolist())
+    return [Finding("usage_in_characters", WARNING, first, sentence, numbers, (), steps, len(same))]
+
+
 def cached_above_prompt(case: Case) -> list[Finding]:
     """Counts of which more is said to be read from the cache than there is."""
     above = case.facts.above_prompt

@@ -226,6 +226,13 @@ def _repeated(case: Case, finding: Finding) -> str:
     )
 
 
+def _in_characters(case: Case, finding: Finding) -> str:
+    return (
+        f"{_head(case)}{finding.numbers['same']:,} recorded counts grew by a token for each byte: they seem to count "
+        "characters, so nothing follows from them."
+    )
+
+
 def _cached_above(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     counts = f"{numbers['above']:,} of {counted(numbers['counted'], 'recorded count')}"
@@ -378,6 +385,7 @@ def _if_its_window(case: Case, finding: Finding) -> str:
 
 
 _ORDER: dict[str, Wording] = {
+    "usage_in_characters": _in_characters,
     "window_contradicted": _contradicted,
     "no_fit": _no_fit,
     "late": _late,

@@ -36,6 +36,7 @@ KINDS = {
     "sealed_summary": "summary not readable",
     "silent_truncation": "silent truncation",
     "results_cleared": "tool results cleared",
+    "usage_in_characters": "counts of characters",
     "usage_repeated": "repeated counts",
     "cached_above": "more cached than sent",
     "no_usage": "no usage",

@@ -109,6 +109,15 @@ def _cached(session: Session, tokens: int) -> Session:
     return msgspec.structs.replace(session, calls=calls)
 
 
+def in_characters() -> Session:
+    """Counts of characters, which exceed the window and prove nothing of it."""
+    built = exchange(9, tokens=growing())
+    sizes = [sum(len(event.parts[0].text) for event in built.events[: call.at]) for call in built.calls]
+    pairs = zip(built.calls, sizes, strict=True)
+    calls = tuple(msgspec.structs.replace(call, prompt_tokens=90_000 + size) for call, size in pairs)
+    return msgspec.structs.replace(built, calls=calls)
+
+
 def clearing() -> Session:
     """Two results of three, cleared before the fourth call, as a log of requests shows it."""
     calls = [ToolCallPart("read", {"path": f"{number}.py"}, f"call-{number}") for number in range(3)]
@@ -156,6 +165,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "only totals", exchange(8, tokens=lambda turn: None, window=Sourced(200_000, Provenance.RECORDER), **totals)
     yield "near", exchange(8, tokens=growing(90_500))
     yield "assumed", exchange(8, tokens=growing(118_000), window=None, model="nameless")
+    yield "counted in characters", in_characters()
     yield "not smaller", exchange(8, tokens=lambda turn: 30_000, compactions=(compaction(5, tokens_before=30_000),))
     yield (
         "doubted",
@@ -287,6 +297,7 @@ def replays() -> Iterator[tuple[str, Claims]]:
     cut = (compaction(10),)
     refused = exchange(20, tokens=_falling_at(10, start=60_000), compactions=cut, refused=(11,))
     yield "as large as a refused request", of_replay(refused, "none", 100_000)
+    yield "counted in characters", of_replay(in_characters(), "none", 100_000)
     yield "pictures", of_replay(_pictures(), "contextguard", 200_000)
     large_system = exchange(20, tokens=growing(30_000, 900), system=(TextPart("s" * 90_000),))
     yield "a system prompt over the window", of_replay(large_system, "contextguard", 20_000, profile="fixed")
