@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
 from guard_core.memory import limited_growth
+from guard_core.orphans import die_with_parent
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.losses import StatedRule
 from guard_core.outcomes.outcome import PolicyOutcome, outcome_of
@@ -141,6 +142,7 @@ _inherited: list[Work] = []  # in a copy: what it was made for
 
 
 def _inherit(work: Work) -> None:
+    die_with_parent()  # who cancels a comparison kills the parent: a copy would find its pipe broken
     gc.freeze()  # what it was copied with stays until it ends: nobody need look for garbage there
     _inherited.append(work)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
-import sys
 import threading
 from collections.abc import Callable
 
+from guard_core.orphans import die_with_parent
+
 ORPHANED = 3  # exit code
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def end_with_parent(heard: Callable[[], object] = lambda: None) -> None:
@@ -19,8 +17,7 @@ def end_with_parent(heard: Callable[[], object] = lambda: None) -> None:
     The end of the pipe is the end of the parent, however it died. On Linux the kernel also kills this process when the
     thread that started it ends: a thread here must first be given its turn, which a long call into C can keep from it.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     threading.Thread(target=_listen, args=(heard,), name="lifeline", daemon=True).start()
 
 

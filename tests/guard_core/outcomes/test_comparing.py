@@ -1,5 +1,6 @@
 """One row per policy, with the figures that its own replay has."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -166,3 +167,25 @@ def test_records_share_what_their_views_have_in_common(name):
     pieces = {id(piece): len(piece) for view in views if isinstance(view, SharedView) for piece, _ in view.pieces}
     assert sum(map(len, views)) > 15_000
     assert sum(pieces.values()) < sum(map(len, views)) / 5
+
+
+KILLED = """
+import time
+from guard_core.outcomes.comparing import candidates, made_apart
+from tests.guard_core.outcomes.test_comparing import GROWING, facts_of
+
+def made(row):
+    if row.candidate:
+        print("begun", flush=True)
+        time.sleep(1)
+
+list(made_apart(facts_of(GROWING), candidates(), 2, made))
+"""
+
+
+def test_copies_of_a_process_that_is_killed_end_with_it_in_silence():
+    command = [sys.executable, "-c", KILLED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert "begun" in process.stdout.readline()
+        process.kill()
+        assert process.stderr.read() == ""  # it has ended once the copies have, too
