@@ -9,7 +9,7 @@ import msgspec
 
 from guard_core.bounds import Count, Moment, Number, Ratio, Whole
 from guard_core.events import Event, Part
-from guard_core.views import View
+from guard_core.views import Rewritten, View
 
 
 class Provenance(StrEnum):
@@ -108,6 +108,11 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
     pending_tokens: Whole | None = None
     restored_tokens: Count | None = None
+
+    @property
+    def own_messages(self) -> tuple[Event, ...]:
+        """The messages that it put into the context itself: inserted, and changed ones of the log."""
+        return (*self.messages, *(part.message for part in self.base if isinstance(part, Rewritten)))
 
 
 class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):

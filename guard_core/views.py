@@ -10,6 +10,7 @@ import msgspec
 from guard_core.bounds import Count
 from guard_core.events import Event, Role
 
+CHANGED = "changed in the request"  # of one that only a request shows
 JOINED = "joined with the messages before it"  # of a `Rewritten` that holds all of its event
 
 # `gc=False`: values hold no cycles, and a replay that compacts at every step makes hundreds of thousands of them.

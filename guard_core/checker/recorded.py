@@ -23,10 +23,12 @@ from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
 from guard_core.tokens.lexical import lexical_tokens
+from guard_core.views import Rewritten
 from guard_core.windows.window_evidence import Status
 
 _AUTOMATIC = ("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard")  # recorders' words
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
+_LEAST_CLEARED = 1_024  # tokens; what is less is no clearing
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 
 
@@ -421,37 +423,41 @@ def usage_repeated(story: Story, finding: Finding) -> None:
 
 
 def results_cleared(story: Story, finding: Finding) -> None:
-    """Which results stand shorter in a request, found by the ids of their calls and not by their places."""
-    whole: dict[str, int] = {}
-    edited: set[int] = set()
-    known: set[str] = set()
-    messages = saved = 0
-    for event in story.session.events:
-        for part in event.parts:
-            if isinstance(part, ToolResultPart) and part.call_id:
-                whole[part.call_id] = _result_bytes(event)
+    """Which results stand shorter in a request: each is that of the call whose id it has, by the texts of both."""
+    edited: dict[int, float] = {}
+    known: set[int] = set()
+    saved = 0
     for step, place in enumerate(story.places):
         is_first = place >= 0 and (step == 0 or place != story.places[step - 1])
-        for event in _unsaid(story.session.compactions[place]) if is_first else ():
-            ids = {part.call_id for part in event.parts if isinstance(part, ToolResultPart)} & whole.keys()
-            gone = max((whole[name] for name in ids), default=0)
-            gone -= _result_bytes(event)
-            if gone > 0 and not ids & known:
-                edited.add(step)
-                known |= ids
+        for part in _unsaid(story.session.compactions[place]) if is_first else ():
+            whole = story.session.events[part.event]
+            if not _answered(part.message) <= _answered(whole):
+                raise Wrong(f"message {part.event} has the result of another call than the one sent at step {step}")
+            gone = _result_bytes(whole) - _result_bytes(part.message)
+            if gone > 0 and part.event not in known:
+                known.add(part.event)
                 saved += gone
-                messages += 1
-    if not edited:
-        raise Wrong("no result is shorter in a later request")
-    agree(finding, messages=messages, bytes=saved, edits=len(edited))
+                size = sum(len(part_text(one).encode("utf-8", "surrogatepass")) for one in whole.parts)
+                tokens = int(story.attribution.tokens[part.event]) * gone / size
+                edited[step] = edited.get(step, 0) + tokens
+    tokens = sum(map(round, edited.values()))
+    if tokens < _LEAST_CLEARED:
+        raise Wrong("no result is shorter in a later request, or hardly so")
+    agree(finding, messages=len(known), bytes=saved, tokens=tokens, edits=len(edited))
     same("the first step", finding.step, min(edited))
     same("its steps", list(finding.steps), sorted(edited)[: len(finding.steps)])
 
 
-def _unsaid(item: RecordedCompaction) -> tuple[Event, ...]:
-    """The messages of an edit that only the requests show, and that is no resume."""
+def _unsaid(item: RecordedCompaction) -> list[Rewritten]:
+    """The messages that an edit changed which only the requests show, and which is no resume."""
     is_counted = item.kind != "edit" or (item.tokens_before or 0) > 0
-    return () if is_counted or item.evidence != "inferred" or item.trigger or item.note else item.messages
+    if is_counted or item.evidence != "inferred" or item.trigger or item.note:
+        return []
+    return [part for part in item.base if isinstance(part, Rewritten)]
+
+
+def _answered(event: Event) -> set[str]:
+    return {part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id}
 
 
 def _result_bytes(event: Event) -> int:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from typing import NamedTuple, Self
 
 from guard_core import cli
 from guard_core.cli import plain
+from guard_core.estimation.attribution import attribute
+from guard_core.findings import Facts
+from guard_core.findings.gaps import Clearing, clearing_words, clearings
 from guard_core.ledger import Ledger
 from guard_core.rules import Explanation, Interval, Moment, OwnRule, explain, report
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.words import headline, reason_words
 from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.windows.window_evidence import judge_session
 
 HELP = "say by which rule the agent that wrote a recording compacted, and what the recording proves about its threshold"
 
@@ -42,19 +47,38 @@ def _run(args: argparse.Namespace) -> int:
     sessions = cli.chosen(cli.read_noting(args.file).sessions, args.session)
     typed = dict(map(cli.pair, args.set))
     window = None if args.window is None else Sourced(args.window, Provenance.USER, "given by --window")
-    pairs = [(item, explain(item, Ledger.of(item), window=window, typed=typed)) for item in sessions]
+    shown = [_Shown.of(item, window, typed) for item in sessions]
     if args.json:
-        reports = [report(session, explanation) for session, explanation in pairs]
+        reports = [{**report(item.session, item.explanation), "cleared": _cleared(item)} for item in shown]
         cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "sessions": reports})
     else:
-        print("\n\n".join(_text(session, explanation) for session, explanation in pairs))
+        print("\n\n".join(map(_text, shown)))
     return 0
+
+
+class _Shown(NamedTuple):
+    """A session with its explanation, and what its requests alone show to be cleared."""
+
+    session: Session
+    explanation: Explanation
+    clearings: tuple[Clearing, ...]
+
+    @classmethod
+    def of(cls, session: Session, window: Sourced | None, typed: dict[str, str]) -> Self:
+        ledger = Ledger.of(session)
+        facts = Facts(session, ledger, attribute(ledger), judge_session(session), ())
+        return cls(session, explain(session, ledger, window=window, typed=typed), clearings(facts))
+
+
+def _cleared(item: _Shown) -> list[dict[str, int]]:
+    return [one._asdict() for one in item.clearings]
 
 
 # -- for people
 
 
-def _text(session: Session, explanation: Explanation) -> str:
+def _text(shown: _Shown) -> str:
+    session, explanation = shown.session, shown.explanation
     name = plain(session.title or session.source_id or "session")[:60]
     lines = [f"{name}: {plain(headline(explanation))}"]
     if explanation.rule is not None:
@@ -63,6 +87,9 @@ def _text(session: Session, explanation: Explanation) -> str:
     lines += [_inference_words(interval, named=several) for interval in explanation.inference]
     if explanation.missed:
         lines.append(_missed(explanation))
+    lines += [f"  at step {one.step + 1:,} {clearing_words(one)}" for one in shown.clearings[:SHOWN]]
+    if (more := len(shown.clearings) - SHOWN) > 0:
+        lines.append(f"  and at {more:,} more steps: --json lists all")
     if explanation.compactions:
         lines.append(_table(explanation))
     return "\n".join(lines)

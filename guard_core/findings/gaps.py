@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from guard_core.events import Event, ToolResultPart
+from guard_core.costs import event_columns
+from guard_core.defaults import CACHE_LEAST
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
-from guard_core.findings.facts import Case
+from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, totals_words
 from guard_core.sessions import Evidence
 from guard_core.triggers import is_counted
+from guard_core.views import Rewritten
+
+# Less is no clearing but a cut of one result: the smallest beginning of a request that a provider's cache keeps.
+LEAST_CLEARED = CACHE_LEAST
 
 
 def unreported(case: Case) -> list[Finding]:
@@ -113,47 +119,64 @@ def silent_truncation(case: Case) -> list[Finding]:
     return [Finding("silent_truncation", WARNING, worst.step, sentence, numbers, (), steps, len(falls))]
 
 
-def cleared_results(case: Case) -> list[Finding]:
-    """Messages whose tool results are shorter in later requests, though the recording says nothing of it."""
-    ledger, session = case.facts.ledger, case.facts.session
-    if not case.is_recorded or ledger.usage_ratio is not None:
-        return []
-    places: dict[str, int] = {}  # the event that has the result of each call, by the call's id
+class Clearing(NamedTuple):
+    """What a request has less of tool results than the one before, though the recording says nothing of it: how many
+    messages, bytes by their texts, and prompt tokens, estimated by the share of their bytes that is gone."""
+
+    step: int
+    messages: int
+    bytes: int
+    tokens: int
+
+
+def clearings(facts: Facts) -> tuple[Clearing, ...]:
+    """Where older results are cleared or shortened in the requests alone, by at least LEAST_CLEARED tokens in all."""
+    ledger, session, attributed = facts.ledger, facts.session, facts.attribution.tokens
     known: set[int] = set()
-    steps, size = [], 0
+    cleared = []
     for step, (last, epoch) in enumerate(pairwise([-1, *ledger.steps["epoch"].tolist()])):
         item = session.compactions[epoch] if epoch >= 0 else None
         if epoch == last or item is None or item.evidence is not Evidence.INFERRED or is_counted(item):
             continue
         if item.trigger or item.note:  # the reader knows what it was: a resume, a history built anew
             continue
-        places = places or {name: at for at, event in enumerate(session.events) for name in _answered_calls(event)}
-        after, before = ledger.bases[epoch].costs["result_bytes"], ledger.events["result_bytes"]
-        less = {
-            at: int(before[at]) - after[index]
-            for index, message in enumerate(item.messages)
-            for at in {places[name] for name in _answered_calls(message) if name in places}
+        saved = {
+            part.event: int(ledger.events["result_bytes"][part.event]) - event_columns(part.message)["result_bytes"]
+            for part in item.base
+            if isinstance(part, Rewritten) and part.event not in known
         }
-        fresh = {event: saved for event, saved in less.items() if saved > 0 and event not in known}
-        if fresh:
-            steps.append(step)
-            known |= fresh.keys()
-            size += sum(fresh.values())
-    if not steps:
+        saved = {event: size for event, size in saved.items() if size > 0}
+        if saved:
+            known |= saved.keys()
+            shares = {event: size / int(ledger.events["bytes"][event]) for event, size in saved.items()}
+            tokens = sum(int(attributed[event]) * share for event, share in shares.items())
+            cleared.append(Clearing(step, len(saved), sum(saved.values()), round(tokens)))
+    return tuple(cleared) if sum(item.tokens for item in cleared) >= LEAST_CLEARED else ()
+
+
+def clearing_words(item: Clearing) -> str:
+    """What was cleared before one step, as a clause."""
+    return (
+        f"the tool results of {counted(item.messages, 'older message')} were cleared or shortened, about "
+        f"{item.tokens:,} tokens (estimated; {item.bytes:,} bytes)"
+    )
+
+
+def cleared_results(case: Case) -> list[Finding]:
+    """Messages whose tool results are shorter in later requests, though the recording says nothing of it."""
+    found = clearings(case.facts) if case.is_recorded and case.facts.ledger.usage_ratio is None else ()
+    if not found:
         return []
+    steps = [item.step for item in found]
     where = (
         f"from {at_step(steps[0])} on"
         if len(steps) == 1
         else f"at {len(steps):,} steps, the first step {steps[0] + 1:,}"
     )
+    messages, size, tokens = (sum(item[place] for item in found) for place in (1, 2, 3))
     sentence = (
-        f"The tool results of {counted(len(known), 'older message')} were cleared or shortened {where}: {size:,} bytes "
-        "less, by their texts in the file. The recording has no compaction there: only the requests show it."
+        f"The tool results of {counted(messages, 'older message')} were cleared or shortened {where}: about {tokens:,} "
+        f"tokens less (estimated), {size:,} bytes. The recording has no compaction there: only the requests show it."
     )
-    numbers = {"messages": len(known), "bytes": size, "edits": len(steps)}
+    numbers = {"messages": messages, "bytes": size, "tokens": tokens, "edits": len(steps)}
     return [Finding("results_cleared", INFO, steps[0], sentence, numbers, (), tuple(steps[:LISTED]), len(steps))]
-
-
-def _answered_calls(event: Event) -> list[str]:
-    """The ids of the calls whose results a message has; results without an id are not known again when changed."""
-    return [part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id]

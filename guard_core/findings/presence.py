@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 import msgspec
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, part_text
 from guard_core.ledger import Base, Ints, Ledger
-from guard_core.sessions import RecordedCompaction, Session
+from guard_core.sessions import Session
 from guard_core.views import JOINED, Rewritten, Span, View
 
 QUOTE_CHARS = 60  # characters that a request is known by
@@ -176,12 +176,5 @@ def _quoting(session: Session, quote: str) -> tuple[int, ...]:
     return tuple(
         place
         for place, item in enumerate(session.compactions)
-        if any(says(comparable(message), quote) for message in _own_messages(item))
+        if any(says(comparable(message), quote) for message in item.own_messages)
     )
-
-
-def _own_messages(item: RecordedCompaction) -> Iterator[Event]:
-    yield from item.messages
-    for segment in item.base:
-        if isinstance(segment, Rewritten):
-            yield segment.message

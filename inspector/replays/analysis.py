@@ -26,6 +26,7 @@ from guard_core.findings import (
     replayed_findings,
     replayed_verdict,
 )
+from guard_core.findings.gaps import Clearing, clearings
 from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import Prices, bill_of
 from guard_core.outcomes.payback import Payback, paybacks
@@ -71,6 +72,11 @@ class StoredFacts(Facts):
     def conclusions(self) -> tuple[Finding, ...]:
         """The same; where nothing was ever sent, what is to be said of its simulation."""
         return self.findings if self.ledger.usage_ratio is None else conclusions(self)[0]
+
+    @cached_property
+    def clearings(self) -> dict[int, Clearing]:
+        """Where results are cleared in the requests alone, by the step of the request."""
+        return {item.step: item for item in clearings(self)}
 
     @cached_property
     def own_checks(self) -> OwnChecks:

@@ -28,6 +28,7 @@ from guard_core.recordings.reading.known_names import CHAT_TOOLS, Names, words
 from guard_core.recordings.reading.rebase import view_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import AgentSetting, Evidence, RecordedCompaction, Session
+from guard_core.views import CHANGED, Inserted, Rewritten
 
 _KNOWN_NAMES = Names(
     usage=words("model_stats"),
@@ -130,11 +131,13 @@ class _Edits:
             return
         self._changed = changed
         at = len(self._builder.events)
-        events = [chat.chat_event(query[place], meta=True) or Event(Role.USER, ()) for place in changed]
+        events = [
+            Rewritten(place - self._head, chat.chat_event(query[place], meta=True) or Event(Role.USER, ()), CHANGED)
+            for place in changed
+        ]
         places = [None if place in changed else place - self._head for place in range(self._head, self._head + at)]
-        self._builder.compaction(
-            RecordedCompaction(at, Evidence.INFERRED, "edit", base=view_of(places), messages=tuple(events))
-        )
+        base = tuple(events[part.index] if isinstance(part, Inserted) else part for part in view_of(places))
+        self._builder.compaction(RecordedCompaction(at, Evidence.INFERRED, "edit", base=base))
 
 
 def _event(source: ByteSource, message: JSON) -> Event | None:

@@ -29,7 +29,7 @@ from guard_core.events import (
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
-from guard_core.views import Inserted, Segment, Span, View
+from guard_core.views import CHANGED, Inserted, Rewritten, Segment, Span, View
 
 UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history continued
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
@@ -229,14 +229,15 @@ class Thread:
         elif self.calls and summariser.source_id and self.calls[-1].source_id == summariser.source_id:
             self.calls.pop()  # its request stays in the log: it may have been the first to show the last results
         items, tail = self._matched(request, keys)
-        messages = tuple(item.event for item in items if item.index is None)
+        kind = declared.kind if declared else _kind(items)
+        base, messages = _view(items, self._results() if kind == "edit" else {})
         at = len(self.events)
         self.compactions.append(
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.DECLARED if declared else Evidence.INFERRED,
-                kind=declared.kind if declared else _kind(items),
-                base=_view(items),
+                kind=kind,
+                base=base,
                 messages=messages,
                 trigger=declared.trigger if declared else "overflow" if at in self.refused[-1:] else "",
                 tokens_before=declared.tokens_before if declared else None,
@@ -251,6 +252,10 @@ class Thread:
         for event, key in tail:
             self._log(event, key)
         self._called(request)
+
+    def _results(self) -> dict[str, int]:
+        """The events with the results of calls, by the ids of the calls."""
+        return {name: index for index, event in enumerate(self.events) for name in _answered_calls(event)}
 
     def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
         """The request split into what it keeps or inserts, and the new events at its end."""
@@ -323,19 +328,32 @@ def _kind(items: list[_Item]) -> str:
     return "summary" if last == len(items) - 1 else "summary+tail"
 
 
-def _view(items: list[_Item]) -> View:
+def _answered_calls(event: Event) -> list[str]:
+    """The ids of the calls whose results a message has; a result without an id is not known again when it changed."""
+    return [part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id]
+
+
+def _view(items: list[_Item], results: dict[str, int]) -> tuple[View, tuple[Event, ...]]:
+    """What is sent of the log, and the messages that are new. Those with a result of `results` are its event, changed;
+    events stay in their order."""
     segments: list[Segment] = []
-    inserted = 0
+    inserted: list[Event] = []
+    reached = -1
     for item in items:
         previous = segments[-1] if segments else None
-        if item.index is None:
-            segments.append(Inserted(inserted))
-            inserted += 1
+        place = max((results.get(name, -1) for name in _answered_calls(item.event)), default=-1)
+        reached = max(reached, -1 if item.index is None else item.index)
+        if item.index is None and place > reached:
+            segments.append(Rewritten(place, item.event, CHANGED))
+            reached = place
+        elif item.index is None:
+            segments.append(Inserted(len(inserted)))
+            inserted.append(item.event)
         elif isinstance(previous, Span) and previous.stop == item.index:
             segments[-1] = Span(previous.start, item.index + 1)
         else:
             segments.append(Span(item.index, item.index + 1))
-    return tuple(segments)
+    return tuple(segments), tuple(inserted)
 
 
 def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thread]:

@@ -16,6 +16,7 @@ from guard_core.estimation.sharing import ATTRIBUTION_SOURCES
 from guard_core.estimation.usage import PROVIDER
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
+from guard_core.findings.gaps import clearing_words
 from guard_core.tokens import tokenizer
 from guard_core.trace import given_to_summarisers
 from guard_core.views import Inserted, View, content_count, held_events
@@ -306,6 +307,8 @@ def _facts_line(page: Frame, at: int) -> list[str]:
     facts += [parts.visible(call.model[:60])] if call.model else []
     facts += [moment(call.timestamp)] if call.timestamp is not None else []
     facts += [f"line {call.line:,}"] if call.line is not None else []
+    cleared = page.analysis.facts.clearings.get(at)
+    facts += [clearing_words(cleared)] if cleared and page.side == "recorded" else []
     return facts
 
 

@@ -25,7 +25,7 @@ from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
 from guard_core.trace import Trace
-from guard_core.views import Inserted, Span
+from guard_core.views import CHANGED, Inserted, Rewritten, Span
 from guard_core.windows.window_evidence import WindowJudgement
 from tests.builders import transcript
 
@@ -126,13 +126,15 @@ def clearing() -> Session:
     for call, result in zip(calls, results, strict=True):
         events += [Event(Role.MODEL, (call,)), Event(Role.USER, (result,))]
     events.append(Event(Role.MODEL, (TextPart("Done."),)))
-    cleared = [Event(Role.USER, (msgspec.structs.replace(result, content="[cleared]"),)) for result in results[:2]]
+    first, second = (
+        Rewritten(event, Event(Role.USER, (msgspec.structs.replace(result, content="[cleared]"),)), CHANGED)
+        for event, result in ((2, results[0]), (4, results[1]))
+    )
     edit = RecordedCompaction(
         at=6,
         evidence=Evidence.INFERRED,
         kind="edit",
-        base=(Span(0, 2), Inserted(0), Span(3, 4), Inserted(1), Span(5, 6)),
-        messages=tuple(cleared),
+        base=(Span(0, 2), first, Span(3, 4), second, Span(5, 6)),
     )
     counts = (1_000, 2_100, 3_200, 2_100)
     asked = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(counts))

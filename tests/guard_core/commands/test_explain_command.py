@@ -6,6 +6,7 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.recordings.formats import native
+from tests.guard_core.checker.cases import clearing
 from tests.guard_core.rules.test_rules import transcript
 from tests.recordings.seeds import SEEDS
 
@@ -51,6 +52,18 @@ def test_its_json_has_rule_compactions_inference_and_agreement(file, capsys):
     assert report["agreement"] == {"auto": 1, "agrees": 1}
     assert (report["compactions"][0]["step"], report["compactions"][0]["verdict"]) == (3, "agrees")
     assert (report["inference"][0]["from"], report["inference"][0]["to"]) == (0, 3)
+
+
+def test_results_that_only_the_requests_show_to_be_cleared_are_named(tmp_path, capsys):
+    path = tmp_path / "clearing.jsonl"
+    path.write_bytes(native.write(clearing()))
+    assert main(["explain", str(path)]) == 0
+    assert (
+        "  at step 4 the tool results of 2 older messages were cleared or shortened, about " in capsys.readouterr().out
+    )
+    assert main(["explain", str(path), "--json"]) == 0
+    (cleared,) = json.loads(capsys.readouterr().out)["sessions"][0]["cleared"]
+    assert (cleared["step"], cleared["messages"]) == (3, 2)
 
 
 def test_a_window_and_a_setting_can_be_typed(file, capsys):

@@ -11,6 +11,7 @@ from guard_core.checker import check
 from guard_core.estimation.attribution import attribute
 from guard_core.events import Event, Role, TextPart, ToolResultPart
 from guard_core.findings import Facts, Finding, Verdict, recorded_findings, recorded_verdict, replayed_findings
+from guard_core.findings.gaps import clearings
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
@@ -19,7 +20,7 @@ from guard_core.sessions import Evidence, ModelCall, Provenance, Session, Source
 from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
-from guard_core.views import Inserted, Span, Synthetic
+from guard_core.views import Rewritten, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, user
 from tests.guard_core.checker.cases import clearing
@@ -610,7 +611,8 @@ def test_results_that_a_client_clears_in_its_requests_are_named():
     _, by_kind, verdict = confirmed(clearing())
     finding = by_kind["results_cleared"]
     gone = 2 * (len("file 0 " + "some words " * 500) - len("[cleared]"))
-    assert (finding.step, finding.numbers) == (3, {"messages": 2, "bytes": gone, "edits": 1})
+    numbers = {"messages": 2, "bytes": gone, "tokens": finding.numbers["tokens"], "edits": 1}
+    assert (finding.step, finding.numbers) == (3, numbers)
     assert finding.sentence.startswith(
         "The tool results of 2 older messages were cleared or shortened from step 4 on: "
     )
@@ -627,21 +629,31 @@ def test_an_edit_that_the_recording_declares_is_not_called_unrecorded():
 def test_a_message_that_lost_only_a_remark_beside_its_result_has_no_cleared_result():
     session = clearing()
     (edit,) = session.compactions
-    same = (session.events[2], session.events[4])
-    edit = msgspec.structs.replace(edit, messages=same)
+    same = tuple(
+        msgspec.structs.replace(part, message=session.events[part.event]) if isinstance(part, Rewritten) else part
+        for part in edit.base
+    )
+    edit = msgspec.structs.replace(edit, base=same)
     assert "results_cleared" not in findings(msgspec.structs.replace(session, compactions=(edit,)))
 
 
-def test_a_cleared_result_is_known_by_its_call_where_others_were_dropped_beside_it():
+def test_what_is_cleared_is_said_in_tokens_and_a_cut_of_a_few_is_no_clearing():
     session = clearing()
+    facts = Facts.of(session)
+    (item,) = clearings(facts)
+    attributed = facts.attribution.tokens[[2, 4]].sum()
+    assert item.tokens == round(attributed * item.bytes / facts.ledger.events["bytes"][[2, 4]].sum())
+    assert 0.9 * attributed < item.tokens < attributed
+    assert f"about {item.tokens:,} tokens less (estimated)" in findings(session)["results_cleared"].sentence
     (edit,) = session.compactions
-    short = Event(Role.USER, (ToolResultPart("read", "short", "call-1"),))
-    beside = msgspec.structs.replace(edit, base=(Span(0, 2), Inserted(0), Span(5, 6)), messages=edit.messages[:1])
-    events = (*session.events[:4], short, *session.events[5:])
-    _, by_kind, _ = confirmed(msgspec.structs.replace(session, events=events, compactions=(beside,)))
-    gone = len("file 0 " + "some words " * 500) - len("[cleared]")
-    assert by_kind["results_cleared"].numbers == {"messages": 1, "bytes": gone, "edits": 1}
-    nameless = Event(Role.USER, (ToolResultPart("read", "[cleared]", ""),))
-    assert "results_cleared" not in findings(
-        msgspec.structs.replace(session, compactions=(msgspec.structs.replace(beside, messages=(nameless,)),))
-    )
+    kept = "file 0 " + "some words " * 400
+    nearly = msgspec.structs.replace(edit.base[1], message=Event(Role.USER, (ToolResultPart("read", kept, "call-0"),)))
+    edit = msgspec.structs.replace(edit, base=(Span(0, 2), nearly, Span(3, 6)))
+    assert "results_cleared" not in findings(msgspec.structs.replace(session, compactions=(edit,)))
+
+
+def test_it_is_found_without_the_texts_of_the_log():
+    session = clearing()
+    ledger = Ledger.of(session)
+    facts = Facts(msgspec.structs.replace(session, events=()), ledger, attribute(ledger), judge_session(session), ())
+    assert "results_cleared" in {finding.kind for finding in recorded_findings(facts)}

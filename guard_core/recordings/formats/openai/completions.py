@@ -345,7 +345,7 @@ class ChatReader:
             for compaction in thread.compactions:
                 if compaction.evidence is Evidence.DECLARED:
                     self.facts.compaction()
-            inserted = {id(event): event for compaction in thread.compactions for event in compaction.messages}
+            inserted = {id(event): event for compaction in thread.compactions for event in compaction.own_messages}
             self._count([*thread.events, *inserted.values()])
         return [self._session(thread, number) for number, thread in enumerate(threads)]
 

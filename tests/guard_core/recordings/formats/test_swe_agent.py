@@ -11,7 +11,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.swe_agent import FORMAT
 from guard_core.sessions import Evidence
-from guard_core.views import Inserted, Span
+from guard_core.views import Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -103,10 +103,9 @@ def test_what_a_request_elided_is_an_edit_of_the_history():
     check_session(session)
     found = session.compactions
     assert [(item.at, item.evidence, item.kind) for item in found] == [(3, Evidence.INFERRED, "edit")]
-    assert (found[0].base, found[0].messages[0].parts) == (
-        (Span(0, 2), Inserted(0)),
-        (TextPart("Old output omitted"),),
-    )
+    kept, changed = found[0].base
+    assert (kept, changed.event, changed.message.parts) == (Span(0, 2), 2, (TextPart("Old output omitted"),))
+    assert found[0].messages == ()
     assert recording.facts.compactions == 0
 
 

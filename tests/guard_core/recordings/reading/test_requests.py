@@ -8,7 +8,7 @@ from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.requests import Declared, Request, threads_of
 from guard_core.sessions import Evidence, ModelCall, Session
-from guard_core.views import Inserted, Span
+from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
 
 SUMMARY = "So far the files were listed and the bug was found in main.py."
@@ -82,6 +82,18 @@ def test_news_behind_a_compaction_go_to_the_log():
     assert [call.at for call in session.calls] == [1, 3, 5]
 
 
+def test_a_cleared_result_is_known_by_its_call_where_others_were_dropped_beside_it():
+    again, other = model("Again", "c2"), result("c2", "other")
+    built = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, reply=again),
+        ask(A, LOOK, FOUND, again, other, reply=DONE),
+        ask(A, LOOK, result("c2", "[cleared]"), DONE, user("Go"), reply=model("On")),
+    )[0]
+    (changed,) = (part for part in built.compactions[0].base if isinstance(part, Rewritten))
+    assert (changed.event, changed.message) == (4, result("c2", "[cleared]"))
+
+
 def test_cleared_results_are_an_edit():
     session = sessions(
         ask(A, reply=LOOK),
@@ -89,7 +101,8 @@ def test_cleared_results_are_an_edit():
         ask(A, LOOK, result("c1", "[cleared]"), DONE, user("Go"), reply=model("On")),
     )[0]
     assert session.compactions[0].kind in {"edit", "summary+tail"}
-    assert session.compactions[0].base[:2] == (Span(0, 2), Inserted(0))
+    kept, changed = session.compactions[0].base[:2]
+    assert (kept, changed.event, changed.message) == (Span(0, 2), 2, result("c1", "[cleared]"))
 
 
 def test_the_summarising_call_is_no_step():

@@ -9,6 +9,7 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import RESUME
 from guard_core.views import Inserted, Span
 from tests.builders import model, session, tool_call, tool_result, transcript, user
+from tests.guard_core.checker.cases import clearing
 
 
 @pytest.fixture
@@ -88,6 +89,14 @@ def test_a_message_that_no_request_has_is_not_found(client, store, place):
     item = RecordedCompaction(2, Evidence.DECLARED, "summary", (Inserted(0),), (user("short"),))
     base = store(replace(value, compactions=(item,))).get_absolute_url()
     assert client.get(f"{base}steps/{place}/part/0").status_code == 404
+
+
+def test_the_step_from_which_on_results_are_cleared_says_so(client, store):
+    address = store(clearing()).get_absolute_url()
+    assert "Tool results of 2 messages cleared or shortened" in client.get(address).text
+    page = client.get(f"{address}steps?at=4").text
+    assert "the tool results of 2 older messages were cleared or shortened, about " in page
+    assert "cleared or shortened" not in client.get(f"{address}steps?at=3").text
 
 
 def test_the_replayed_side_shows_its_own_request(client, steps):
