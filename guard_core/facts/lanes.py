@@ -23,7 +23,7 @@ from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import paraphrases, quotation, quotes
 from guard_core.findings.facts import Fired
-from guard_core.findings.presence import may_be_summarised, readings
+from guard_core.findings.presence import letters_of, may_be_summarised, may_say, readings, runs_of
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
@@ -153,12 +153,16 @@ class _Run(NamedTuple):
 def places_of(snippets: Sequence[Snippet], events: Iterable[tuple[int, Event]]) -> tuple[Ints, ...]:
     """Which of these messages hold each snippet, in their order. Their texts are read once, one after the other."""
     wanted = [quotation(snippet.text) for snippet in snippets]
+    runs = [runs_of(words) for words in wanted]
     places: list[list[int]] = [[] for _ in wanted]
     for index, event in events:
-        text = readings(text_of(event.parts))
-        for words, into in zip(wanted, places, strict=True):
-            if quotes(text, words):
-                into.append(index)
+        text = text_of(event.parts)
+        letters = letters_of(text)
+        likely = [row for row, each in enumerate(runs) if may_say(letters, each)]
+        read_ways = readings(text) if likely else ""
+        for row in likely:
+            if quotes(read_ways, wanted[row]):
+                places[row].append(index)
     return tuple(np.array(into, dtype=np.int64) for into in places)
 
 

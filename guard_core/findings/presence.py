@@ -36,6 +36,8 @@ _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|([nrt])|(["'`\\/*_#>.!+-]))""")
 _QUOTED = re.compile(r"\n[ \t]*>[> \t]*")
 _STARS = re.compile(r"\*+")
 _UNDERSCORES = re.compile(r"_(?<!\w_)(?:([^\W\d_]+)_|(_?)(?=[^\s_])([^_\n]{0,300}\s[^_\n]{0,300}(?<=\S))\2_)(?!\w)")
+_LETTERS = re.compile("[0-9a-z]+")  # in words that are normalised
+Runs = tuple[tuple[str, ...], ...]
 
 
 class RequestWords(msgspec.Struct, frozen=True):
@@ -58,11 +60,15 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
         if index in wanted and len(shortened(first_words(event))) >= SHORTEST:
             words[index] = first_words(event)
     quotes = {message: readings(shortened(text)) for message, text in words.items()}
+    runs = {message: runs_of(quote) for message, quote in quotes.items()}
     places: dict[int, list[int]] = {message: [] for message in quotes}
     for index, event in enumerate(read() if quotes else ()):
-        text = comparable(event)
-        for message, quote in quotes.items():
-            if says(text, quote):
+        text = text_to_compare(event)
+        letters = letters_of(text)
+        likely = [message for message in quotes if may_say(letters, runs[message])]
+        read_ways = readings(text) if likely else ""
+        for message in likely:
+            if says(read_ways, quotes[message]):
                 places[message].append(index)
     found = []
     for message, text in words.items():
@@ -116,7 +122,12 @@ def may_be_summarised(bases: Sequence[Base], left: NDArray[np.bool_], places: Se
 
 def comparable(event: Event) -> str:
     """The text of a message as quotations are looked for in it."""
-    return readings("\n".join(part_text(part) for part in event.parts))
+    return readings(text_to_compare(event))
+
+
+def text_to_compare(event: Event) -> str:
+    """The text of a message in which quotations are looked for."""
+    return "\n".join(part_text(part) for part in event.parts)
 
 
 def normalised(text: str) -> str:
@@ -156,6 +167,33 @@ def _character(found: re.Match[str]) -> str:
 def says(text: str, words: str) -> bool:
     """Does one of the `readings` of a text have the words in one of theirs."""
     return any(one in text for one in words.split("\n"))
+
+
+def letters_of(text: str) -> tuple[str, ...]:
+    """A text, and where it has escapes also the text without them, each without marks: one of the two has every run of
+    ASCII letters and digits that one of its `readings` has, which take much longer."""
+    texts = [text]
+    if "\\" in text or "&" in text:
+        texts.append(html.unescape(_ESCAPE.sub(_character, text)))
+    return tuple(text.replace("`", "").replace("*", "").replace("_", "").casefold() for text in texts)
+
+
+def runs_of(words: str) -> Runs:
+    """The runs of ASCII letters and digits in each of the `readings` of some words, the longest first."""
+    return tuple(tuple(sorted(_LETTERS.findall(one), key=len, reverse=True)) for one in words.split("\n"))
+
+
+def may_say(letters: tuple[str, ...], runs: Runs) -> bool:
+    """May a text say some words, by its `letters_of` and their `runs_of`; if not, it does not say them. Loops, for
+    generators take three times as long and it is asked of each text for each quotation."""
+    for one in runs:
+        for text in letters:
+            for run in one:
+                if run not in text:
+                    break
+            else:
+                return True
+    return False
 
 
 def first_words(event: Event) -> str:

@@ -1,0 +1,43 @@
+"""Texts in which words cannot be are known by their letters and digits."""
+
+import cProfile
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard_core.findings import request_words
+from guard_core.findings.presence import letters_of, may_say, readings, runs_of, says
+from guard_core.ledger import Ledger
+from tests.builders import model, session, user
+from tests.guard_core.findings.cases import compaction
+
+LETTERS = ("ab", "AB1", "K", "ß", "ſ", "ﬁ", "İ", "é", "u", "n", "9")
+SIGNS = (" ", "\n", "> ", "*", "**", "_", "`", '"', "'", "-", "…", ".", ",")
+ESCAPES = ("\\", "\\n", "\\u0061", "\\*", "&", "&amp;", "&#98;", "&lt;")
+TEXTS = st.lists(st.sampled_from((*LETTERS, *SIGNS, *ESCAPES)), max_size=30).map("".join)
+
+
+@given(TEXTS, st.data())
+def test_a_text_that_says_some_words_has_their_letters(text, data):
+    said = data.draw(st.sampled_from(readings(text).split("\n")))
+    start = data.draw(st.integers(0, len(said)))
+    words = said[start : data.draw(st.integers(start, len(said)))]
+    assert says(readings(text), words)
+    assert may_say(letters_of(text), runs_of(words))
+
+
+@given(TEXTS, TEXTS)
+def test_words_are_in_no_text_that_lacks_their_letters(text, words):
+    sought = readings(words)
+    assert may_say(letters_of(text), runs_of(sought)) or not says(readings(text), sought)
+
+
+def test_only_texts_that_may_hold_a_request_are_read_in_all_ways():
+    ask = "Move the *orchard* importer to the new queue"
+    events = (user(ask), *(model(f"working on `part_{number}`") for number in range(60)), user("and then?"))
+    log = session(*events, compactions=(compaction(40),))
+    profile = cProfile.Profile()
+    (found,) = profile.runcall(request_words, log, Ledger.of(log), lambda: log.events)
+    assert found.events == (0,)
+    calls = {entry.code.co_name: entry.callcount for entry in profile.getstats() if hasattr(entry.code, "co_name")}
+    assert calls["readings"] < 5
