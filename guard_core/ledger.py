@@ -54,7 +54,7 @@ SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not 
 EMPTY = "empty"  # the kind of one whose summary has no text, whatever is written around it
 MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
-MOST_NUMBERS = 32_768  # ours: numbers of single events in forms that are remembered, about 200 bytes each
+MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
 LEDGER_VERSION = 8  # of the stored bytes; raise it when a column is added or changes its meaning
 CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
 
@@ -311,7 +311,7 @@ class Ledger:
         if (asked > FEW_EVENTS and len(self._with_columns) < MOST_FORMS) or not get_form(form).is_local:
             self._with_columns.add(form)
             return None
-        if len(self._events_asked) >= MOST_NUMBERS:
+        if len(self._events_asked) >= MOST_REWRITES:
             self._events_asked.clear()
         self._events_asked[form] = asked, start
         if len(self._alone) > MOST_FORMS:
@@ -330,14 +330,16 @@ class Ledger:
         there."""
         if stop - start != 1 or form in self._with_columns:
             return None
-        known = self._numbers.get((start, form, key))
+        numbers = self._numbers.get((start, form), {})
+        known = numbers.get(key)
         if known is None:
             ledger = self.alone(start, stop, form)
             if ledger is None:
                 return None
-            if len(self._numbers) >= MOST_NUMBERS:
+            if len(self._numbers) >= MOST_REWRITES:
                 self._numbers.clear()
-            known = self._numbers[start, form, key] = number(ledger)
+            known = number(ledger)
+            self._numbers[start, form] = {**numbers, key: known}
         return known
 
     def forget_forms(self) -> None:
@@ -353,7 +355,7 @@ class Ledger:
             asked.clear()
 
     @cached_property
-    def _numbers(self) -> dict[tuple[int, str, object], int]:
+    def _numbers(self) -> dict[tuple[int, str], dict[object, int]]:
         return {}
 
     @cached_property

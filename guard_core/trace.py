@@ -168,8 +168,9 @@ WHOLE_LOG = Head((), 0)
 
 def head_of(view: View, at: int) -> Head:
     """The head of one request that was built over `at` events."""
-    if view and isinstance(view[-1], Span) and view[-1].stop == at:
-        return Head(view[:-1], view[-1].start, view[-1].form)
+    last = view[-1] if view else None
+    if isinstance(last, Span) and last.stop == at:
+        return Head(view[:-1], last.start, last.form)
     return Head(view, at)
 
 

@@ -286,7 +286,7 @@ class AttributedUsage:
 
     def _resumes(self, plain: View, at: int, place: int) -> bool:
         """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
-        return place >= 0 and plain == (Span(0, at),) and self.ledger.whole_resumes[place]
+        return place >= 0 and self.ledger.whole_resumes[place] and plain == (Span(0, at),)
 
     def _cut(self, sums: _Sums) -> int:
         """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""

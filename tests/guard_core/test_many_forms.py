@@ -62,6 +62,21 @@ def test_one_event_is_priced_from_the_columns_that_its_form_reads():
     assert not alone.steps
 
 
+def test_what_thousands_of_rewritten_events_cost_is_computed_once():
+    many = Ledger.of(Session(events=(tool_result("wörter", id="1"),) * 12_000))
+    asked_of = []
+
+    def number(alone: Ledger) -> int:
+        asked_of.append(alone)
+        return 1
+
+    for _ in range(2):
+        for event in range(many.event_count):
+            for key in "abc":
+                many.of_one(event, event + 1, f'compressed:{{"size":{event}}}', key, number)
+    assert len(asked_of) == 3 * many.event_count
+
+
 def test_no_more_than_so_many_forms_have_columns_until_they_are_forgotten():
     many = ledger()
     *first, last = (f'compressed:{{"size":{1_000 + size}}}' for size in range(MOST_FORMS + 1))

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_REASONING, HAS_TEXT, RESULT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.messages import ASSISTANT, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
-from guard_core.view_sums import FirstPlaces
+from guard_core.view_sums import FirstPlaces, sums_of
 from guard_core.views import Segment, Span, Synthetic, View, followed
 
 SYSTEM_GROUP, USER_GROUP, ANSWER, TOOL_GROUP = range(4)
@@ -126,17 +126,18 @@ INSERTED = Costs(
 
 
 def tokens_in(ledger: Ledger, inserted: tuple[int, ...]) -> int:
-    """The tokens of inserted messages together; of the ones that were asked for last they are known."""
-    known: tuple[tuple[int, ...], int] = ledger.derived.get("agent-framework inserted tokens", ((), 0))
-    if known[0] is not inserted:
-        known = inserted, sum(inserted)
-        ledger.derived["agent-framework inserted tokens"] = known
-    return known[1]
+    """The tokens of inserted messages together; of many only what differs from the list before is added up."""
+    return sums_of(ledger, "agent-framework inserted tokens", _itself).total(cast(View, inserted))
+
+
+def _itself(tokens: Any) -> int:
+    return int(tokens)
 
 
 class Included(NamedTuple):
-    """The messages that the library sends: a view, the tokens of each message inserted in it, in order, and `added`,
-    how many messages were ever inserted into the library's list, which keeps those that it does not send."""
+    """The messages that the library sends: a view, the tokens of each message inserted in it, in order (many of them
+    share their beginning as views do), and `added`, how many messages were ever inserted into the library's list, which
+    keeps those that it does not send."""
 
     view: View
     inserted: tuple[int, ...]
@@ -157,7 +158,8 @@ class Included(NamedTuple):
         last, first = before.view[-1] if size else None, view[0] if view else None
         if isinstance(last, Span) and isinstance(first, Span) and last.stop == first.start:
             view, size = (Span(last.start, first.stop), *view[1:]), size - 1
-        return Included(followed(before.view, size, view), before.inserted + self.inserted, self.added)
+        inserted = followed(cast(View, before.inserted), len(before.inserted), cast(View, self.inserted))
+        return Included(followed(before.view, size, view), cast("tuple[int, ...]", inserted), self.added)
 
 
 def _tool_places(ledger: Ledger) -> FirstPlaces:
@@ -263,7 +265,7 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     """The groups of a list, with the tokens of each."""
     starts, run_kinds, run_groups = _run_lists(ledger)
     prefix = costs.prefix(ledger)
-    run_tokens = _run_tokens(ledger, costs)
+    run_tokens, own_tokens = _run_tokens(ledger, costs), tuple(included.inserted)
     messages: list[Synthetic] = []
     first: list[int] = []
     stop: list[int] = []
@@ -281,7 +283,7 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
             stop.append(place)
             names.append(-1 - place)
             kinds.append(ANSWER)
-            tokens.append(included.inserted[place])
+            tokens.append(own_tokens[place])
             continue
         low, high = bisect_right(starts, segment.start) - 1, bisect_left(starts, segment.stop)
         if low >= high:

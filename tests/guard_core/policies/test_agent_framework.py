@@ -11,11 +11,12 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.agent_framework import KINDS
 from guard_core.policies.agent_framework.counting import inserted_tokens, message_costs
+from guard_core.policies.base import dump_state, load_state
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
-from guard_core.views import Span, Synthetic
+from guard_core.views import SharedView, Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 from tests.guard_core.policies.tools import run
@@ -151,3 +152,11 @@ def test_a_message_counts_a_quarter_of_its_json():
         "role": "assistant",
     }
     assert inserted_tokens(inserted, len("summary_9")) == len(json.dumps(written)) // 4
+
+
+def test_the_tokens_of_many_inserted_messages_share_their_beginning():
+    turns = (tool_call("read", "1"), tool_result("x" * 400, id="1")) * 200
+    policy = get_policy("agent-framework-tool-result")
+    state = run(policy, session(user("begin"), *turns)).state
+    assert isinstance(state.inserted, SharedView)
+    assert load_state(policy, dump_state(state)).inserted == tuple(state.inserted)
