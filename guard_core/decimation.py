@@ -23,8 +23,8 @@ def kept_steps(
     NaN counts as no value."""
     if stop - start <= limit:
         return np.arange(start, stop, dtype=np.int64)
-    forced = [np.array([start, stop - 1]), thinned(_inside(must, start, stop), limit // 2)]
-    forced.append(thinned(_inside(wish, start, stop), limit // 5))
+    forced = [np.array([start, stop - 1]), thinned(steps_inside(must, range(start, stop)), limit // 2)]
+    forced.append(thinned(steps_inside(wish, range(start, stop)), limit // 5))
     count = sum(len(part) for part in forced)
     buckets = max(1, (limit - count) // (2 * max(1, len(series))))
     edges = np.linspace(start, stop, buckets + 1).astype(np.int64)
@@ -32,8 +32,9 @@ def kept_steps(
     return np.unique(np.concatenate([*forced, *extremes])).astype(np.int64)
 
 
-def _inside(steps: Ints, start: int, stop: int) -> Ints:
-    return steps[(steps >= start) & (steps < stop)]
+def steps_inside(steps: Ints, seen: range) -> Ints:
+    """Those of the steps that are seen."""
+    return steps[(steps >= seen.start) & (steps < seen.stop)]
 
 
 def thinned(steps: Ints, limit: int) -> Ints:

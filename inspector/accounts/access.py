@@ -61,6 +61,7 @@ RULES: dict[str, Rule] = {
     # a session
     "session_overview": LOOK,
     "session_figure": LOOK,
+    "session_strip": LOOK,
     "session_search": LOOK,
     "session_steps": LOOK,
     "step_list": LOOK,

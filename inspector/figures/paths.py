@@ -16,16 +16,18 @@ MAX_TICKS = 400
 
 @dataclass(frozen=True)
 class Box:
-    """A box of `width` by `height` units that holds `count` steps side by side and values from 0 to `top`."""
+    """A box of `width` by `height` units that holds `count` steps from `first` on side by side and values from 0 to
+    `top`."""
 
     width: int
     height: int
     count: int
     top: float
+    first: int = 0
 
     def x(self, step: float) -> str:
         """The middle of a step; half a step from it are its edges."""
-        return _short(self.width * (step + 0.5) / self.count)
+        return _short(self.width * (step - self.first + 0.5) / self.count)
 
     def y(self, value: float) -> str:
         return _short(self.height - (self.height - PAD) * value / self.top)

@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from inspector.accounts import access
 from inspector.pages.shared import tour
 from inspector.pages.shared.glossary import BY_LABEL
+from inspector.pages.shared.keys import SHORTCUTS
 
 register = template.Library()
 
@@ -31,6 +32,12 @@ def may(request: HttpRequest, name: str) -> bool:
     """May whoever asked for the page change something at the address of this name: forms that would be refused are left
     out."""
     return access.allows(request, name)
+
+
+@register.inclusion_tag("inspector/_keys.html")
+def keys() -> dict[str, Any]:
+    """The list of keyboard shortcuts."""
+    return {"columns": SHORTCUTS}
 
 
 @register.inclusion_tag("inspector/help/_tour_bar.html", takes_context=True)

@@ -98,7 +98,7 @@ class Island {
   async draw() {
     const [Plotly, figure] = await Promise.all([plotly(this.element.dataset.plotly), this.figure ?? this.data()]);
     this.figure = figure;
-    this.whole ??= figure;
+    if (!("zoomed" in this.element.dataset)) this.whole ??= figure;
     if (!this.element.isConnected) return;
     const { data, layout } = prepared(this);
     await Plotly.react(this.plot, data, layout, CONFIG);
@@ -137,14 +137,21 @@ class Island {
     const to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
     if (!reset && from === undefined) return;
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.fetch(reset ? null : [Math.floor(from), Math.ceil(to)]), 120);
+    const range = reset ? null : [Math.max(1, Math.floor(from)), Math.ceil(to)];
+    this.timer = setTimeout(() => {
+      this.fetch(range);
+      const detail = range && { first: range[0], last: range[1] };
+      this.element.dispatchEvent(new CustomEvent("figure:zoomed", { bubbles: true, detail }));
+    }, 120);
   }
 
   async fetch(range) {
-    if (!range) return this.show(this.whole);
+    if (!range && this.whole) return this.show(this.whole);
     const url = new URL(this.element.dataset.url, location.href);
-    url.searchParams.set("from", Math.max(1, range[0]));
-    url.searchParams.set("to", range[1]);
+    if (range) {
+      url.searchParams.set("from", range[0]);
+      url.searchParams.set("to", range[1]);
+    }
     this.request?.abort();
     this.request = new AbortController();
     try {
@@ -233,5 +240,9 @@ start(document);
 document.addEventListener("htmx:afterSwap", () => {
   start(document);
   sweepAway();
+});
+document.addEventListener("strip:zoomed", ({ detail }) => {
+  const zooming = [...islands.values()].filter((island) => island.element.dataset.url && island.figure && island.overSteps);
+  for (const island of zooming) island.fetch(detail && [detail.first, detail.last]);
 });
 document.addEventListener("themechange", () => islands.forEach((island) => island.draw()));

@@ -53,7 +53,7 @@ async function show(step, { focus } = {}) {
 
 function say() {
   const { at, count } = document.getElementById("step").dataset;
-  document.getElementById("announce").textContent = `step ${at} of ${count}`;
+  if (!playing) document.getElementById("announce").textContent = `step ${at} of ${count}`;
   return Number(at);
 }
 
@@ -66,9 +66,70 @@ function correctAddress() {
   history.replaceState(history.state, "", url);
 }
 
+// Links to other pages that take the step along.
+function takeAlong(step) {
+  for (const link of document.querySelectorAll("a[data-at-step]")) {
+    const url = new URL(link.href);
+    url.searchParams.set("at", step);
+    link.href = url.href;
+  }
+}
+
+// ---- keys that are pressed while a step is on its way: the last of them is pressed again once it is shown, because the
+// link that it clicked is gone by then, and its answer would be lost
+let onItsWay = false;
+let pressed = null;
+
+const isStep = (event) => event.detail.target?.id === "step";
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (!isStep(event)) return;
+  if (onItsWay) {
+    pressed = event.target.dataset?.key?.split(" ")[0] ?? null;
+    if (pressed) event.preventDefault();
+  }
+  onItsWay = true;
+});
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (!isStep(event)) return;
+  onItsWay = false;
+  const key = pressed;
+  pressed = null;
+  if (key) document.querySelector(`#step [data-key~="${CSS.escape(key)}"][href]`)?.click();
+});
+
+// ---- playing: the next step, a moment after the one before is shown, until the last one or any other click or key
+const PACE = 700; // milliseconds
+let playing = 0;
+
+function play(on) {
+  clearTimeout(playing);
+  playing = on ? setTimeout(playOn, PACE) : 0;
+  const button = document.getElementById("play");
+  button.setAttribute("aria-pressed", String(on));
+  button.textContent = on ? "Stop" : "Play";
+  if (!on) say();
+}
+
+async function playOn() {
+  const step = Number(document.getElementById("step").dataset.at) + 1;
+  if (step > Number(document.getElementById("step").dataset.count)) return play(false);
+  const url = stepUrl(step);
+  const turn = playing;
+  await htmx.ajax("GET", url, { source: panes, target: "#step", swap: "outerHTML show:none" });
+  history.replaceState(history.state, "", url);
+  if (playing === turn) play(true);
+}
+
 if (pane) {
   let timer;
   correctAddress();
+  takeAlong(Number(document.getElementById("step").dataset.at));
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-play]")) play(!playing);
+    else if (playing) play(false);
+  });
   pane.addEventListener("scroll", () => {
     clearTimeout(timer);
     timer = setTimeout(scrolled, 60);
@@ -78,6 +139,7 @@ if (pane) {
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target.id !== "step" && !event.detail.elt?.matches?.("#step")) return;
     const step = say();
+    takeAlong(step);
     show(step, { focus: document.activeElement?.closest?.("#steps") != null });
     document.dispatchEvent(new CustomEvent("step:shown", { detail: { step } }));
   });

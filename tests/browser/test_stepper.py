@@ -181,7 +181,7 @@ def test_a_click_in_the_list_shows_that_step(stepper):
 
 def test_a_click_on_the_strip_goes_there(stepper):
     box = stepper.locator("#strip").bounding_box()
-    stepper.mouse.click(box["x"] + box["width"] * 0.75, box["y"] + 20)
+    stepper.mouse.click(box["x"] + box["width"] * 0.752, box["y"] + 20)
     stepper.wait_for_selector('#step[data-at="109"]')
     assert "at=109" in stepper.url
 

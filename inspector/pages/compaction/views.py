@@ -340,6 +340,8 @@ def _tabs(page: Frame, item: Compaction, states: Any, show: str) -> list[dict[st
         if count:
             url = page.compaction_url(item.index, item.side, show=fate)
             tabs.append({"label": f"{fate} {count:,}", "url": url, "current": fate == show})
+    following = next((number + 1 for number, tab in enumerate(tabs) if tab["current"]), 0)
+    tabs[following % len(tabs)]["key"] = "f"
     return tabs
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guard_core.decimation import DENSE, edge_steps, kept_steps
+from guard_core.decimation import DENSE, edge_steps, kept_steps, steps_inside
 from inspector.figures import theme
 from inspector.figures.paths import Box
 from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
 from inspector.pages.overview.figure import y_top
+from inspector.pages.shared.numbers import step_number
 
 WIDTH, HEIGHT = 1000, 220  # of the lines, which are stretched to the page; texts are not
 TOP = 8  # pixels above them
@@ -47,70 +48,75 @@ class Picture:
     paths: tuple[Path, ...]
     axis: tuple[Word, ...]
     levels: tuple[Word, ...]
-    steps: int
+    first: int  # step, counted from 1
+    last: int
 
 
-def context_picture(data: Timeline) -> Picture | None:
-    """The picture of a session: the recording, a replay that differs from it, window, threshold and marks."""
+def context_picture(data: Timeline, seen: range | None = None) -> Picture | None:
+    """The picture of the steps `seen`, or of all: the recording, a replay that differs from it, window, threshold and
+    marks."""
     if not len(data):
         return None
-    top = y_top(data, 0, len(data))
-    box = Box(WIDTH, HEIGHT, len(data), top)
-    threshold = float(np.nan_to_num(data.threshold[0]))
+    seen = seen or range(len(data))
+    top = y_top(data, seen.start, seen.stop)
+    box = Box(WIDTH, HEIGHT, len(seen), top, seen.start)
+    threshold = float(np.nan_to_num(data.threshold[seen.start]))
     paths = [
         Path("window", box.level(float(data.window)), "context window"),
         Path("threshold", box.level(threshold), data.threshold_name),
-        *_replayed(data, box),
-        *_recorded(data, box),
+        *_replayed(data, box, seen),
+        *_recorded(data, box, seen),
     ]
-    named = [("window", float(data.window)), (data.threshold_name, threshold), *_own_levels(data)]
-    paths += [Path("threshold", box.level(value), name) for name, value in _own_levels(data)]
+    named = [("window", float(data.window)), (data.threshold_name, threshold), *_own_levels(data, seen)]
+    paths += [Path("threshold", box.level(value), name) for name, value in _own_levels(data, seen)]
     levels = _levels(named, box)
     axis = tuple(Word(_pixels(box, value), theme.amount(value)) for value in _ticks(top))
-    return Picture(tuple(path for path in paths if path.d), axis, levels, len(data))
+    return Picture(tuple(path for path in paths if path.d), axis, levels, step_number(seen.start), seen.stop)
 
 
-def _own_levels(data: Timeline) -> list[tuple[str, float]]:
+def _own_levels(data: Timeline, seen: range) -> list[tuple[str, float]]:
     """The agent's own threshold where a policy's is shown, and bounds that are inferred."""
     if data.own is None:
         return []
     levels = [(name, float(level)) for name, level in data.own.inferred]
     if data.shows_policy and data.own.agent and len(data.own.threshold):
-        levels.append((data.own.threshold_name, float(np.nan_to_num(data.own.threshold[0]))))
+        levels.append((data.own.threshold_name, float(np.nan_to_num(data.own.threshold[seen.start]))))
     return levels
 
 
-def _recorded(data: Timeline, box: Box) -> list[Path]:
+def _recorded(data: Timeline, box: Box, seen: range) -> list[Path]:
     side = data.side("recorded")
     kind = "recorded" if side.tokens is data.recorded else "heuristic"
-    dots = Path("overflows", box.dots(side.overflows, side.tokens), "overflow")
-    if len(side.compactions) > DENSE:
-        low, high = edge_steps(side.tokens, 0, len(data), min(STRETCHES, len(data)))
-        many = f"{len(side.compactions):,} compactions"
+    compactions = steps_inside(side.compactions, seen)
+    dots = Path("overflows", box.dots(steps_inside(side.overflows, seen), side.tokens), "overflow")
+    if len(compactions) > DENSE:
+        low, high = edge_steps(side.tokens, seen.start, seen.stop, min(STRETCHES, len(seen)))
+        many = f"{len(compactions):,} compactions"
         return [
             Path("range", box.band(low, high, side.tokens), ""),
             Path(f"{kind}-peaks", box.line(high, side.tokens), f"{side.name}, peaks"),
-            Path("ticks", box.ticks(side.compactions, TICK), many),
+            Path("ticks", box.ticks(compactions, TICK), many),
             dots,
         ]
-    steps = _steps(data, side.tokens, side.compactions)
+    steps = _steps(seen, side.tokens, compactions)
     line = Path(kind, box.line(steps, side.tokens), side.name)
-    return [line, Path("compactions", box.dots(side.compactions, side.tokens), "compaction"), dots]
+    return [line, Path("compactions", box.dots(compactions, side.tokens), "compaction"), dots]
 
 
-def _replayed(data: Timeline, box: Box) -> list[Path]:
+def _replayed(data: Timeline, box: Box, seen: range) -> list[Path]:
     if data.replayed is None or data.replayed.divergence is None:
         return []
     side = data.side("replayed")
     values = np.where(np.arange(len(data)) >= max(0, data.replayed.divergence - 1), side.tokens, np.nan)
-    if len(side.compactions) > DENSE:
-        high = edge_steps(values, 0, len(data), min(STRETCHES, len(data)))[1]
+    compactions = steps_inside(side.compactions, seen)
+    if len(compactions) > DENSE:
+        high = edge_steps(values, seen.start, seen.stop, min(STRETCHES, len(seen)))[1]
         return [Path("replayed", box.line(high, values), f"{side.name}, peaks")]
-    return [Path("replayed", box.line(_steps(data, values, side.compactions), values), side.name)]
+    return [Path("replayed", box.line(_steps(seen, values, compactions), values), side.name)]
 
 
-def _steps(data: Timeline, values: Floats, compactions: Ints) -> Ints:
-    return kept_steps([values], compactions, NO_STEPS, 0, len(data), POINTS)
+def _steps(seen: range, values: Floats, compactions: Ints) -> Ints:
+    return kept_steps([values], compactions, NO_STEPS, seen.start, seen.stop, POINTS)
 
 
 def _levels(named: list[tuple[str, float]], box: Box) -> tuple[Word, ...]:

@@ -136,11 +136,15 @@ def _figure(page: Frame) -> dict[str, Any]:
     analysis = page.analysis
     # A fragment carries no script element: its chart fetches the points.
     part = bool(getattr(page.request, "htmx", None))
+    seen = page.zoom
     return {
         "id": "timeline",
         "rows": rows_of(analysis.data),
-        "picture": context_picture(analysis.data),
-        "data": None if part else plain_figure(context_timeline(analysis.data, forecast=analysis.forecast)),
+        "picture": context_picture(analysis.data, seen),
+        "zoomed": len(seen) < page.count,
+        "data": None
+        if part
+        else plain_figure(context_timeline(analysis.data, seen.start, seen.stop, forecast=analysis.forecast)),
         "caption": presenter.caption(analysis.data, analysis.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",
         "url": page.paths["overview"] + "figure.json" + page.choice.query(),

@@ -21,6 +21,7 @@ from inspector.pages.session import family_links as families
 from inspector.pages.session.family import Family, family_of
 from inspector.pages.session.matches import matched_steps
 from inspector.pages.session.strip import strip
+from inspector.pages.session.zoom import PARAMETER, around, moves, words, zoom_of
 from inspector.pages.shared import comments
 from inspector.pages.shared.comments import Place
 from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
@@ -143,16 +144,43 @@ class Frame:
             "session": self.session(),
             "urls": self.links,
             "tab": tab,
-            "strip": self.strip(at, self.matched_steps),
+            **self.strip_row(at),
             "comment_count": sum(self.comment_counts.values()),
             "compaction_tabs": self._compaction_tabs(),
             "family": families.line(self.family, self.analysis.head, self.row.source_id),
             "settings_note": self.choice.words() if self.choice.changed else "",
         }
 
+    @cached_property
+    def zoom(self) -> range:
+        """The steps that strip and chart show."""
+        return zoom_of(self.request, self.count)
+
     def strip(self, at: int | None, matched: Ints) -> dict[str, Any]:
         """The strip with its marks; `at` is the step that is shown, `matched` are those with matches of a search."""
-        return strip(self.analysis.data, at, self.side, sorted(self.commented_steps), matched)
+        return strip(self.analysis.data, at, self.side, sorted(self.commented_steps), matched, self.zoom)
+
+    def strip_row(self, at: int | None) -> dict[str, Any]:
+        """The strip of every page of a session, and the links that zoom it: to the same page, and without a script."""
+        keys = [
+            {**move, "url": "" if move["steps"] is None else self._zoomed(move["steps"])}
+            for move in moves(self.zoom, self.count, at)
+        ]
+        return {
+            "strip": {**self.strip(at, self.matched_steps), "moves": keys, "whole": self._zoomed(range(self.count))},
+            "strip_url": reverse("session_strip", args=[self.row.pk]),
+        }
+
+    def zoom_around(self, at: int) -> dict[str, str]:
+        """The parameter of an address that shows the steps around one of a long session."""
+        return {PARAMETER: words(around(at, self.count), self.count)}
+
+    def _zoomed(self, steps: range) -> str:
+        query = self.request.GET.copy()
+        query[PARAMETER] = words(steps, self.count)
+        if not query[PARAMETER]:
+            del query[PARAMETER]
+        return f"?{query.urlencode()}"
 
     def session(self) -> dict[str, Any]:
         """Name and badges."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from guard_core.decimation import MAX_MARKS, Ints, edge_steps, kept_steps
+from guard_core.decimation import MAX_MARKS, Ints, edge_steps, kept_steps, steps_inside
 from inspector.figures.paths import Box
 from inspector.figures.timeline import NO_STEPS, Floats, Timeline
-from inspector.pages.shared.numbers import counted
+from inspector.pages.shared.numbers import counted, step_number
 
 WIDTH, HEIGHT = 1000, 56
 POINTS = 700
@@ -27,33 +28,46 @@ def strip(
     side: str = "recorded",
     commented: Sequence[int] = (),
     matched: Ints = NO_STEPS,
+    zoom: range | None = None,
 ) -> dict[str, Any]:
     """Paths for the prompt tokens of one side, its compactions and the threshold; `cursor` is a place in per cent,
-    `commented` are steps with comments, `matched` those with matches of a search, ascending."""
+    `commented` are steps with comments, `matched` those with matches of a search, ascending; `zoom`: the steps that are
+    shown, or all."""
     count = len(data)
     if count == 0:
         return {"empty": True}
     shown = data.side(side)
-    box = Box(WIDTH, HEIGHT, count, _top(data, shown.tokens))
-    few = len(shown.compactions) <= FULL_LINES
+    seen = zoom or range(count)
+    inside = partial(steps_inside, seen=seen)
+    box = Box(WIDTH, HEIGHT, len(seen), _top(data, shown.tokens[seen.start : seen.stop]), seen.start)
+    compactions, comments = inside(shown.compactions), inside(np.array(commented, dtype=np.int64))
+    matched = inside(matched)
+    few = len(compactions) <= FULL_LINES
     if few:
-        steps = kept_steps([shown.tokens], shown.compactions, NO_STEPS, 0, count, POINTS)
+        steps = kept_steps([shown.tokens], compactions, NO_STEPS, seen.start, seen.stop, POINTS)
     else:
-        steps = edge_steps(shown.tokens, 0, count, STRETCHES)[1]
+        steps = edge_steps(shown.tokens, seen.start, seen.stop, min(STRETCHES, len(seen)))[1]
     return {
         "count": count,
+        "first": step_number(seen.start),
+        "last": seen.stop,
+        "zoomed": len(seen) < count,
+        "left": f"{100 * seen.start / count:.3f}",
+        "width": f"{100 * len(seen) / count:.3f}",
         "area": box.area(steps, shown.tokens),
         "line": box.line(steps, shown.tokens),
-        "threshold": box.level(float(np.nan_to_num(data.threshold[0]))),
+        "threshold": box.level(float(np.nan_to_num(data.threshold[seen.start]))),
         "window": box.level(float(data.window)),
-        "compactions": box.ticks(shown.compactions, HEIGHT if few else TICK),
-        "overflows": box.ticks(shown.overflows, TICK),
-        "comments": box.marks(np.array(commented, dtype=np.int64), HEIGHT - MARK),
+        "compactions": box.ticks(compactions, HEIGHT if few else TICK),
+        "overflows": box.ticks(inside(shown.overflows), TICK),
+        "comments": box.marks(comments, HEIGHT - MARK),
         "matches": box.marks(_one_a_column(matched, count), HEIGHT - MATCH),
-        "cursor": None if at is None else f"{100 * (at + 0.5) / count:.3f}",
+        "at": None if at is None else step_number(at),
+        "cursor": None if at is None or at not in seen else f"{100 * (at - seen.start + 0.5) / len(seen):.3f}",
         "modelled": shown.modelled,
-        "label": f"{shown.name.capitalize()}{'' if few else ', peaks,'} over {counted(count, 'step')}, "
-        f"{counted(len(shown.compactions), 'compaction')} marked"
+        "label": f"{shown.name.capitalize()}{'' if few else ', peaks,'} over "
+        + (f"steps {step_number(seen.start):,} to {seen.stop:,} of " if len(seen) < count else "")
+        + f"{counted(count, 'step')}, {counted(len(compactions), 'compaction')} marked"
         + (f", {counted(len(commented), 'step')} with comments" if commented else "")
         + (f", {counted(len(matched), 'step')} with matches of the search" if len(matched) else ""),
     }

@@ -2,9 +2,12 @@
 
 from django.urls import include, path
 
+from inspector.pages.session.views import session_strip
+
 PAGES = "inspector.pages"
 
 urlpatterns = [
+    path("strip", session_strip, name="session_strip"),
     path("", include(f"{PAGES}.steps.urls")),
     path("", include(f"{PAGES}.compaction.urls")),
     path("", include(f"{PAGES}.estimator.urls")),

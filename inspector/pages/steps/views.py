@@ -221,6 +221,7 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
         "cards": _cards(page, at),
         "settings_used": _settings_used(page),
         "share_url": _share_url(page, at),
+        "what_if_url": page.links["overview_path"] + page.choice.query(**page.zoom_around(at)) + "#what-if",
         "comments": comments.panel(page.request, page.row, Place(comments.STEP, at), page.choice, page.shown_side),
         "fixed": _fixed(page),
         **_messages(page, at),
