@@ -1,0 +1,208 @@
+"""Measures a 50,000-step session in a real browser; prints one line per figure, for people.
+
+    python -m tests.benchmarks.measure_browser [--steps 50000] [--megabytes 200] [--file PATH]
+
+A page is opened with an empty cache each time. Times are from the key or the navigation to what is painted; beside them
+is what the browser and the server computed for it (CPU time), which a busy machine changes less. Every page is opened
+once for its bytes and nodes, which are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from playwright.sync_api import sync_playwright
+
+from tests.benchmarks.measure_large import chosen_recording, ended, family, percentile, send_file, wait_for
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.services.server import PATIENCE, running
+
+OPENED = 7  # times, each with an empty cache
+PRESSED = 40
+CHANGED = 20
+TICKS = os.sysconf("SC_CLK_TCK")  # of processor time, a second
+PAGES = (
+    "",
+    "steps?at=25000",
+    "c/100/",
+    "context?at=25000",
+    "rule",
+    "policies",
+    "facts",
+    "estimator",
+    "search?q=payload",
+    "comments",
+    "share",
+    "avoid",
+)
+OTHERS = ("/", "/policies/", "/policies/contextguard", "/gallery/", "/gallery/step", "/triggers/", "/sweeps/", "/help/")
+# What the page remembers of itself: when a chart was drawn and a step shown, counted from the key that asked for it.
+# A paint follows the frame; the task after it is not earlier than the paint.
+WATCH = """
+  window.seen = { drawn: [], shown: [], busy: 0 };
+  let asked = 0;
+  const painted = (list) => requestAnimationFrame(() => setTimeout(() => list.push(performance.now() - asked)));
+  addEventListener("keydown", (event) => { asked = event.timeStamp; }, true);
+  const settled = ({ detail }) => detail.target.id === "step" && painted(window.seen.shown);
+  addEventListener("htmx:afterSettle", settled, true);
+  new MutationObserver((changes) => changes.some(({ target }) => target.dataset.drawn) && painted(window.seen.drawn))
+    .observe(document, { subtree: true, attributes: true, attributeFilter: ["data-drawn"] });
+  new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => { window.seen.busy += duration; }))
+    .observe({ type: "longtask", buffered: true });
+"""
+
+
+class Figure(NamedTuple):
+    """What one thing took: milliseconds until it was painted, and of processor time in the page and in the server."""
+
+    painted: float
+    page: float
+    server: float
+
+
+class Measured:
+    """A page and its server."""
+
+    def __init__(self, browser: Any, web: int, **context: Any) -> None:
+        self.context = browser.new_context(viewport={"width": 1440, "height": 900}, **context)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE * 1000)
+        self.page.add_init_script(WATCH)
+        self.web = web
+        self.received = 0
+        self.protocol = self.context.new_cdp_session(self.page)
+        self.protocol.send("Performance.enable")
+        self.protocol.send("Network.enable")
+        self.protocol.on("Network.loadingFinished", self._finished)
+
+    def _finished(self, event: dict[str, Any]) -> None:
+        self.received += int(event["encodedDataLength"])
+
+    def busy(self) -> float:
+        """Milliseconds that the page has computed for."""
+        metrics = self.protocol.send("Performance.getMetrics")["metrics"]
+        return 1000 * float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
+
+    def after(self, act: Callable[[], Any], kind: str) -> Figure:
+        """What an action takes until the page has drawn a chart (`drawn`) or shown a step (`shown`)."""
+        before = self.page.evaluate(f"window.seen.{kind}.length")
+        page, server = self.busy(), processor_time(self.web)
+        act()
+        wait_for(lambda: self.page.evaluate(f"window.seen.{kind}.length") > before, 0.01)
+        painted = float(self.page.evaluate(f"window.seen.{kind}.at({before})"))
+        return Figure(painted, self.busy() - page, processor_time(self.web) - server)
+
+
+def processor_time(pid: int) -> float:
+    """Milliseconds that a process has computed for."""
+    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return 1000 * (int(words[11]) + int(words[12])) / TICKS
+
+
+def renderer_memory() -> float:
+    """Proportional megabytes of the largest process of the browser that shows pages."""
+    held = [0.0]
+    for pid in family(os.getpid()):
+        try:
+            if b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                words = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
+                held.append(int(words[words.index("Pss:") + 1]) / 1024)
+        except OSError:
+            continue
+    return max(held)
+
+
+def line(name: str, figures: list[Figure], aim: str) -> None:
+    painted, page, server = zip(*figures, strict=True)
+    computed = f"CPU {statistics.median(page):5.0f} page {statistics.median(server):5.0f} server"
+    print(
+        f"{name:<30}{statistics.median(painted):7.0f} ms p50 {percentile(list(painted), 0.95):7.0f} p95"
+        f"   {computed}, {len(figures)} times, aim {aim}",
+        flush=True,
+    )
+
+
+@contextmanager
+def opened(browser: Any, web: int, origin: str) -> Iterator[Measured]:
+    measured = Measured(browser, web, base_url=origin)
+    try:
+        yield measured
+    finally:
+        measured.context.close()
+
+
+def measure(browser: Any, web: int, origin: str, session: str, middle: int = 25_000) -> None:
+    """Print every figure of a session."""
+    overview, memory, received, long_tasks = [], [], [], []
+    for _ in range(OPENED):
+        with opened(browser, web, origin) as one:
+            server = processor_time(web)
+            one.page.goto(session)
+            wait_for(lambda one=one: one.page.evaluate("window.seen.drawn.length"), 0.01)
+            drawn = float(one.page.evaluate("window.seen.drawn[0]"))
+            overview.append(Figure(drawn, one.busy(), processor_time(web) - server))
+            memory.append(renderer_memory())
+            received.append(one.received)
+            long_tasks.append(float(one.page.evaluate("window.seen.busy")))
+    line("open the overview, chart drawn", overview, "1,200 ms")
+    print(f"{'renderer, overview':<30}{max(memory):7.0f} MB proportional, aim 250 MB")
+    print(f"{'transferred, overview':<30}{max(received) / 1000:7.0f} kB without a cache, aim 700 kB")
+    print(f"{'long tasks, overview':<30}{statistics.median(long_tasks):7.0f} ms, aim 300 ms")
+    with opened(browser, web, origin) as one:
+        keyboard = one.page.keyboard
+        one.page.goto(f"{session}steps?at={middle}")
+        one.page.wait_for_selector('.step[aria-current="step"]')
+        line(
+            "step key to paint", [one.after(lambda: keyboard.press("j"), "shown") for _ in range(PRESSED)], "80 ms p95"
+        )
+        ends = [one.after(lambda key=key: keyboard.press(key), "shown") for key in ("Home", "End") * (CHANGED // 2)]
+        line("first and last step", ends, "150 ms p95")
+        one.page.goto(session)
+        wait_for(lambda: one.page.evaluate("window.seen.drawn.length"), 0.01)
+        zooms = [one.after(lambda key=key: keyboard.press(key), "drawn") for key in "WWWWDDASSSS" * 2]
+        line("zoom to new points", zooms, "200 ms")
+        figures = []
+        for number in range(CHANGED):
+            one.page.fill("#set-window", f"{199_000 - 1_000 * number}")
+            figures.append(one.after(lambda: one.page.press("#set-window", "Enter"), "drawn"))
+        line("what-if, 50,000 steps", figures, "150 ms p95")
+        print(f"{'renderer, after all that':<30}{renderer_memory():7.0f} MB proportional, aim 250 MB")
+    lanes = []
+    for words in ("payload_insert", "retry_tasks", "deadline=timedelta", "orchard/checkout"):
+        with opened(browser, web, origin) as one:
+            server = processor_time(web)
+            one.page.goto(f"{session}facts?q={words}")
+            painted = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+            wait_for(lambda one=one, painted=painted: one.page.evaluate(painted), 0.01)
+            lanes.append(Figure(float(one.page.evaluate(painted)), one.busy(), processor_time(web) - server))
+    line("fact lane of a typed text", lanes, "500 ms")
+    print(f"{'page':<34}{'kB':>6}{'nodes':>8}   aim 700 kB, 2,000 nodes")
+    for path in (*(session + name for name in PAGES), *OTHERS):
+        with opened(browser, web, origin) as one:
+            one.page.goto(path)
+            one.page.wait_for_timeout(1_500)  # for what comes after the page
+            nodes = one.page.evaluate("document.querySelectorAll('*').length")
+            name = path.removeprefix(session) or "overview"
+            print(f"{name:<34}{one.received / 1000:6.0f}{nodes:8,}", flush=True)
+
+
+def main() -> None:
+    with chosen_recording(__doc__, 50_000) as (path, folder), running(folder / "data") as server:
+        job, _, _ = send_file(server, path)
+        session = wait_for(lambda: ended(server, job), 0.1)
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+            server.get(session)
+            for _ in range(2):
+                measure(browser, server.process.pid, server.origin, session)
+                print(f"load of the machine {os.getloadavg()[0]:.1f} ({os.cpu_count()} cores)")
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()
