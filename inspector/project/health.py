@@ -18,11 +18,34 @@ from inspector.project.trouble import LOCKED, trouble_of
 WORKER_SILENT_SECONDS = 30  # a beat is due every 2 seconds, and may wait for a lock of the database (LOCK_SECONDS)
 STARTING_SECONDS = 30  # after this process began: its worker may not have come up yet
 WRITER_MILLISECONDS = 1_500  # for another writer of SQLite, whose transactions are short; health checks wait for 2 s
-LOCKED_SECONDS = 5.0  # from the first check to the last that all found a lock; an import may hold it for a moment
+LOCKED_SECONDS = 5.0  # from the first check to the last that all found a lock, while nothing was committed
 _LOCKED = f"{LOCKED.title}."
 _began = time.monotonic()
 _current: list[bool] = []  # filled once the database was found to be of this version
-_locked: list[float] = []  # moments of checks in a row that found the database locked
+
+
+class Lock:
+    """Distinguishes a lock that is never released from writers that take turns, as while a large file is imported.
+
+    A check that finds the database locked says when that was, and what was `written` last.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._written: object = None
+
+    def is_stuck(self, moment: float, written: object) -> bool:
+        """Did all checks of LOCKED_SECONDS find a lock, and nothing that was written meanwhile."""
+        if self._since is None or written != self._written:
+            self._since, self._written = moment, written
+        return moment - self._since >= LOCKED_SECONDS
+
+    def free(self) -> None:
+        """A check has found no lock."""
+        self._since = None
+
+
+_lock = Lock()
 
 
 def beat() -> None:
@@ -77,10 +100,17 @@ def disk() -> str:
 def _database() -> str:
     trouble = _database_now()
     if trouble != _LOCKED:
-        _locked.clear()
+        _lock.free()
         return trouble
-    _locked.append(time.monotonic())
-    return trouble if _locked[-1] - _locked[0] >= LOCKED_SECONDS else ""
+    return trouble if _lock.is_stuck(time.monotonic(), _written()) else ""
+
+
+def _written() -> int:
+    """When SQLite was last written to, as its file system says: each commit writes to the log beside the database."""
+    try:
+        return Path(f"{connection.settings_dict['NAME']}-wal").stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _database_now() -> str:

@@ -34,3 +34,11 @@ def test_a_worker_that_was_not_heard_of_is_named(settings, shift):
     (reason,) = health.problems(began=time.monotonic() - health.STARTING_SECONDS)
     assert reason["about"] == "worker"
     assert "imports wait" in reason["reason"]
+
+
+def test_a_lock_is_named_once_it_was_held_for_seconds_in_which_nothing_was_written():
+    lock, seconds = health.Lock(), health.LOCKED_SECONDS
+    assert not any(lock.is_stuck(second, second // 3) for second in range(100))  # writers take turns
+    assert [lock.is_stuck(200 + later, "same") for later in (0, seconds - 1, seconds)] == [False, False, True]
+    lock.free()
+    assert not lock.is_stuck(300, "same")
