@@ -68,9 +68,9 @@ def check_sample_facts(format_: RecordingFormat, folder: str) -> None:
         with ByteSource.open(path) as source:
             assert format_.matches(source), path.name
             recording = format_.read(source)
-        found = msgspec.structs.asdict(recording.facts)
-        assert {key: found[key] for key in found if key in expected} == {
-            key: expected[key] for key in found if key in expected
+        facts = msgspec.structs.asdict(recording.facts)
+        assert {key: facts[key] for key in facts if key in expected} == {
+            key: expected[key] for key in facts if key in expected
         }, path.name
         for session in recording.sessions:
             check_session(session)

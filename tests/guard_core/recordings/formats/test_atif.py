@@ -110,9 +110,9 @@ def test_a_marked_compaction_takes_the_next_user_step_for_its_summary():
     value = trajectory(*HEAD, LOOK, MARK, HANDED, agent_step(6, "On", 60))
     session = read_as(FORMAT, value).sessions[0]
     check_session(session)
-    found = session.compactions[0]
-    assert (found.at, found.evidence, found.kind) == (3, Evidence.DECLARED, "summary")
-    assert (found.base, found.messages[0].parts) == ((Inserted(0),), (TextPart("One file was listed"),))
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.kind) == (3, Evidence.DECLARED, "summary")
+    assert (compaction.base, compaction.messages[0].parts) == ((Inserted(0),), (TextPart("One file was listed"),))
     assert (session.calls[1].at, len(session.events)) == (3, 4)
 
 
@@ -137,8 +137,8 @@ def test_a_marked_compaction_without_a_summary_is_opaque():
 def test_a_summary_of_pi_is_a_compaction_with_its_call():
     extra = {"pi_event_type": "compaction", "tokens_before": 900}
     session = read_as(FORMAT, trajectory(*HEAD, LOOK, agent_step(4, "One file", 70, extra=extra))).sessions[0]
-    found = session.compactions[0]
-    assert (found.tokens_before, found.summariser.prompt_tokens, len(session.calls)) == (900, 70, 1)
+    compaction = session.compactions[0]
+    assert (compaction.tokens_before, compaction.summariser.prompt_tokens, len(session.calls)) == (900, 70, 1)
 
 
 def test_tokens_of_several_calls_are_no_calls_own():

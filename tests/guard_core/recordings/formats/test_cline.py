@@ -72,8 +72,8 @@ def test_a_message_that_an_sdk_compaction_left_stands_for_all_before_it():
     value = {"version": 1, "conversation_id": "s", "messages": [summary, assistant(3, "I look", **metrics(4, 90))]}
     session = read_as(FORMAT, value).sessions[0]
     check_session(session)
-    found = session.compactions[0]
-    assert (found.at, found.tokens_before, found.base) == (0, 900, (Inserted(0),))
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.tokens_before, compaction.base) == (0, 900, (Inserted(0),))
     assert (texts(session), session.source_id) == (["I look"], "s")
 
 
@@ -125,10 +125,10 @@ def test_a_roo_summary_hides_the_messages_that_name_it():
     old = [assistant(1, "Yes", condenseParent="k"), user(2, "Go", condenseParent="k")]
     summary = user(3, "One file was listed", isSummary=True, condenseId="k")
     session = session_of(TASK, *old, summary, assistant(4, "Next"))
-    found = session.compactions[0]
-    assert (found.at, found.evidence, found.kind) == (3, Evidence.DECLARED, "summary")
-    assert kept(found.base) == [0]
-    assert found.messages[0].parts[0].text == "One file was listed"
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.kind) == (3, Evidence.DECLARED, "summary")
+    assert kept(compaction.base) == [0]
+    assert compaction.messages[0].parts[0].text == "One file was listed"
     assert "One file was listed" not in texts(session)
 
 
@@ -136,9 +136,9 @@ def test_a_truncation_is_placed_by_its_time_not_by_where_its_marker_stands():
     hidden = [assistant(1, "Yes", truncationParent="t"), user(2, "Go", truncationParent="t")]
     marker = user(9, "[2 messages hidden]", isTruncationMarker=True, truncationId="t")
     session = session_of(TASK, *hidden, marker, assistant(5, "Later"), user(10, "On"), assistant(11, "End"))
-    found = session.compactions[0]
-    assert (found.at, found.kind) == (4, "trim")
-    assert kept(found.base) == [0, 3]
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.kind) == (4, "trim")
+    assert kept(compaction.base) == [0, 3]
 
 
 def test_text_that_only_looks_like_a_marker_is_no_compaction():
@@ -196,16 +196,16 @@ def test_a_deleted_range_is_a_compaction_from_the_next_request_on():
     messages += [spoken(3, "user_feedback", "More", 1), started(4, tokensIn=50), spoken(5, "text", "Next", 2, **cut)]
     recording = read_as(FORMAT, [*messages, spoken(6, "text", "Done", 2, **cut)])
     check_session(recording.sessions[0])
-    found = recording.sessions[0].compactions
-    assert [(item.at, item.kind, kept(item.base)) for item in found] == [(3, "trim", [0])]
+    compactions = recording.sessions[0].compactions
+    assert [(item.at, item.kind, kept(item.base)) for item in compactions] == [(3, "trim", [0])]
     assert recording.sessions[0].calls[1].at == 3
 
 
 def test_a_condensed_context_has_tokens_before_and_after():
     about = {"summary": "One file", "prevContextTokens": 900, "newContextTokens": 90}
     recording = read_as(FORMAT, [say(0, "text", "Go"), say(1, "condense_context", contextCondense=about)])
-    found = recording.sessions[0].compactions[0]
-    assert (found.tokens_before, found.tokens_after) == (900, 90)
+    compaction = recording.sessions[0].compactions[0]
+    assert (compaction.tokens_before, compaction.tokens_after) == (900, 90)
     assert recording.facts.compactions == 1
 
 

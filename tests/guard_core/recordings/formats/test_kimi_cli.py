@@ -408,9 +408,9 @@ def test_it_has_the_threshold_of_its_version(protocol, window, typed, threshold,
 
 def test_a_compaction_at_its_threshold_agrees():
     """212,137 + 7 tokens and 424 characters of the result: 212,250."""
-    found = explain(joined(WHOLE)[0])
-    assert [(item.computed, item.verdict) for item in found.compactions] == [(212_250, Agreement.AGREES)]
-    assert found.missed == ()
+    explanation = explain(joined(WHOLE)[0])
+    assert [(item.computed, item.verdict) for item in explanation.compactions] == [(212_250, Agreement.AGREES)]
+    assert explanation.missed == ()
 
 
 def test_results_of_one_answer_are_counted_together():
@@ -418,19 +418,19 @@ def test_results_of_one_answer_are_counted_together():
     one, two = asking("a"), asking("b")
     both = {**one, "tool_calls": [*one["tool_calls"], *two["tool_calls"]]}
     first = [SYSTEM, checkpoint(0), user("Read"), *step(1, 212_000, both, result("a", 401), result("b", 401))]
-    found = explain(
+    explanation = explain(
         joined({"context_1.jsonl": first, "context.jsonl": SECOND})[0], window=Sourced(262_144, Provenance.USER)
     )
-    assert [item.computed for item in found.compactions] == [212_007 + 212]
+    assert [item.computed for item in explanation.compactions] == [212_007 + 212]
 
 
 def test_a_window_that_leaves_no_room_compacts_before_every_call_that_has_something_to_summarise():
     records = [HEADER, shown("TurnBegin", user_input="Go"), *shown_step(1, 9_000, "a"), *shown_step(2, 9_500, "b")]
     records += [*shown_step(3, 9_000, "c", compacts=True), *shown_step(4, 9_000, compacts=True)]
     session = session_of(*json.loads(json.dumps(records).replace("262144", "40000")))
-    found = explain(session)
-    assert (found.auto, found.agrees, found.missed) == (2, 2, ())
-    assert "before every call" in found.rule.formula
+    explanation = explain(session)
+    assert (explanation.auto, explanation.agrees, explanation.missed) == (2, 2, ())
+    assert "before every call" in explanation.rule.formula
 
 
 def test_a_reminder_of_the_software_comes_behind_the_check():
@@ -445,5 +445,5 @@ def test_a_reminder_of_the_software_comes_behind_the_check():
         usage(215_000),
         done(),
     ]
-    found = explain(session_of(*records), window=Sourced(262_144, Provenance.USER))
-    assert found.missed == ()
+    explanation = explain(session_of(*records), window=Sourced(262_144, Provenance.USER))
+    assert explanation.missed == ()

@@ -56,10 +56,10 @@ def test_a_missing_event_leaves_a_marked_gap():
     data = native.write(TALK).split(b"\n")
     del data[2]
     recording = read(b"\n".join(data))
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert found.events[1].parts == (OtherPart("missing"),)
-    assert (found.events[3], found.calls) == (TALK.events[3], TALK.calls)
+    assert session.events[1].parts == (OtherPart("missing"),)
+    assert (session.events[3], session.calls) == (TALK.events[3], TALK.calls)
     assert "1 of 4 events of this session are missing" in recording.notes.problems[0].message
 
 

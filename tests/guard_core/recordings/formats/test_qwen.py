@@ -196,9 +196,9 @@ def test_a_compaction_after_a_refused_request_is_no_evidence_of_the_threshold():
     session = session_of(*chain(*TALK[:5], refusal, compressed(CALLED, before=200_000), TALK[-1]))
     assert (session.compactions[0].trigger, kept(session.compactions[0].base)) == ("overflow", [3])
     assert session.refused == (5,)
-    found = explain(session)
-    assert found.compactions[0].verdict == Agreement.AGREES
-    assert {item.at_most for item in found.inference} == {None}
+    explanation = explain(session)
+    assert explanation.compactions[0].verdict == Agreement.AGREES
+    assert {item.at_most for item in explanation.inference} == {None}
 
 
 def test_a_count_of_the_provider_is_that_of_a_refused_request():

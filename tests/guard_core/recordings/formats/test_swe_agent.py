@@ -101,11 +101,11 @@ def test_what_a_request_elided_is_an_edit_of_the_history():
     recording = read_as(FORMAT, value)
     session = recording.sessions[0]
     check_session(session)
-    found = session.compactions
-    assert [(item.at, item.evidence, item.kind) for item in found] == [(3, Evidence.INFERRED, "edit")]
-    kept, changed = found[0].base
+    compactions = session.compactions
+    assert [(item.at, item.evidence, item.kind) for item in compactions] == [(3, Evidence.INFERRED, "edit")]
+    kept, changed = compactions[0].base
     assert (kept, changed.event, changed.message.parts) == (Span(0, 2), 2, (TextPart("Old output omitted"),))
-    assert found[0].messages == ()
+    assert compactions[0].messages == ()
     assert recording.facts.compactions == 0
 
 

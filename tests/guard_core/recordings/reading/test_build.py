@@ -24,32 +24,32 @@ def pairs(*events):
 
 
 def test_a_result_is_named_after_the_call_of_its_id():
-    found = pairs(calls(ToolCallPart("ls", id="1"), ToolCallPart("cat", id="2")), results(ToolResultPart(call_id="2")))
+    paired = pairs(calls(ToolCallPart("ls", id="1"), ToolCallPart("cat", id="2")), results(ToolResultPart(call_id="2")))
 
-    assert found == [("2", "cat")]
+    assert paired == [("2", "cat")]
 
 
 def test_results_without_ids_answer_in_order():
-    found = pairs(calls(ToolCallPart("ls"), ToolCallPart("cat")), results(ToolResultPart()), results(ToolResultPart()))
+    paired = pairs(calls(ToolCallPart("ls"), ToolCallPart("cat")), results(ToolResultPart()), results(ToolResultPart()))
 
-    assert found == [("call-0-0", "ls"), ("call-0-1", "cat")]
+    assert paired == [("call-0-0", "ls"), ("call-0-1", "cat")]
 
 
 def test_a_result_with_a_name_answers_the_oldest_call_of_that_name():
-    found = pairs(calls(ToolCallPart("ls"), ToolCallPart("cat"), ToolCallPart("cat")), results(ToolResultPart("cat")))
+    paired = pairs(calls(ToolCallPart("ls"), ToolCallPart("cat"), ToolCallPart("cat")), results(ToolResultPart("cat")))
 
-    assert found == [("call-0-1", "cat")]
+    assert paired == [("call-0-1", "cat")]
 
 
 def test_an_id_may_come_again_in_a_later_turn():
-    found = pairs(
+    paired = pairs(
         calls(ToolCallPart("ls", id="1")),
         results(ToolResultPart(call_id="1")),
         calls(ToolCallPart("cat", id="1")),
         results(ToolResultPart(call_id="1")),
     )
 
-    assert found == [("1", "ls"), ("1", "cat")]
+    assert paired == [("1", "ls"), ("1", "cat")]
 
 
 def test_a_result_without_its_call_stays_as_it_is():

@@ -437,5 +437,5 @@ def test_a_compaction_stands_before_the_next_call(at: int, steps: tuple[int, ...
     cut = RecordedCompaction(at, Evidence.DECLARED, "summary", (Span(0, 0),))
     edit = RecordedCompaction(1, Evidence.INFERRED, "edit", (Span(0, 0),))
     made = (ModelCall(1, 1, 10), ModelCall(3, 3, None))
-    found = recordings.look_at(Session(events=(), calls=made, compactions=(edit, cut), model="m"))
-    assert (found.prompt_tokens, found.compactions, found.model, found.window) == ((10, 0), steps, "m", 0)
+    session = recordings.look_at(Session(events=(), calls=made, compactions=(edit, cut), model="m"))
+    assert (session.prompt_tokens, session.compactions, session.model, session.window) == ((10, 0), steps, "m", 0)

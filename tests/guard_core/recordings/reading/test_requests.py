@@ -128,15 +128,15 @@ def test_a_title_between_two_calls_is_a_side_call_and_no_compaction():
 
 def test_a_sub_agent_is_a_session_of_its_own():
     sub, step = user("Sub"), model("Step", "c9")
-    found = sessions(
+    logs = sessions(
         ask(A, reply=LOOK),
         ask(sub, reply=step),
         ask(sub, step, result("c9"), reply=model("Sub done")),
         ask(A, LOOK, FOUND, reply=DONE),
         ask(A, LOOK, FOUND, DONE, user("Thanks"), reply=model("Bye")),
     )
-    assert [len(session.calls) for session in found] == [3, 2]
-    assert all(session.compactions == () for session in found)
+    assert [len(session.calls) for session in logs] == [3, 2]
+    assert all(session.compactions == () for session in logs)
 
 
 def test_messages_that_the_recorder_lost_are_put_back():

@@ -32,27 +32,27 @@ SECOND = [asked(3.0, "i2", "two"), said(4.0, "i2", "2", 20)]
 
 def test_what_a_rewind_took_back_leaves_the_log_and_its_calls_count_apart():
     recording = read_json(*FIRST, *SECOND, rewind(5.0, "i3", "i2"), asked(6.0, "i4", "three"), said(7.0, "i4", "3"))
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert texts(found) == ["one", "1", "three", "3"]
-    assert [(call.at, call.prompt_tokens) for call in found.side_calls] == [(2, 20)]
-    assert "2 events were taken back" in found.notes[0]
+    assert texts(session) == ["one", "1", "three", "3"]
+    assert [(call.at, call.prompt_tokens) for call in session.side_calls] == [(2, 20)]
+    assert "2 events were taken back" in session.notes[0]
     assert (recording.facts.messages, recording.facts.model_calls) == (7, 3)
 
 
 def test_a_rewind_to_the_start_takes_back_compactions_too():
-    made = [*FIRST, compaction(2.5, 1.0, 2.0), *SECOND, rewind(5.0, "i3", "i1"), asked(6.0, "i4", "three")]
-    recording = read_json(*made)
-    found = recording.sessions[0]
+    entries = [*FIRST, compaction(2.5, 1.0, 2.0), *SECOND, rewind(5.0, "i3", "i1"), asked(6.0, "i4", "three")]
+    recording = read_json(*entries)
+    session = recording.sessions[0]
 
-    assert (texts(found), found.compactions, recording.facts.compactions) == (["three"], (), 1)
-    assert [call.prompt_tokens for call in found.side_calls] == [10, 900, 20]
+    assert (texts(session), session.compactions, recording.facts.compactions) == (["three"], (), 1)
+    assert [call.prompt_tokens for call in session.side_calls] == [10, 900, 20]
 
 
 def test_a_rewind_inside_what_a_later_one_took_back_is_gone_with_it():
-    made = [*FIRST, *SECOND, rewind(5.0, "i3", "i1"), asked(6.0, "i4", "three"), rewind(7.0, "i5", "i4")]
+    entries = [*FIRST, *SECOND, rewind(5.0, "i3", "i1"), asked(6.0, "i4", "three"), rewind(7.0, "i5", "i4")]
 
-    assert texts(read_json(*made, asked(8.0, "i6", "four")).sessions[0]) == ["four"]
+    assert texts(read_json(*entries, asked(8.0, "i6", "four")).sessions[0]) == ["four"]
 
 
 def test_a_rewind_to_nothing_takes_back_nothing():
@@ -121,8 +121,8 @@ def test_a_tool_s_agent_and_its_caller_do_not_see_each_other_s_events():
 
 
 def test_a_compaction_is_one_of_every_context_that_sees_it():
-    made = [*parallel("a", "b"), compaction(10.0, 1.0, 2.5), said(11.0, "i1", "end")]
-    main, first, _ = read_json(*made).sessions
+    entries = [*parallel("a", "b"), compaction(10.0, 1.0, 2.5), said(11.0, "i1", "end")]
+    main, first, _ = read_json(*entries).sessions
 
     assert main.compactions[0].base == (Inserted(0), Span(3, 6))
     assert first.compactions[0].base == (Inserted(0), Span(2, 4))
@@ -139,11 +139,11 @@ def test_too_many_contexts_of_too_many_events_are_refused():
 
 def test_wrong_types_anywhere_are_survived():
     actions = {"stateDelta": {"__context_guard_summary_b": "s", "__context_guard_contents_at_compaction_b": 1}}
-    made = [
+    entries = [
         asked(1.0, "i1"),
         said(2.0, "i1", "a", branch="sub@c1", isolationScope="s", actions=actions),
         said(3.0, "i1", "b", branch="par.a"),
         rewind(4.0, "i2", "i1"),
         compaction(5.0, 1.0, 2.0),
     ]
-    check_hostile(FORMAT, (json.dumps(bad).encode() for bad in spoiled(stored(*made))))
+    check_hostile(FORMAT, (json.dumps(bad).encode() for bad in spoiled(stored(*entries))))

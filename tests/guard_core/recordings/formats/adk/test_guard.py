@@ -7,47 +7,47 @@ from tests.guard_core.recordings.formats.adk.test_session import event, read_jso
 
 def test_the_state_of_context_guard_is_told_per_step():
     delta = {"__context_guard_real_tokens_bot": 180_000.0, "__context_guard_last_heuristic_bot": 90_000}
-    found = read_json(user(1.0), event(2.0, {"text": "a"}, actions={"stateDelta": delta})).sessions[0]
-    state = found.guard_states[0]
+    session = read_json(user(1.0), event(2.0, {"text": "a"}, actions={"stateDelta": delta})).sessions[0]
+    state = session.guard_states[0]
 
     assert (state.at, state.agent, state.real_tokens, state.last_heuristic) == (2, "bot", 180_000, 90_000)
-    assert found.compactions == ()
+    assert session.compactions == ()
 
 
 def test_a_compaction_of_context_guard_is_read_from_its_state():
     delta = {"__context_guard_summary_bot": "We did X", "__context_guard_contents_at_compaction_bot": 2}
-    found = read_json(
+    session = read_json(
         user(1.0), event(2.0, {"text": "a"}), user(3.0), event(4.0, {"text": "b"}, actions={"stateDelta": delta})
     ).sessions[0]
-    made = found.compactions[0]
+    compaction = session.compactions[0]
 
-    assert (made.at, made.base, made.trigger) == (3, (Inserted(0), Span(2, 3)), "ContextGuard")
-    assert "We did X" in made.messages[0].parts[0].text
+    assert (compaction.at, compaction.base, compaction.trigger) == (3, (Inserted(0), Span(2, 3)), "ContextGuard")
+    assert "We did X" in compaction.messages[0].parts[0].text
 
 
 def test_the_state_at_the_end_is_told_where_no_step_has_one():
-    found = read_json(user(1.0), state={"__context_guard_summary_bot": "We did X"}).sessions[0]
+    session = read_json(user(1.0), state={"__context_guard_summary_bot": "We did X"}).sessions[0]
 
-    assert [(state.at, state.summary) for state in found.guard_states] == [(1, "We did X")]
+    assert [(state.at, state.summary) for state in session.guard_states] == [(1, "We did X")]
 
 
 def test_the_first_version_of_context_guard_keeps_no_watermark():
     delta = {"__context_guard_summary_bot": "We did X", "__context_guard_summarized_at_bot": 900}
     recording = read_json(user(1.0), event(2.0, {"text": "a"}, actions={"stateDelta": delta}))
-    made = recording.sessions[0].compactions[0]
+    compaction = recording.sessions[0].compactions[0]
 
-    assert (made.at, made.base, made.tokens_before) == (1, (Inserted(0), Span(0, 1)), 900)
-    assert "without a watermark" in made.note
+    assert (compaction.at, compaction.base, compaction.tokens_before) == (1, (Inserted(0), Span(0, 1)), 900)
+    assert "without a watermark" in compaction.note
     assert recording.facts.compactions == 1
 
 
 def test_the_state_at_the_end_tells_its_last_compaction_by_the_watermark():
     state = {"__context_guard_summary_bot": "We did X", "__context_guard_contents_at_compaction_bot": 2}
-    found = read_json(user(1.0), event(2.0, {"text": "a"}), user(3.0), event(4.0, {"text": "b"}), state=state)
-    made = found.sessions[0].compactions[0]
+    recording = read_json(user(1.0), event(2.0, {"text": "a"}), user(3.0), event(4.0, {"text": "b"}), state=state)
+    compaction = recording.sessions[0].compactions[0]
 
-    assert (made.at, made.base, made.evidence) == (2, (Inserted(0),), Evidence.DECLARED)
-    assert found.facts.compactions == 1
+    assert (compaction.at, compaction.base, compaction.evidence) == (2, (Inserted(0),), Evidence.DECLARED)
+    assert recording.facts.compactions == 1
 
 
 def test_a_cleared_count_is_no_compaction():

@@ -65,7 +65,7 @@ def test_the_samples_give_the_counted_facts():
 
 
 def test_the_kinds_of_parts():
-    found = read_json(
+    session = read_json(
         event(
             1.0,
             {"text": "Hm", "thought": True},
@@ -77,7 +77,7 @@ def test_the_kinds_of_parts():
         )
     ).sessions[0]
 
-    kinds = [type(part) for part in found.events[0].parts]
+    kinds = [type(part) for part in session.events[0].parts]
     assert kinds == [ReasoningPart, TextPart, ToolCallPart, MediaPart, MediaPart, OtherPart]
 
 
@@ -116,9 +116,9 @@ def test_streaming_pieces_are_skipped():
 
 
 def test_events_are_ordered_by_time_then_position():
-    found = read_json(user(3.0, "third"), user(1.0, "first"), user(2.0, "second")).sessions[0]
+    session = read_json(user(3.0, "third"), user(1.0, "first"), user(2.0, "second")).sessions[0]
 
-    assert texts(found) == ["first", "second", "third"]
+    assert texts(session) == ["first", "second", "third"]
 
 
 def test_merged_results_are_one_event():
@@ -135,48 +135,48 @@ def test_a_compaction_is_no_event_and_its_call_is_counted_apart():
     recording = read_json(
         user(1.0), event(2.0, {"text": "a"}, prompt=10), user(3.0), compaction(4.0, 1.0, 2.0), event(5.0, {"text": "b"})
     )
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert len(found.events) == 4
-    assert (found.compactions[0].at, found.compactions[0].base) == (3, (Inserted(0), Span(2, 3)))
-    assert [call.prompt_tokens for call in found.calls] == [10, None]
-    assert [call.prompt_tokens for call in found.side_calls] == [900]
+    assert len(session.events) == 4
+    assert (session.compactions[0].at, session.compactions[0].base) == (3, (Inserted(0), Span(2, 3)))
+    assert [call.prompt_tokens for call in session.calls] == [10, None]
+    assert [call.prompt_tokens for call in session.side_calls] == [900]
     assert recording.facts.model_calls == 2
 
 
 def test_a_later_range_swallows_an_older_one():
-    found = read_json(
+    session = read_json(
         user(1.0), user(2.0), compaction(2.5, 1.0, 2.0, "old"), user(3.0), user(4.0), compaction(5.0, 1.0, 3.0, "new")
     ).sessions[0]
 
-    assert found.compactions[1].base == (Inserted(0), Span(3, 4))
-    assert [message.parts[0].text for message in found.compactions[1].messages] == ["new"]
+    assert session.compactions[1].base == (Inserted(0), Span(3, 4))
+    assert [message.parts[0].text for message in session.compactions[1].messages] == ["new"]
 
 
 def test_ranges_that_overlap_keep_both_summaries():
-    found = read_json(
+    session = read_json(
         *(user(float(n)) for n in range(1, 7)),
         compaction(7.0, 2.0, 3.0, "first"),
         compaction(8.0, 3.0, 5.0, "second"),
     ).sessions[0]
 
-    assert found.compactions[1].base == (Span(0, 1), Inserted(0), Inserted(1), Span(5, 6))
+    assert session.compactions[1].base == (Span(0, 1), Inserted(0), Inserted(1), Span(5, 6))
 
 
 def test_speech_is_read_from_its_transcription():
     spoken = {"id": "t1", "author": "user", "timestamp": 1.0, "inputTranscription": {"text": "Hello", "finished": True}}
     answer = {"id": "t2", "author": "agent", "timestamp": 2.0, "outputTranscription": {"text": "Hi"}}
-    found = read_json(spoken, answer).sessions[0]
+    session = read_json(spoken, answer).sessions[0]
 
-    assert [(item.role, item.parts[0].text) for item in found.events] == [("user", "Hello"), ("model", "Hi")]
-    assert found.calls == ()
+    assert [(item.role, item.parts[0].text) for item in session.events] == [("user", "Hello"), ("model", "Hi")]
+    assert session.calls == ()
 
 
 def test_the_output_of_code_is_no_answer_of_the_model():
     output = event(3.0, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42"}})
-    found = read_json(user(1.0), event(2.0, {"executableCode": {"code": "6*7"}}, prompt=9), output).sessions[0]
+    session = read_json(user(1.0), event(2.0, {"executableCode": {"code": "6*7"}}, prompt=9), output).sessions[0]
 
-    assert [(call.at, call.prompt_tokens) for call in found.calls] == [(1, 9)]
+    assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, 9)]
 
 
 def test_an_error_without_content_is_counted():
@@ -188,27 +188,27 @@ def test_an_error_without_content_is_counted():
 def test_a_long_running_call_that_is_answered_again_is_noted():
     result = {"functionResponse": {"id": "c1", "name": "ask", "response": {"status": "pending"}}}
     call = event(2.0, {"functionCall": {"id": "c1", "name": "ask", "args": {}}})
-    found = read_json(user(1.0), call, event(3.0, result, role="user"), event(4.0, result, role="user"))
+    recording = read_json(user(1.0), call, event(3.0, result, role="user"), event(4.0, result, role="user"))
 
-    assert found.facts.tool_results == 1
-    assert "1 results of long-running calls" in found.sessions[0].notes[0]
+    assert recording.facts.tool_results == 1
+    assert "1 results of long-running calls" in recording.sessions[0].notes[0]
 
 
 def test_the_times_of_go_services_are_read():
-    found = read_json(
+    session = read_json(
         user(0, timestamp="2026-11-21T02:53:19.123456789Z", id="b"),
         {**user(0, "before", id="a"), "timestamp": None, "time": 1795229598},
     ).sessions[0]
 
-    assert [round(item.timestamp) for item in found.events] == [1795229598, 1795229599]
+    assert [round(item.timestamp) for item in session.events] == [1795229598, 1795229599]
 
 
 def test_events_that_a_range_leaves_out_stay():
     made = compaction(9.0, 1.0, 3.0)
     made["actions"]["compaction"]["excludedEvents"] = [{"invocationId": "i2", "timestamp": 2.0}]
-    found = read_json(user(1.0), user(2.0, invocationId="i2"), user(3.0), made).sessions[0]
+    session = read_json(user(1.0), user(2.0, invocationId="i2"), user(3.0), made).sessions[0]
 
-    assert found.compactions[0].base == (Span(1, 2), Inserted(0))
+    assert session.compactions[0].base == (Span(1, 2), Inserted(0))
 
 
 @pytest.mark.parametrize("spelling", [lambda value: value, snake])
@@ -301,10 +301,10 @@ def test_what_a_pickle_hides_is_told(tmp_path):
     summariser = spread({"id": "e3", "author": "user", "content": None, "usageMetadata": {"promptTokenCount": 7}}, b"")
     path, connection = database(tmp_path, SPREAD.format(json="TEXT"), *rows, summariser)
     connection.close()
-    found = read(path).sessions[0]
+    session = read(path).sessions[0]
 
-    assert "hide compactions (1), rewinds (1)" in found.notes[-1]
-    assert ([call.prompt_tokens for call in found.side_calls], found.calls) == ([7], ())
+    assert "hide compactions (1), rewinds (1)" in session.notes[-1]
+    assert ([call.prompt_tokens for call in session.side_calls], session.calls) == ([7], ())
 
 
 def test_a_database_of_which_no_row_can_be_read_names_the_damage(tmp_path):
@@ -320,10 +320,10 @@ def test_columns_of_json_bytes_are_read(tmp_path):
     rows = [spread(event(1.0, {"text": "a"}, prompt=9), actions, as_bytes=True)]
     path, connection = database(tmp_path, SPREAD.format(json="BLOB"), *rows)
     connection.close()
-    found = read(path).sessions[0]
+    session = read(path).sessions[0]
 
-    assert (texts(found), found.guard_states[0].real_tokens) == (["a"], 5)
-    assert found.events[0].timestamp == 1795229599.5
+    assert (texts(session), session.guard_states[0].real_tokens) == (["a"], 5)
+    assert session.events[0].timestamp == 1795229599.5
 
 
 def test_rows_in_the_write_ahead_log_are_read(tmp_path):
@@ -354,6 +354,6 @@ def test_a_database_of_another_program_is_not_taken():
 def test_a_result_that_names_its_call_is_paired():
     parts = {"functionResponse": {"id": "c1", "response": {"n": 1}}}
     call = {"functionCall": {"id": "c1", "name": "ls", "args": {}}}
-    found = read_json(user(1.0), event(2.0, call), event(3.0, parts, role="user")).sessions[0]
+    session = read_json(user(1.0), event(2.0, call), event(3.0, parts, role="user")).sessions[0]
 
-    assert found.events[2].parts == (ToolResultPart("ls", {"n": 1}, "c1"),)
+    assert session.events[2].parts == (ToolResultPart("ls", {"n": 1}, "c1"),)

@@ -115,10 +115,10 @@ def view_texts(session, number):
 
 
 def test_what_is_attached_again_at_a_compaction_is_part_of_it_in_the_order_sent():
-    found = read(*COMPACTED).sessions[0]
+    session = read(*COMPACTED).sessions[0]
 
-    assert view_texts(found, 0) == ["Today", SUMMARY, "Keep me", "- review", "- deploy"]
-    assert (found.compactions[0].at, found.calls[-1].at) == (3, 3)
+    assert view_texts(session, 0) == ["Today", SUMMARY, "Keep me", "- review", "- deploy"]
+    assert (session.compactions[0].at, session.calls[-1].at) == (3, 3)
 
 
 def test_a_log_without_its_compactions_holds_nothing_that_they_attached_again():
@@ -127,20 +127,20 @@ def test_a_log_without_its_compactions_holds_nothing_that_they_attached_again():
 
 def test_words_typed_during_a_compaction_stay_in_the_log():
     typed = attachment("q", "z", {"type": "queued_command", "prompt": "Stop", "commandMode": "prompt"})
-    found = read(*COMPACTED[:-1], typed, answer("a2", "q", "Next")).sessions[0]
+    session = read(*COMPACTED[:-1], typed, answer("a2", "q", "Next")).sessions[0]
 
-    assert (texts(found)[3:], found.compactions[0].at) == (["Stop", "Next"], 3)
+    assert (texts(session)[3:], session.compactions[0].at) == (["Stop", "Next"], 3)
 
 
 def test_what_was_attached_again_and_kept_by_the_next_compaction_is_still_sent():
-    found = read(
+    session = read(
         *COMPACTED,
         boundary("c", "a2", preservedMessages={"anchorUuid": "s2", "uuids": ["z", "a2"]}),
         user("s2", "c", SUMMARY, isCompactSummary=True),
         answer("a3", "s2", "Last"),
     ).sessions[0]
 
-    assert view_texts(found, 1) == [SUMMARY, "- deploy", "Next"]
+    assert view_texts(session, 1) == [SUMMARY, "- deploy", "Next"]
 
 
 def test_attachments_are_no_messages_of_the_facts():

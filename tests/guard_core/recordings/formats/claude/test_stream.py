@@ -65,34 +65,34 @@ def session(*objects):
 
 def test_the_lines_of_one_message_are_one_event_and_one_call():
     recording = read(*TALK, strict=True)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert [event.role for event in found.events] == [Role.MODEL, Role.USER, Role.MODEL]
-    assert [(step.at, step.response, step.prompt_tokens) for step in found.calls] == [(0, 0, 100), (2, 2, 110)]
+    assert [event.role for event in session.events] == [Role.MODEL, Role.USER, Role.MODEL]
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(0, 0, 100), (2, 2, 110)]
     assert (recording.facts.model_calls, recording.facts.messages, recording.facts.prompt_tokens_sum) == (2, 3, 210)
-    assert (found.source_id, found.model, found.events[1].line) == ("s", "model-1", 4)
+    assert (session.source_id, session.model, session.events[1].line) == ("s", "model-1", 4)
 
 
 def test_the_result_tells_the_window_of_the_model():
-    found = session(*TALK)
+    log = session(*TALK)
 
-    assert (found.window.value, found.window.source) == (1_000_000, Provenance.RECORDER)
+    assert (log.window.value, log.window.source) == (1_000_000, Provenance.RECORDER)
 
 
 def test_what_is_not_printed_is_named():
-    found = session(*TALK)
+    log = session(*TALK)
 
-    assert (found.system, found.tools) == (None, None)
-    assert found.notes[0].startswith("The system prompt, the schemas of the tools")
-    assert found.notes[1].startswith("The user's prompt is not in the file")
+    assert (log.system, log.tools) == (None, None)
+    assert log.notes[0].startswith("The system prompt, the schemas of the tools")
+    assert log.notes[1].startswith("The user's prompt is not in the file")
 
 
 def test_a_replayed_prompt_is_in_the_log_and_not_missed():
-    found = session(INIT, user("Look", uuid="u", isReplay=True), answer("Done"), user("Look", uuid="u", isReplay=True))
+    log = session(INIT, user("Look", uuid="u", isReplay=True), answer("Done"), user("Look", uuid="u", isReplay=True))
 
-    assert texts(found) == ["Look", "Done"]
-    assert found.events[0].starts_turn()
-    assert len(found.notes) == 1
+    assert texts(log) == ["Look", "Done"]
+    assert log.events[0].starts_turn()
+    assert len(log.notes) == 1
 
 
 def test_pieces_are_passed_over():
@@ -146,26 +146,26 @@ def test_a_compaction_is_its_boundary_the_summary_and_the_messages_that_were_kep
         user("Go on", uuid="u3"),
         answer("Done", id="m3", uuid="a3", prompt=60),
     )
-    found = recording.sessions[0]
-    compaction = found.compactions[0]
+    session = recording.sessions[0]
+    compaction = session.compactions[0]
 
     assert (compaction.at, compaction.evidence, compaction.kind) == (3, Evidence.DECLARED, "summary+tail")
     assert compaction.base == (Inserted(0), Span(2, 3))
     assert (compaction.trigger, compaction.tokens_before, compaction.tokens_after) == ("manual", 13_302, 2_749)
-    assert texts(found) == ["Look", "I look", "More", "Go on", "Done"]
+    assert texts(session) == ["Look", "I look", "More", "Go on", "Done"]
     assert recording.facts.compactions == 1
 
 
 def test_a_boundary_without_a_summary_is_opaque():
-    found = session(INIT, answer("I look"), boundary(), answer("Done", id="m2"))
+    log = session(INIT, answer("I look"), boundary(), answer("Done", id="m2"))
 
-    assert [(item.at, item.kind) for item in found.compactions] == [(1, "opaque")]
+    assert [(item.at, item.kind) for item in log.compactions] == [(1, "opaque")]
 
 
 def test_the_wording_of_a_summary_without_a_boundary_is_a_quotation():
-    found = session(INIT, user(SUMMARY), answer("Done"))
+    log = session(INIT, user(SUMMARY), answer("Done"))
 
-    assert (len(found.events), found.compactions) == (2, ())
+    assert (len(log.events), log.compactions) == (2, ())
 
 
 def test_runs_of_two_sessions_in_one_file_are_two_sessions():
@@ -179,10 +179,10 @@ def test_runs_of_two_sessions_in_one_file_are_two_sessions():
 def test_an_error_in_the_models_place_is_no_event():
     synthetic = answer("API Error: Connection refused", error="server_error")
     synthetic["message"]["model"] = "<synthetic>"
-    found = session(*TALK, synthetic, ended(is_error=True, subtype="error_during_execution"))
+    log = session(*TALK, synthetic, ended(is_error=True, subtype="error_during_execution"))
 
-    assert texts(found)[-1] == "Done"
-    assert found.notes[-1] == "Runs that ended with an error: 1, the first with error_during_execution"
+    assert texts(log)[-1] == "Done"
+    assert log.notes[-1] == "Runs that ended with an error: 1, the first with error_during_execution"
 
 
 @pytest.mark.parametrize("layout", [{}, {"indent": 1}])
@@ -196,22 +196,22 @@ def test_an_array_says_the_same_without_lines(layout):
 
 def test_a_result_alone_is_an_answer_whose_tokens_are_no_calls():
     recording = read_as(FORMAT, ended(), strict=True)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert texts(found) == ["Done"]
-    assert [step.prompt_tokens for step in found.calls] == [None]
-    assert "210 prompt tokens" in found.notes[-1]
-    assert (recording.facts.model_calls, found.model) == (0, "model-1[1m]")
+    assert texts(session) == ["Done"]
+    assert [step.prompt_tokens for step in session.calls] == [None]
+    assert "210 prompt tokens" in session.notes[-1]
+    assert (recording.facts.model_calls, session.model) == (0, "model-1[1m]")
 
 
 def test_lines_of_the_first_versions_have_neither_uuids_nor_parents():
     objects = [{key: value for key, value in item.items() if key != "parent_tool_use_id"} for item in TALK]
-    found = session(*objects)
+    log = session(*objects)
 
-    assert [len(event.parts) for event in found.events] == [2, 1, 1]
-    assert isinstance(found.events[0].parts[1], ToolCallPart)
-    assert isinstance(found.events[1].parts[0], ToolResultPart)
-    assert found.events[1].parts[0].name == "Bash"
+    assert [len(event.parts) for event in log.events] == [2, 1, 1]
+    assert isinstance(log.events[0].parts[1], ToolCallPart)
+    assert isinstance(log.events[1].parts[0], ToolResultPart)
+    assert log.events[1].parts[0].name == "Bash"
 
 
 @pytest.mark.parametrize("numbered", [True, False])

@@ -69,17 +69,17 @@ def test_the_lines_of_one_message_are_one_event_and_one_call():
         answer("a2", "a1", "I look", id="m1", prompt=120),
         answer("a3", "a2", call("t1"), id="m1", prompt=120),
     )
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert [type(part) for part in found.events[1].parts][::2] == [ReasoningPart, ToolCallPart]
-    assert [(step.at, step.response, step.prompt_tokens, step.cached_tokens) for step in found.calls] == [
+    assert [type(part) for part in session.events[1].parts][::2] == [ReasoningPart, ToolCallPart]
+    assert [(step.at, step.response, step.prompt_tokens, step.cached_tokens) for step in session.calls] == [
         (1, 1, 120, 117)
     ]
     assert (recording.facts.prompt_tokens_sum, recording.notes.folded) == (120, 2)
 
 
 def test_results_of_parallel_calls_belong_to_the_session():
-    found = session(
+    log = session(
         user("u1", None),
         answer("a1", "u1", call("t1"), id="m1"),
         answer("a2", "a1", call("t2"), id="m1"),
@@ -88,25 +88,25 @@ def test_results_of_parallel_calls_belong_to_the_session():
         answer("a3", "r2"),
     )
 
-    contents = [part.content for event in found.events for part in event.parts if isinstance(part, ToolResultPart)]
+    contents = [part.content for event in log.events for part in event.parts if isinstance(part, ToolResultPart)]
     assert contents == ["first", "second"]
-    assert [step.at for step in found.calls] == [1, 4]
+    assert [step.at for step in log.calls] == [1, 4]
 
 
 def test_a_rewound_branch_is_left_out_but_its_calls_are_counted_apart():
     recording = read(
         user("u1", None), answer("a1", "u1", "old", prompt=50), user("u2", None, "Again"), answer("a2", "u2", "new")
     )
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert texts(found) == ["Again", "new"]
-    assert [step.prompt_tokens for step in found.side_calls] == [50]
+    assert texts(session) == ["Again", "new"]
+    assert [step.prompt_tokens for step in session.side_calls] == [50]
     assert recording.facts.model_calls == 2
-    assert "2 messages on edited or rewound branches" in found.notes[0]
+    assert "2 messages on edited or rewound branches" in session.notes[0]
 
 
 def test_progress_that_is_written_at_the_end_of_a_turn_begins_no_branch():
-    found = session(
+    log = session(
         user("u1", None),
         answer("a1", "u1", call("t1")),
         user("r1", "a1", result("t1", "first")),
@@ -116,13 +116,13 @@ def test_progress_that_is_written_at_the_end_of_a_turn_begins_no_branch():
         user("u2", "p2", "Next"),
         answer("a3", "u2", "Sure", prompt=40),
     )
-    assert texts(found)[-3:] == ["Read it.", "Next", "Sure"]
-    assert [step.prompt_tokens for step in found.calls][1:] == [30, 40]
-    assert not [note for note in found.notes if "branches" in note]
+    assert texts(log)[-3:] == ["Read it.", "Next", "Sure"]
+    assert [step.prompt_tokens for step in log.calls][1:] == [30, 40]
+    assert not [note for note in log.notes if "branches" in note]
 
 
 def test_progress_that_was_written_as_a_tool_ran_leaves_a_rewound_branch_out():
-    found = session(
+    log = session(
         user("u1", None),
         answer("a1", "u1"),
         progress("p1", "a1"),
@@ -131,27 +131,27 @@ def test_progress_that_was_written_as_a_tool_ran_leaves_a_rewound_branch_out():
         user("u3", "p1", "Right"),
         answer("a3", "u3", "new"),
     )
-    assert texts(found) == ["Look", "Done", "Right", "new"]
+    assert texts(log) == ["Look", "Done", "Right", "new"]
 
 
 def test_a_summary_is_no_event_of_the_log():
-    found = session(
+    log = session(
         user("u1", None),
         answer("a1", "u1"),
         boundary("b", "a1"),
         user("s1", "b", SUMMARY, isCompactSummary=True),
         answer("a2", "s1", prompt=20),
     )
-    compaction = found.compactions[0]
+    compaction = log.compactions[0]
 
-    assert texts(found) == ["Look", "Done", "Done"]
+    assert texts(log) == ["Look", "Done", "Done"]
     assert (compaction.at, compaction.base, compaction.kind) == (2, (Inserted(0),), "summary")
     assert (compaction.evidence, compaction.tokens_before, compaction.trigger) == (Evidence.DECLARED, 155_000, "auto")
     assert compaction.messages[0].parts[0].text == SUMMARY
 
 
 def test_preserved_messages_are_the_tail_behind_the_summary():
-    found = session(
+    log = session(
         user("u1", None),
         answer("a1", "u1"),
         user("u2", "a1", "Keep me"),
@@ -160,16 +160,16 @@ def test_preserved_messages_are_the_tail_behind_the_summary():
         user("s1", "b", SUMMARY, isCompactSummary=True),
         user("u3", "a2", "Next"),
     )
-    compaction = found.compactions[0]
+    compaction = log.compactions[0]
 
-    assert texts(found) == ["Look", "Done", "Keep me", "Kept", "Next"]
+    assert texts(log) == ["Look", "Done", "Keep me", "Kept", "Next"]
     assert (compaction.at, compaction.base) == (4, (Inserted(0), Span(2, 4)))
     assert (compaction.kind, compaction.tokens_after) == ("summary+tail", 9000)
 
 
 def test_a_preserved_segment_is_the_tail_too():
     segment = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
-    found = session(
+    log = session(
         user("u1", None),
         answer("a1", "u1"),
         user("u2", "a1", "Keep me"),
@@ -180,13 +180,13 @@ def test_a_preserved_segment_is_the_tail_too():
         user("u3", "a2", "Next"),
     )
 
-    assert found.compactions[0].base == (Inserted(0), Span(2, 4))
-    assert len(found.compactions) == 1
+    assert log.compactions[0].base == (Inserted(0), Span(2, 4))
+    assert len(log.compactions) == 1
 
 
 def test_messages_hung_below_the_boundary_stand_before_the_summary():
     kept = {"anchorUuid": "b", "uuids": ["u1", "a1"]}
-    found = session(
+    log = session(
         user("u1", None, "Keep me"),
         answer("a1", "u1", "Kept"),
         user("u2", "a1", "Sum me up"),
@@ -196,7 +196,7 @@ def test_messages_hung_below_the_boundary_stand_before_the_summary():
         user("u3", "s1", "Next"),
     )
 
-    assert found.compactions[0].base == (Span(0, 2), Inserted(0))
+    assert log.compactions[0].base == (Span(0, 2), Inserted(0))
 
 
 def test_a_summary_of_older_versions_is_matched_by_its_wording():
@@ -216,18 +216,18 @@ def test_the_wording_counts_no_more_where_the_version_marks_its_summaries():
 
 def test_the_wording_behind_a_boundary_is_the_summary_of_any_version():
     plain = user("s1", "b", SUMMARY, version="2.1.80")
-    found = session(user("u1", None), answer("a1", "u1"), boundary("b", "a1"), plain, answer("a2", "s1"))
+    log = session(user("u1", None), answer("a1", "u1"), boundary("b", "a1"), plain, answer("a2", "s1"))
 
-    assert [item.kind for item in found.compactions] == ["summary"]
-    assert texts(found) == ["Look", "Done", "Done"]
+    assert [item.kind for item in log.compactions] == ["summary"]
+    assert texts(log) == ["Look", "Done", "Done"]
 
 
 def test_a_request_that_shrank_with_no_compaction_in_the_file_is_told():
-    found = session(
+    log = session(
         user("u1", None), answer("a1", "u1", prompt=150_000), user("u2", "a1"), answer("a2", "u2", prompt=20_000)
     )
 
-    assert found.notes == (
+    assert log.notes == (
         "requests that shrank with no compaction in the file: 1, the first from 150000 to 20000 tokens at line 4",
     )
 
@@ -240,10 +240,10 @@ def test_the_wording_inside_a_tool_result_is_no_compaction():
 
 
 def test_a_file_that_starts_at_a_boundary_says_so():
-    found = session(boundary("b", "lost"), user("s1", "b", SUMMARY, isCompactSummary=True), answer("a1", "s1"))
+    log = session(boundary("b", "lost"), user("s1", "b", SUMMARY, isCompactSummary=True), answer("a1", "s1"))
 
-    assert found.compactions[0].at == 0
-    assert found.compactions[0].note == "the history before this compaction is not in the file"
+    assert log.compactions[0].at == 0
+    assert log.compactions[0].note == "the history before this compaction is not in the file"
 
 
 def test_a_file_that_begins_in_the_middle_says_so():
@@ -253,26 +253,26 @@ def test_a_file_that_begins_in_the_middle_says_so():
 
 
 def test_a_boundary_without_summary_is_opaque():
-    found = session(user("u1", None), answer("a1", "u1"), boundary("b", "a1"), user("u2", "b"))
+    log = session(user("u1", None), answer("a1", "u1"), boundary("b", "a1"), user("u2", "b"))
 
-    assert (found.compactions[0].kind, found.compactions[0].base) == ("opaque", ())
+    assert (log.compactions[0].kind, log.compactions[0].base) == ("opaque", ())
 
 
 def test_a_micro_compaction_clears_results_in_place():
     line = boundary("b", "r1", compactedToolIds=["t1"], tokensSaved=5_000)
-    found = session(
+    log = session(
         user("u1", None),
         answer("a1", "u1", call("t1")),
         user("r1", "a1", result("t1", "long text")),
         {**line, "subtype": "microcompact_boundary", "microcompactMetadata": line.pop("compactMetadata")},
         answer("a2", "b"),
     )
-    kept, rewritten = found.compactions[0].base
+    kept, rewritten = log.compactions[0].base
 
     assert (kept, rewritten.event) == (Span(0, 2), 2)
     assert isinstance(rewritten, Rewritten)
     assert rewritten.message.parts[0].content == CLEARED
-    assert found.compactions[0].tokens_after == 150_000
+    assert log.compactions[0].tokens_after == 150_000
 
 
 def test_clearing_results_is_no_compaction_at_the_threshold_and_what_is_compared_after_it_is_not_known():
@@ -283,11 +283,11 @@ def test_clearing_results_is_no_compaction_at_the_threshold_and_what_is_compared
         item["message"]["usage"]["output_tokens"] = 10
     first, second, third = answers
     results = [user(f"r{n}", f"a{n}", result(f"t{n}")) for n in (1, 2)]
-    found = session(user("r0", None), first, results[0], second, results[1], cleared, third)
-    explanation = explain(found)
+    log = session(user("r0", None), first, results[0], second, results[1], cleared, third)
+    explanation = explain(log)
 
-    assert (found.compactions[0].kind, counted_compactions(found).total) == ("edit", 0)
-    assert found.compactions[0].note == "0 tool results cleared at 155,000 tokens"
+    assert (log.compactions[0].kind, counted_compactions(log).total) == ("edit", 0)
+    assert log.compactions[0].note == "0 tool results cleared at 155,000 tokens"
     assert explanation.compactions == explanation.missed == ()
     assert [(item.above, item.at_most) for item in explanation.inference] == [(150_011, None)]
 
@@ -335,16 +335,16 @@ def test_errors_in_the_place_of_an_answer_are_no_calls_and_not_sent():
 )
 def test_an_error_that_the_prompt_is_too_long_is_a_refused_request_in_its_place(words, refused):
     lines = (user("u1", None), answer("a1", "u1"), synthetic("a2", "a1", words, isApiErrorMessage=True))
-    found = session(*lines, user("u2", "a2"), answer("a3", "u2"))
-    assert found.refused == refused
-    assert [call.at for call in found.calls] == [1, 3]
+    log = session(*lines, user("u2", "a2"), answer("a3", "u2"))
+    assert log.refused == refused
+    assert [call.at for call in log.calls] == [1, 3]
 
 
 def test_words_put_into_the_mouth_of_the_model_are_sent_but_no_call():
-    found = session(user("u1", None), synthetic("a1", "u1", "No response requested."), user("u2", "a1", "Next"))
+    log = session(user("u1", None), synthetic("a1", "u1", "No response requested."), user("u2", "a1", "Next"))
 
-    assert texts(found) == ["Look", "No response requested.", "Next"]
-    assert found.calls == ()
+    assert texts(log) == ["Look", "No response requested.", "Next"]
+    assert log.calls == ()
 
 
 def test_a_sub_agent_may_be_compacted_itself():
@@ -365,10 +365,10 @@ def test_a_sub_agent_may_be_compacted_itself():
 
 def test_an_answer_written_before_its_question_stands_behind_it():
     side = {"isSidechain": True, "agentId": "k1"}
-    found = session(answer("s2", "s1", "Found", **side), user("s1", None, "Search", **side))
+    log = session(answer("s2", "s1", "Found", **side), user("s1", None, "Search", **side))
 
-    assert texts(found) == ["Search", "Found"]
-    assert [step.at for step in found.calls] == [1]
+    assert texts(log) == ["Search", "Found"]
+    assert [step.at for step in log.calls] == [1]
 
 
 def test_the_structured_copy_of_a_result_is_not_counted():
@@ -379,19 +379,19 @@ def test_the_structured_copy_of_a_result_is_not_counted():
 
 def test_images_are_sized_not_counted_as_text():
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4000}}
-    found = session(user("u1", None, [image]), user("r1", "u1", result("t1", [image, {"type": "text", "text": "ok"}])))
+    log = session(user("u1", None, [image]), user("r1", "u1", result("t1", [image, {"type": "text", "text": "ok"}])))
 
-    assert found.events[0].parts == (MediaPart(mime="image/png", size=3000),)
-    assert found.events[1].parts[0].content == "ok"
-    assert found.events[1].parts[1].size == 3000
+    assert log.events[0].parts == (MediaPart(mime="image/png", size=3000),)
+    assert log.events[1].parts[0].content == "ok"
+    assert log.events[1].parts[1].size == 3000
 
 
 def test_automatic_messages_start_no_turn():
-    found = session(
+    log = session(
         user("u1", None, "<local-command-stdout>ok</local-command-stdout>"), user("u2", "u1", "Reminder", isMeta=True)
     )
 
-    assert [event.starts_turn() for event in found.events] == [False, False]
+    assert [event.starts_turn() for event in log.events] == [False, False]
 
 
 def test_a_damaged_line_in_the_middle_does_not_lose_what_was_before():
@@ -418,17 +418,17 @@ def test_a_summary_line_about_another_conversation_is_no_title():
 
 def test_tool_outputs_that_were_moved_out_are_told():
     preview = result("t1", "<persisted-output>\nOutput too large (2 MB)")
-    found = session(user("u1", None), answer("a1", "u1", call("t1")), user("r1", "a1", preview), answer("a2", "r1"))
+    log = session(user("u1", None), answer("a1", "u1", call("t1")), user("r1", "a1", preview), answer("a2", "r1"))
 
-    assert found.notes == ("tool outputs moved to files of their own, their previews were sent: 1",)
+    assert log.notes == ("tool outputs moved to files of their own, their previews were sent: 1",)
 
 
 def test_sub_agents_with_files_of_their_own_are_told():
     done = user("r1", "a1", result("t1", "found"), toolUseResult={"agentId": "k1", "totalTokens": 90})
-    found = session(user("u1", None), answer("a1", "u1", call("t1", "Task")), done, answer("a2", "r1"))
+    log = session(user("u1", None), answer("a1", "u1", call("t1", "Task")), done, answer("a2", "r1"))
 
-    assert found.notes == ("sub-agents with transcripts of their own (agent-*.jsonl): 1",)
-    assert found.sub_agents == (SubAgent("k1", "t1", 1),)
+    assert log.notes == ("sub-agents with transcripts of their own (agent-*.jsonl): 1",)
+    assert log.sub_agents == (SubAgent("k1", "t1", 1),)
 
 
 @pytest.mark.parametrize("version", ["", "1.0.x", "9" * 5000, "1.0.29", "0.2.126"])
@@ -443,27 +443,25 @@ def test_system_prompt_and_tools_are_read_where_they_are_written_down():
     line = {"type": "api-request-shape", "sessionId": "s", "shape": shape}
     snapshot = {"type": "prompt_snapshot", "systemPrompt": ["Be short."]}
     recording = read(user("u1", None), line, attachment("x", "u1", snapshot), line, answer("a1", "x"))
-    found = recording.sessions[0]
+    log = recording.sessions[0]
 
-    assert [part.text for part in found.system] == ["Be brief."]
-    assert [(item.name, item.description, item.schema) for item in found.tools] == [
-        ("Read", "Reads", {"type": "object"})
-    ]
+    assert [part.text for part in log.system] == ["Be brief."]
+    assert [(item.name, item.description, item.schema) for item in log.tools] == [("Read", "Reads", {"type": "object"})]
     assert session(user("u1", None), attachment("x", "u1", snapshot)).system[0].text == "Be short."
 
 
 def test_a_prompt_whose_texts_were_taken_out_is_none():
     shape = {"type": "api-request-shape", "shape": {"masked": True, "chars": 9}}
     snapshot = {"type": "prompt_snapshot", "masked": True, "systemPrompt": ["[853 characters]"]}
-    found = session(user("u1", None), shape, attachment("x", "u1", snapshot), answer("a1", "x"))
-    assert (found.system, found.tools) == (None, None)
+    log = session(user("u1", None), shape, attachment("x", "u1", snapshot), answer("a1", "x"))
+    assert (log.system, log.tools) == (None, None)
 
 
 def test_the_limit_of_answers_in_a_request_is_a_setting_of_the_rule():
     request = {"type": "api-request", "params": {"max_tokens": 8_192}, "keep": 0, "tail": []}
-    found = session(user("u1", None, version="2.1.330"), request, answer("a1", "u1"))
-    assert [(item.name, item.value) for item in found.settings] == [("max_output_tokens", 8_192)]
-    assert explain(found, typed={"auto_compact_window": "200000"}).rule.threshold == 178_808
+    log = session(user("u1", None, version="2.1.330"), request, answer("a1", "u1"))
+    assert [(item.name, item.value) for item in log.settings] == [("max_output_tokens", 8_192)]
+    assert explain(log, typed={"auto_compact_window": "200000"}).rule.threshold == 178_808
 
 
 def test_a_later_system_prompt_is_told():
@@ -521,7 +519,7 @@ def test_files_of_two_sessions_in_one_are_two_sessions(places):
 
 def test_a_session_whose_id_changes_is_one():
     """A resume continues the chain, a compaction the lines before it."""
-    found = read(
+    sessions = read(
         user("u1", None),
         answer("a1", "u1"),
         user("u2", "a1", "More", sessionId="s2"),
@@ -530,4 +528,4 @@ def test_a_session_whose_id_changes_is_one():
         user("s1", "b", SUMMARY, isCompactSummary=True, sessionId="s3"),
         answer("a3", "s1", sessionId="s3"),
     ).sessions
-    assert [len(item.events) for item in found] == [5]
+    assert [len(item.events) for item in sessions] == [5]

@@ -80,45 +80,45 @@ def session(*objects):
 
 def test_items_are_answers_and_results():
     recording = read(*ITEMS, strict=True)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert [event.role for event in found.events] == [Role.MODEL, Role.USER, Role.USER, Role.MODEL]
-    assert [type(part) for part in found.events[0].parts] == [ReasoningPart, TextPart, ToolCallPart, ToolCallPart]
-    results = [event.parts[0] for event in found.events[1:3]]
+    assert [event.role for event in session.events] == [Role.MODEL, Role.USER, Role.USER, Role.MODEL]
+    assert [type(part) for part in session.events[0].parts] == [ReasoningPart, TextPart, ToolCallPart, ToolCallPart]
+    results = [event.parts[0] for event in session.events[1:3]]
     assert [(part.content, part.is_error, part.name) for part in results] == [
         ("no file", True, "command_execution"),
         ("alpha", False, "command_execution"),
     ]
-    assert found.events[0].parts[2].arguments == {"command": "cat 2"}
+    assert session.events[0].parts[2].arguments == {"command": "cat 2"}
     assert (recording.facts.tool_calls, recording.facts.tool_results, recording.facts.messages) == (2, 2, 2)
 
 
 def test_a_total_of_a_turn_is_no_calls_prompt():
     recording = read(*ITEMS)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert [step.prompt_tokens for step in found.calls] == [None, None]
+    assert [step.prompt_tokens for step in session.calls] == [None, None]
     assert recording.facts.model_calls == 0
-    assert any("900 input tokens" in note for note in found.notes)
-    assert "The user's prompt is not in the file." in found.notes
+    assert any("900 input tokens" in note for note in session.notes)
+    assert "The user's prompt is not in the file." in session.notes
 
 
 def test_what_follows_a_result_is_the_next_answer():
-    found = session(STARTED, TURN, command(0, "a"), command(1, "b"), item(2, "agent_message", text="Done"))
+    log = session(STARTED, TURN, command(0, "a"), command(1, "b"), item(2, "agent_message", text="Done"))
 
-    assert [(step.at, step.response) for step in found.calls] == [(0, 0), (2, 2), (4, 4)]
+    assert [(step.at, step.response) for step in log.calls] == [(0, 0), (2, 2), (4, 4)]
 
 
 def test_a_resumed_thread_goes_on_and_its_items_begin_anew():
-    found = read(*ITEMS, STARTED, TURN, command(2, "more"), item(3, "agent_message", text="Again")).sessions
+    sessions = read(*ITEMS, STARTED, TURN, command(2, "more"), item(3, "agent_message", text="Again")).sessions
 
-    assert len(found) == 1
-    assert [part.content for event in found[0].events for part in event.parts if hasattr(part, "content")] == [
+    assert len(sessions) == 1
+    assert [part.content for event in sessions[0].events for part in event.parts if hasattr(part, "content")] == [
         "no file",
         "alpha",
         "more",
     ]
-    ids = [part.id for event in found[0].events for part in event.parts if isinstance(part, ToolCallPart)]
+    ids = [part.id for event in sessions[0].events for part in event.parts if isinstance(part, ToolCallPart)]
     assert len(set(ids)) == 3
 
 
@@ -132,20 +132,20 @@ def test_another_thread_is_another_session():
 def test_calls_of_other_kinds_are_told_too():
     blocks = [{"type": "text", "text": "found"}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}]
     asked = {"server": "docs", "tool": "find", "arguments": {"q": "x"}, "result": {"content": blocks}}
-    found = session(
+    log = session(
         STARTED,
         item(0, "mcp_tool_call", status="completed", **asked),
         item(1, "file_change", status="completed", changes=[{"path": "a", "kind": "add"}]),
         item(2, "web_search", query="x"),
     )
 
-    assert [(part.name, part.arguments) for event in found.events[::2][:2] for part in event.parts] == [
+    assert [(part.name, part.arguments) for event in log.events[::2][:2] for part in event.parts] == [
         ("docs__find", {"q": "x"}),
         ("file_change", {"changes": [{"path": "a", "kind": "add"}]}),
     ]
-    assert found.events[1].parts[0].content == "found"
-    assert isinstance(found.events[1].parts[1], MediaPart)
-    assert isinstance(found.events[4].parts[0], OtherPart)
+    assert log.events[1].parts[0].content == "found"
+    assert isinstance(log.events[1].parts[1], MediaPart)
+    assert isinstance(log.events[4].parts[0], OtherPart)
 
 
 def test_only_a_new_plan_is_a_call():
@@ -164,14 +164,14 @@ def test_only_a_new_plan_is_a_call():
 
 def test_envelopes_tell_the_prompt_and_the_tokens_of_each_call():
     recording = read(*ENVELOPES, strict=True)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert [event.role for event in found.events] == [Role.USER, Role.MODEL, Role.USER, Role.USER, Role.MODEL]
-    assert [(step.at, step.prompt_tokens, step.cached_tokens) for step in found.calls] == [(1, 100, 50), (4, 120, 60)]
-    assert [event.parts[0].is_error for event in found.events[2:4]] == [False, True]
-    assert (found.model, found.window.value, recording.notes.folded) == ("model-1", 272_000, 1)
+    assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.USER, Role.MODEL]
+    assert [(step.at, step.prompt_tokens, step.cached_tokens) for step in session.calls] == [(1, 100, 50), (4, 120, 60)]
+    assert [event.parts[0].is_error for event in session.events[2:4]] == [False, True]
+    assert (session.model, session.window.value, recording.notes.folded) == ("model-1", 272_000, 1)
     assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (2, 220)
-    assert found.notes == ("The system prompt and the schemas of the tools are not in the file.",)
+    assert session.notes == ("The system prompt and the schemas of the tools are not in the file.",)
 
 
 def test_counts_without_a_running_total_are_one_call_each():
@@ -184,9 +184,9 @@ def test_counts_without_a_running_total_are_one_call_each():
 
 def test_the_output_that_the_model_got_is_the_result():
     done = told("exec_command_end", call_id="c", stdout="a" * 9, formatted_output="aa[...]", exit_code=0)
-    found = session(SETTINGS, {"prompt": "Look"}, done, count(9, 9))
+    log = session(SETTINGS, {"prompt": "Look"}, done, count(9, 9))
 
-    assert found.events[2].parts[0].content == "aa[...]"
+    assert log.events[2].parts[0].content == "aa[...]"
 
 
 @pytest.mark.parametrize(
@@ -199,12 +199,12 @@ def test_the_output_that_the_model_got_is_the_result():
 )
 def test_a_notice_of_a_compaction_is_no_answer(objects, evidence):
     recording = read(*objects)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert [(item.at, item.kind, item.evidence) for item in found.compactions] == [
-        (len(found.events), "opaque", evidence)
+    assert [(item.at, item.kind, item.evidence) for item in session.compactions] == [
+        (len(session.events), "opaque", evidence)
     ]
-    assert (texts(found)[-1], recording.facts.compactions) == ("Done", 1)
+    assert (texts(session)[-1], recording.facts.compactions) == ("Done", 1)
 
 
 def test_a_failed_run_is_told():

@@ -169,11 +169,16 @@ def test_a_replacement_history_is_the_exact_new_context():
     compacted = line("compacted", message="Another language model started: files", replacement_history=history)
     estimate = usage(0, 900, total_tokens=321)
     session = session_of(*TURN, compacted, estimate, assistant("Next."), usage(300, 1_200))
-    found = session.compactions[0]
-    assert (found.at, found.evidence, found.kind, found.tokens_after) == (3, Evidence.DECLARED, "summary", 321)
-    assert kept(found.base) == [0]
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.kind, compaction.tokens_after) == (
+        3,
+        Evidence.DECLARED,
+        "summary",
+        321,
+    )
+    assert kept(compaction.base) == [0]
     assert "Another language model started: files" not in texts(session)
-    assert found.messages[0].parts[0].text.endswith("files")
+    assert compaction.messages[0].parts[0].text.endswith("files")
 
 
 @pytest.mark.parametrize(
@@ -194,19 +199,19 @@ def test_a_compaction_between_the_steps_of_a_turn_is_automatic(before, trigger):
 def test_an_encrypted_summary_is_opaque():
     history = [user("List the files")["payload"], {"type": "compaction", "encrypted_content": "QUJDRA=="}]
     session = session_of(*TURN, line("compacted", message="", replacement_history=history))
-    found = session.compactions[0]
-    assert found.kind == "opaque"
-    assert found.messages[0].parts == (ReasoningPart(opaque_bytes=4),)
-    assert found.note
+    compaction = session.compactions[0]
+    assert compaction.kind == "opaque"
+    assert compaction.messages[0].parts == (ReasoningPart(opaque_bytes=4),)
+    assert compaction.note
 
 
 def test_a_compaction_without_replacement_history_keeps_opening_user_messages_and_summary():
     opening = user("<environment_context>x</environment_context>")
     session = session_of(opening, *TURN, line("compacted", message="All files listed."))
-    found = session.compactions[0]
-    assert kept(found.base) == [0, 1]
-    assert found.messages[0].parts[0].text == "All files listed."
-    assert "put together" in found.note
+    compaction = session.compactions[0]
+    assert kept(compaction.base) == [0, 1]
+    assert compaction.messages[0].parts[0].text == "All files listed."
+    assert "put together" in compaction.note
 
 
 def test_the_summarisers_answer_and_call_stay_out_of_the_log():

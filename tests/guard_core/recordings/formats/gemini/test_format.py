@@ -95,10 +95,10 @@ def test_a_new_state_snapshot_is_an_inferred_compaction():
     history = [SNAPSHOT, REPLY, user("x1", "List files"), {"id": "x2", "type": "gemini", "content": "Done"}]
     recording = read_as(FORMAT, lines(HEADER, *TALK, {"$set": {"messages": history}}, gemini("g3", "More", 60)))
     session = recording.sessions[0]
-    found = session.compactions[0]
-    assert (found.at, found.evidence, found.kind) == (4, Evidence.INFERRED, "summary+tail")
-    assert kept(found.base) == [0, 3]
-    assert [event.source_id for event in found.messages] == ["u9", "g9"]
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.kind) == (4, Evidence.INFERRED, "summary+tail")
+    assert kept(compaction.base) == [0, 3]
+    assert [event.source_id for event in compaction.messages] == ["u9", "g9"]
     assert not any("state_snapshot" in text for text in texts(session))
     assert recording.facts.compactions == 1
     assert recording.facts.messages == 9

@@ -34,11 +34,11 @@ MANY = printed({"router": numbers(80), "model-1": in_role(900, requests=3)}, cal
 
 def test_the_answer_is_all_that_is_in_the_file():
     recording = read(json.dumps(MANY, indent=2).encode(), strict=True)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert (recording.format, found.source_id, found.model) == ("gemini-cli", "s", "model-1")
-    assert texts(found) == ["Done"]
-    assert "2, which are not in the file" in found.notes[1]
+    assert (recording.format, session.source_id, session.model) == ("gemini-cli", "s", "model-1")
+    assert texts(session) == ["Done"]
+    assert "2, which are not in the file" in session.notes[1]
 
 
 def test_a_sum_over_several_requests_is_no_calls_prompt():
@@ -58,10 +58,10 @@ def test_the_sum_over_a_single_request_is_that_calls_prompt(models):
 
 
 def test_several_models_without_roles_tell_a_sum_only():
-    found = read_as(FORMAT, printed({"a": numbers(80), "b": numbers(100)})).sessions[0]
+    session = read_as(FORMAT, printed({"a": numbers(80), "b": numbers(100)})).sessions[0]
 
-    assert (found.model, found.calls[0].prompt_tokens) == ("", None)
-    assert "180 prompt tokens" in found.notes[-1]
+    assert (session.model, session.calls[0].prompt_tokens) == ("", None)
+    assert "180 prompt tokens" in session.notes[-1]
 
 
 def test_a_run_without_an_answer_is_told():

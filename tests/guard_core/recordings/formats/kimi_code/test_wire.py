@@ -169,11 +169,11 @@ def test_an_automatic_compaction_fires_at_its_count():
     step = [*begin(), event("tool.call", toolCallId="c1", name="Read", args={})]
     step += [event("tool.result", toolCallId="c1", result={"output": "x" * 1_000}), end]
     session = session_of(said("Go"), *step, *compacted(), *read_file("c2"))
-    found = explain(session)
-    (item,) = found.compactions
+    explanation = explain(session)
+    (item,) = explanation.compactions
     assert (item.decision_tokens, item.verdict) == (211_900 + 5 + 251, Agreement.AGREES)
-    assert found.rule.formula == "262,144 − 50,000 (reserve)"
-    terms = OwnChecks(session, Ledger.of(session), found).at(item.step).terms
+    assert explanation.rule.formula == "262,144 − 50,000 (reserve)"
+    terms = OwnChecks(session, Ledger.of(session), explanation).at(item.step).terms
     assert [(term.value, term.expression) for term in terms if term.name == "count"] == [(212_156, "211,900 + 5 + 251")]
 
 

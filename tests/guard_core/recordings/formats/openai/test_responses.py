@@ -100,16 +100,16 @@ def test_a_missing_earlier_response_is_named():
 def test_a_compaction_item_drops_what_stands_before_it():
     sealed = {"type": "compaction", "id": "cmp", "encrypted_content": "QUJDRA=="}
     recording = read_as(FORMAT, [*ITEMS, sealed, {"role": "user", "content": "Go on"}])
-    found = recording.sessions[0].compactions[0]
-    assert (found.at, found.evidence, found.kind) == (4, Evidence.DECLARED, "opaque")
-    assert kept(found.base) == []
-    assert found.messages[0].parts == (ReasoningPart(opaque_bytes=4),)
+    compaction = recording.sessions[0].compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.kind) == (4, Evidence.DECLARED, "opaque")
+    assert kept(compaction.base) == []
+    assert compaction.messages[0].parts == (ReasoningPart(opaque_bytes=4),)
     assert recording.facts.compactions == 1
 
 
 def test_a_compacted_window_keeps_its_user_messages():
-    found = session_of([USER, {"type": "compaction", "encrypted_content": "QUJDRA=="}, DONE]).compactions[0]
-    assert kept(found.base) == [0]
+    compaction = session_of([USER, {"type": "compaction", "encrypted_content": "QUJDRA=="}, DONE]).compactions[0]
+    assert kept(compaction.base) == [0]
 
 
 def test_the_sessions_of_a_database_are_read(tmp_path):

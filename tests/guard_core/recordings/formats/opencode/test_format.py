@@ -124,12 +124,12 @@ def test_a_failed_tool_gives_its_error():
 
 def test_a_compaction_keeps_its_tail_behind_question_and_summary():
     session = session_of(*TALK, *SUMMARY, user("m7", 22, text("Continue", synthetic=True)))
-    found = session.compactions[0]
-    assert (found.at, found.kind, found.trigger) == (5, "summary+tail", "auto")
-    assert kept(found.base) == [3, 4]
-    assert [event.parts[0].text for event in found.messages] == [QUESTION, "One file was found", "Continue"]
-    assert found.summariser is not None
-    assert found.summariser.prompt_tokens == 150
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.kind, compaction.trigger) == (5, "summary+tail", "auto")
+    assert kept(compaction.base) == [3, 4]
+    assert [event.parts[0].text for event in compaction.messages] == [QUESTION, "One file was found", "Continue"]
+    assert compaction.summariser is not None
+    assert compaction.summariser.prompt_tokens == 150
     assert texts(session)[-1] == "The same"
 
 
@@ -153,9 +153,9 @@ def test_a_tail_from_before_the_last_compaction_holds_what_that_one_put_in():
 
 def test_an_older_summary_has_no_question_before_it():
     session = session_of(*TALK, SUMMARY[1], user("m7", 22, text("More")))
-    found = session.compactions[0]
-    assert (found.kind, found.trigger, kept(found.base)) == ("summary", "", [])
-    assert [event.parts[0].text for event in found.messages] == ["One file was found"]
+    compaction = session.compactions[0]
+    assert (compaction.kind, compaction.trigger, kept(compaction.base)) == ("summary", "", [])
+    assert [event.parts[0].text for event in compaction.messages] == ["One file was found"]
 
 
 def test_words_said_again_after_an_overflow_are_no_second_turn():

@@ -68,21 +68,21 @@ def session(*objects):
 
 def test_each_message_counts_once_though_it_is_told_often():
     recording = read(*TALK, strict=True)
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert [event.role for event in found.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
-    assert texts(found) == ["Look", "I look", "", "Done"]
-    assert [(step.at, step.response, step.prompt_tokens) for step in found.calls] == [(1, 1, 100), (3, 3, 130)]
-    assert isinstance(found.events[1].parts[1], ToolCallPart)
-    assert found.events[2].parts[0].content == "alpha"
+    assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert texts(session) == ["Look", "I look", "", "Done"]
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 100), (3, 3, 130)]
+    assert isinstance(session.events[1].parts[1], ToolCallPart)
+    assert session.events[2].parts[0].content == "alpha"
     assert (recording.facts.model_calls, recording.facts.messages, recording.facts.tool_results) == (2, 4, 1)
-    assert (found.source_id, found.model, found.events[0].timestamp) == ("s", "model-1", TIME / 1000)
+    assert (session.source_id, session.model, session.events[0].timestamp) == ("s", "model-1", TIME / 1000)
 
 
 def test_older_versions_print_no_header():
-    found = session(*TALK[1:])
+    log = session(*TALK[1:])
 
-    assert (found.source_id, texts(found)[0]) == ("", "Look")
+    assert (log.source_id, texts(log)[0]) == ("", "Look")
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_older_versions_print_no_header():
 )
 def test_a_compaction_has_its_summary_and_not_what_was_kept(begun, ended):
     recording = read(*TALK, begun, ended, *user("Go on"), *answer("Done"))
-    found = recording.sessions[0]
-    compaction = found.compactions[0]
+    session = recording.sessions[0]
+    compaction = session.compactions[0]
 
     assert (compaction.at, compaction.kind, compaction.base) == (4, "summary", (Inserted(0),))
     assert (compaction.trigger, compaction.tokens_before) == ("threshold", 900)
@@ -117,13 +117,13 @@ def test_system_prompt_and_tools_are_read_where_they_are_printed():
     first = {"role": "system", "content": "", "sections": {"who": "You are pi.", "cwd": "/w"}, "toolsAdded": tools}
     later = {"role": "system", "content": "", "sections": {"cwd": None}, "toolsRemoved": [{"name": "write"}]}
     recording = read(HEADER, *said(first), *user("Look"), *said(later), *answer("Done"))
-    found = recording.sessions[0]
+    session = recording.sessions[0]
 
-    assert found.system[0].text == "You are pi."
-    assert [(tool.name, tool.description, tool.schema) for tool in found.tools] == [
+    assert session.system[0].text == "You are pi."
+    assert [(tool.name, tool.description, tool.schema) for tool in session.tools] == [
         ("read", "Reads", {"type": "object"})
     ]
-    assert found.notes == ("Later changes of the system prompt or the tools: 1. The last are shown.",)
+    assert session.notes == ("Later changes of the system prompt or the tools: 1. The last are shown.",)
     assert recording.facts.messages == 2
 
 

@@ -96,10 +96,10 @@ def test_the_words_of_an_aborted_answer_are_never_sent_again_since_version_three
 def test_a_compaction_keeps_the_entries_from_the_first_kept_on():
     cut = entry("k", "e4", "compaction", summary="Files were listed", firstKeptEntryId="e3", tokensBefore=150)
     session = session_of(*TALK, cut, entry("e5", "k", message=assistant("Yes", 80)))
-    found = session.compactions[0]
-    assert (found.at, found.kind, found.tokens_before) == (5, "summary+tail", 150)
-    assert kept(found.base) == [3, 4]
-    assert "Files were listed" in found.messages[0].parts[0].text
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.kind, compaction.tokens_before) == (5, "summary+tail", 150)
+    assert kept(compaction.base) == [3, 4]
+    assert "Files were listed" in compaction.messages[0].parts[0].text
     assert not any("Files were listed" in text for text in texts(session))
 
 

@@ -117,10 +117,10 @@ def test_the_last_results_before_a_compaction_are_in_the_log_and_its_instruction
 
 
 def test_it_fires_at_the_threshold_that_the_journal_names():
-    found = explain(session_of(*JOURNAL))
-    assert (found.rule.threshold, found.auto, found.agrees, found.missed) == (1_000, 1, 1, ())
-    assert found.compactions[0].decision_tokens == 1_000
-    assert (found.inference[0].above, found.inference[0].at_most) == (507, 1_000)
+    explanation = explain(session_of(*JOURNAL))
+    assert (explanation.rule.threshold, explanation.auto, explanation.agrees, explanation.missed) == (1_000, 1, 1, ())
+    assert explanation.compactions[0].decision_tokens == 1_000
+    assert (explanation.inference[0].above, explanation.inference[0].at_most) == (507, 1_000)
 
 
 @pytest.mark.parametrize(
