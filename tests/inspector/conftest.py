@@ -24,6 +24,7 @@ from inspector.ingest.importing import PACE, Pace, run_import, submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Project, default_project
 from inspector.models.projects import DEFAULT_SLUG
+from inspector.project import team_urls  # noqa: F401 - every page, loaded while nothing is searched for garbage
 from inspector.project.health import beat
 from inspector.project.settings import middleware
 from tests.builders import model, session, tool_call, tool_result, user
