@@ -105,6 +105,23 @@ def test_every_page_of_a_session_waits_for_its_replay_alike(served: tuple[Runnin
 
 
 @pytest.mark.once
+def test_a_search_shows_its_matches_at_once_and_their_places_when_the_replay_is_done(
+    served: tuple[Running, str],
+) -> None:
+    server, session = served
+    path = f"{session}search?q=step&window=1003"
+    assert "The curve of the session is being computed" in until(lambda: matches(server, path))
+    assert "with matches, marked above" in until(lambda: "strip-matches" in (text := matches(server, path)) and text)
+
+
+def matches(server: Running, path: str) -> str:
+    """The page of a search once it has found something."""
+    answer = server.get(path)
+    assert answer.status == 200
+    return answer.text if "hit-session" in answer.text else ""
+
+
+@pytest.mark.once
 def test_a_chart_says_in_json_that_its_replay_runs(served: tuple[Running, str]) -> None:
     server, session = served
     answer = server.get(f"{session}figure.json?window=1002")

@@ -17,6 +17,7 @@ from inspector.pages.shared.htmx import wants_part
 from inspector.pages.shared.numbers import message_index, message_number
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import ReplayUnderWay
+from inspector.replays.processes import State
 from inspector.storage import convert
 from inspector.storage import search as searching
 from inspector.storage.query_words import Query, parse
@@ -74,11 +75,16 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _strip(request: HttpRequest, pk: UUID, query: Query) -> dict[str, Any]:
-    """Where the matches are in the session; nothing while its columns or its curve are computed."""
+    """Where the matches are in the session; `curve_waits` while its replay is computed, nothing while its columns are.
+    Raises ReplayUnderWay once it is done: the process that holds it makes the page."""
     try:
         return present.strip(frame(request, pk), query)
-    except (ReplayUnderWay, convert.Outdated):
+    except convert.Outdated:
         return {}
+    except ReplayUnderWay as under_way:
+        if under_way.replay.state is State.READY:
+            raise
+        return {"curve_waits": under_way.replay.state is not State.ENDED}
 
 
 def _state(waiting: int, query: Query) -> dict[str, Any]:
