@@ -133,6 +133,8 @@ def worked_out(formula: str, whole: Callable[[float], int] = int) -> int:
         return (min if match[1] == "min" else max)(*(worked_out(part, whole) for part in _split(match[2])))
     if match := re.fullmatch(r"([\d.]+) % of \(?(.*?)\)?", text):
         return whole(float(match[1]) / 100 * worked_out(match[2], whole))
+    if match := re.fullmatch(r"([\d,]+) / ([\d,]+)", text):
+        return whole(_plain_number(match[1]) / _plain_number(match[2]))
     first, *others = (part.strip() for part in text.split("−"))
     return _plain_number(first) - sum(map(_plain_number, others))
 
