@@ -211,7 +211,7 @@ class Verbatim:
     def _changes_in(self, segment: Segment) -> int:
         if not isinstance(segment, Span) or not segment.form:
             return 0
-        if self.ledger.alone(segment.start, segment.stop, segment.form) is not None:
+        if self.ledger.changes_one(segment.start, segment.stop, segment.form) is not None:
             return len(self.changed_in(segment))
         changed = self._changed_by(segment.form)
         return int(np.searchsorted(changed, segment.stop) - np.searchsorted(changed, segment.start))
@@ -223,9 +223,9 @@ class Verbatim:
 
     def changed_in(self, span: Span) -> list[int]:
         """The messages asked for that the form of a span changes in it."""
-        if self.ledger.alone(span.start, span.stop, span.form) is not None:
-            is_asked = bool((self.events == span.start).any())
-            return [span.start] if is_asked and self.ledger.changes_one(span.start, span.stop, span.form) else []
+        changes = self.ledger.changes_one(span.start, span.stop, span.form)
+        if changes is not None:
+            return [span.start] if changes and (self.events == span.start).any() else []
         changed = self._changed_by(span.form)
         inside: list[int] = changed[np.searchsorted(changed, span.start) : np.searchsorted(changed, span.stop)].tolist()
         return inside

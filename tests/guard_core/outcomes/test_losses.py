@@ -1,13 +1,15 @@
 """What left the requests: users' messages, stated rules, one half of a tool call."""
 
+import cProfile
 import json
 
 import msgspec
+import numpy as np
 import pytest
 
 from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ledger
-from guard_core.outcomes.losses import Pairs, losses_of, may_state_rules, stated_rules
+from guard_core.outcomes.losses import Pairs, Verbatim, losses_of, may_state_rules, stated_rules
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.recordings import read as read_recording
@@ -143,3 +145,13 @@ def test_a_result_that_was_taken_away_still_parts_its_call():
     without = msgspec.structs.replace(item, base=tuple(part for part in item.base if isinstance(part, Span)))
     read = msgspec.structs.replace(read, compactions=(without,))
     assert losses_of(SentRequests.recorded(facts_of(read)), None).parted_steps == 2
+
+
+def test_what_a_form_does_to_an_event_is_looked_up_where_it_is_known():
+    ledger = Ledger.of(session(*(tool_result("wörter", id="1") for _ in range(40))))
+    view = tuple(Span(event, event + 1, f'compressed:{{"size":{event + 1}}}') for event in range(40))
+    assert all(ledger.changes_one(span.start, span.stop, span.form) for span in view)
+    profile = cProfile.Profile()
+    starts, stops = profile.runcall(Verbatim(ledger, np.arange(40)).ranges, view).T
+    assert (starts == stops).all()  # no event is there as it was
+    assert "alone" not in {getattr(entry.code, "co_name", "") for entry in profile.getstats()}
