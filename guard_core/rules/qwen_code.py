@@ -1,9 +1,10 @@
 """Qwen Code: 85 % of the window, but at most what leaves 33,000 tokens of it free for the summary.
 
-Measured by running 0.24.4 (850,000 of 1,000,000; 167,000 of 200,000; 98,072 of 131,072). Earlier rules are from the
-source: up to 0.15 a fraction of the window (0.7) of the last count, which is the prompt up to 0.7 and the total since;
-from 0.16 on an estimate of what waits is added, and the larger of two thresholds counts, the smaller one since
-2026-07-09 (pull requests 4345 and 6583 of QwenLM/qwen-code; in which version is not known here, 0.20 is taken).
+Measured by running 0.24.4 (850,000 of 1,000,000; 167,000 of 200,000; 98,072 of 131,072), 0.8.2 and 0.15.10 (91,751 of
+131,072; 0.8.2 also 734,004 of 1,048,576): up to 0.15 a fraction of the window (0.7) of the last count, which is the
+total. The other rules are from the source: up to 0.7 that count is the prompt; from 0.16 on an estimate of what waits
+is added, and the larger of two thresholds counts, the smaller one since 2026-07-09 (pull requests 4345 and 6583 of
+QwenLM/qwen-code; in which version is not known here, 0.20 is taken).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The context window that an agent takes for its models, where that is another than the model table's.
 
 A threshold that follows from the window follows from this one. Source: own_rules.md, sections 1 and 2, measured by
-running Claude Code 2.1.14 to 2.1.330 and Gemini CLI 0.61.0; `tokenLimits` of Qwen Code 0.8.2, 0.10.1 and 0.15.10.
+running Claude Code 2.1.14 to 2.1.330 and Gemini CLI 0.61.0; Qwen Code 0.8.2, 0.15.10, 0.21.10 and 0.24.4, run with a
+model that it knows or does not know, and `tokenLimits` of 0.8.2.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from guard_core.windows.models import LONG_CONTEXT, LONG_CONTEXT_SUFFIX
 
 GEMINI_CLI_LIMIT = 1_048_576  # tokens: tokenLimit() of Gemini CLI for every model it names
 QWEN_CODE = "qwen-code"
-QWEN_LIMIT = 131_072  # tokens: DEFAULT_TOKEN_LIMIT of Qwen Code 0.8.2 to 0.15.10
-QWEN_ONE_LIMIT_FROM, QWEN_STATES_FROM = (0, 10), (0, 16)
+QWEN_LIMIT, QWEN_LATER_LIMIT = 131_072, 200_000  # tokens: DEFAULT_TOKEN_LIMIT of 0.8.2 to 0.15.10, of 0.21.2 to 0.24.4
+QWEN_ONE_LIMIT_FROM, QWEN_LIMIT_UP_TO, QWEN_LATER_FROM = (0, 10), (0, 16), (0, 21)
 # Tokens by the name of a model: tokenLimits of Qwen Code 0.8.2 where they differ from its default, the first that fits.
 _QWEN_LIMITS = (
     (r"gemini-1\.5-pro", 2_097_152),
@@ -50,7 +51,7 @@ def taken_by_agent(format_: str, model: str, window: Sourced, largest: int, vers
 
 def has_default(format_: str, version: str = "") -> bool:
     """Does the agent that writes this format take a window of its own for a model that it does not know."""
-    return format_ in _TAKEN or (format_ == QWEN_CODE and () < numbers(version) < QWEN_STATES_FROM)
+    return format_ in _TAKEN or (format_ == QWEN_CODE and _qwen_limit("", version) > 0)
 
 
 def has_fixed_window(format_: str) -> bool:
@@ -75,16 +76,23 @@ def _gemini_cli(model: str, window: Sourced, largest: int) -> Sourced:
 
 
 def _qwen_code(model: str, window: Sourced, largest: int, version: str) -> Sourced:
-    """By the model's name before 0.10; up to 0.15 one for all models where none is set, as a file without one says."""
+    """Its limit for a model whose window is not set, as a file without one says; a larger prompt contradicts it."""
+    size = _qwen_limit(model, version)
+    note = f"what Qwen Code {version} takes where no window is set"
+    return _default(window, size, note) if largest <= size else window
+
+
+def _qwen_limit(model: str, version: str) -> int:
+    """In tokens: by the model's name before 0.10, later one for all; 0 for a version of which it is not known."""
     known = numbers(version)
-    if not () < known < QWEN_STATES_FROM:
-        return window
-    size, note = QWEN_LIMIT, "Qwen Code's limit where none is set"
-    if known < QWEN_ONE_LIMIT_FROM:
-        name = _qwen_name(model)
-        size = next((limit for pattern, limit in _QWEN_LIMITS if re.fullmatch(pattern, name)), QWEN_LIMIT)
-        note = "Qwen Code's limit for a model of this name"
-    return window if largest > size else _default(window, size, note)
+    if not known or QWEN_LIMIT_UP_TO <= known < QWEN_LATER_FROM:
+        return 0
+    if known >= QWEN_LATER_FROM:
+        return QWEN_LATER_LIMIT
+    if known >= QWEN_ONE_LIMIT_FROM:
+        return QWEN_LIMIT
+    name = _qwen_name(model)
+    return next((limit for pattern, limit in _QWEN_LIMITS if re.fullmatch(pattern, name)), QWEN_LIMIT)
 
 
 def _qwen_name(model: str) -> str:

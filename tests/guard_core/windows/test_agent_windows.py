@@ -45,7 +45,9 @@ def test_claude_code_takes_200000_unless_its_name_or_a_larger_prompt_says_a_mill
         ("0.8.2", "gpt-4o", 131_072),
         ("0.8.2", "kimi-k2-0711", 131_072),
         ("0.15.10", "qwen3-coder-plus", 131_072),
-        ("0.24.4", "homemade", 1_000_000),
+        ("0.18.0", "homemade", 1_000_000),
+        ("0.21.10", "homemade", 200_000),
+        ("0.24.4", "homemade", 200_000),
         ("", "homemade", 1_000_000),
     ],
 )
