@@ -511,7 +511,8 @@ def test_the_command_names_the_model_where_there_are_several():
         msgspec.structs.replace(call, model=("claude-opus-4-5", "claude-sonnet-4-5")[number % 2])
         for number, call in enumerate(session.calls)
     )
-    text = explain_command._text(session, explain(msgspec.structs.replace(session, calls=calls)))
+    shown = explain_command._Shown.of(msgspec.structs.replace(session, calls=calls), None, {})
+    text = explain_command._text(shown)
     assert "steps 2 to 4 of claude-sonnet-4-5 2.1.14: the threshold is above 21,010 and at most 155,010" in text
 
 
@@ -745,6 +746,7 @@ def test_aider_summarises_finished_exchanges_over_a_share_of_the_window(window, 
     found = rule("aider", window=window, **typed)
     assert (found.threshold, found.relation) == (threshold, ">")
     if window and not typed:
+        assert worked_out(found.formula) == threshold
         assert threshold == int(get_policy("aider-chat-summary").settings.most(window))
 
 
