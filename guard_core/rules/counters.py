@@ -14,7 +14,7 @@ import numpy as np
 
 from guard_core.counts import CompactionCounts, counted_compactions
 from guard_core.ledger import Ints, Ledger
-from guard_core.sessions import Session
+from guard_core.sessions import ModelCall, Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
 INVOCATIONS, EVENTS = "invocations", "events"  # of agents that count these instead of tokens
@@ -155,8 +155,11 @@ def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counte
 
 
 def outputs_of(session: Session) -> Ints:
-    """Output tokens of every call: the final count, else the one at the answer's start, else UNKNOWN."""
-    values = [
-        call.output_tokens if call.output_tokens is not None else call.output_tokens_at_start for call in session.calls
-    ]
-    return np.array([UNKNOWN if value is None else value for value in values], dtype=np.int64)
+    """Output tokens of every call."""
+    return np.array([output_of(call) for call in session.calls], dtype=np.int64)
+
+
+def output_of(call: ModelCall) -> int:
+    """Output tokens of a call: the final count, else the one at the answer's start, else UNKNOWN."""
+    value = call.output_tokens if call.output_tokens is not None else call.output_tokens_at_start
+    return UNKNOWN if value is None else value

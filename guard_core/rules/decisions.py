@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import ExplainedCompaction
 from guard_core.rules.base import Moment, OwnRule
-from guard_core.rules.counters import LAST_PROMPT, PROMPT, UNKNOWN, Counter, outputs_of, why_uncounted
+from guard_core.rules.counters import LAST_PROMPT, PROMPT, UNKNOWN, Counter, output_of, why_uncounted
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import agent_of
@@ -169,7 +169,7 @@ class OwnChecks:
         if last >= 0 and self._counted.agent is not None and self._counted.agent.series is None:
             prompt, provider = int(self.ledger.steps["prompt_tokens"][last]), Provenance.PROVIDER.value
             terms.append(Term("prompt tokens of the last answer", prompt, source=provider, as_of=last))
-            if counter.name != PROMPT and (output := int(outputs_of(self.session)[last])) != UNKNOWN:
+            if counter.name != PROMPT and (output := output_of(self.session.calls[last])) != UNKNOWN:
                 terms.append(Term("output tokens of it", output, source=provider, as_of=last))
             if counter.pending is not None or counter.is_recorded:
                 terms.append(self._pending_term(row, counter))

@@ -11,6 +11,10 @@ import plotly.graph_objects as go
 from guard_core.decimation import kept_steps, thinned
 from guard_core.ledger import Ints
 from inspector.figures import theme
+from inspector.figures.paths import Box
+from inspector.figures.picture import HEIGHT as PICTURE_HEIGHT
+from inspector.figures.picture import POINTS, WIDTH, Path, Picture, axis_words, step_words
+from inspector.figures.timeline import NO_STEPS
 from inspector.pages.shared.numbers import step_number
 
 HEIGHT = 420
@@ -20,6 +24,7 @@ STYLES = (
     (theme.HEURISTIC, "dot", "diamond"),
     (theme.CALIBRATED, "dashdot", "cross"),
 )
+KINDS = ("recorded", "replayed", "heuristic", "calibrated")  # of a picture, in the colours of STYLES
 MOST_MARKS = 200  # compactions of a side that are marked
 
 
@@ -59,6 +64,27 @@ def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> go.Figure:
             shapes=shapes,
         ),
     )
+
+
+def comparison_picture(lines: Sequence[Line], parts_at: int | None) -> Picture | None:
+    """The same as a plain picture; None without steps."""
+    count = max((len(line.tokens) for line in lines), default=0)
+    if not count:
+        return None
+    known = [line for line in lines if len(line.tokens)]
+    top = 1.06 * max(1.0, *(float(np.nanmax(np.nan_to_num(line.tokens))) for line in known))
+    box = Box(WIDTH, PICTURE_HEIGHT, count, top)
+    paths = []
+    for line, kind in zip(lines, KINDS, strict=False):
+        if not len(line.tokens):
+            continue
+        tokens = line.tokens.astype(np.float64)
+        shown = kept_steps([tokens], line.fired, NO_STEPS, 0, len(tokens), POINTS)
+        paths.append(Path(kind, box.line(shown, tokens), line.name))
+        paths.append(Path(f"{kind} picture-marks", box.dots(line.fired, tokens), f"{line.name[:1]}: compaction"))
+    parting = Path("window", "" if parts_at is None else f"M{box.x(parts_at)} 0V{PICTURE_HEIGHT}", "where A and B part")
+    drawn = tuple(path for path in (*paths, parting) if path.d)
+    return Picture(drawn, axis_words(box), (), *step_words(range(count)))
 
 
 def _trace(name: str, line: Line, steps: Ints, style: dict[str, object]) -> dict[str, object]:

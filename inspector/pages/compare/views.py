@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from guard_core.policies import GROUPS
 from inspector.models import Project, Session
-from inspector.pages.compare.figure import Line, comparison_figure
+from inspector.pages.compare.figure import Line, comparison_figure, comparison_picture
 from inspector.pages.compare.report import report_of, window_sentences
 from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, wanted
 from inspector.pages.session.frame import step_of
@@ -85,7 +85,8 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
     parts = [parting(first, side) for side in sides[1:]]
     address = f"{reverse('compare')}?{urlencode([('side', side.wanted.key) for side in sides])}"
     here = step_of(request, "at", max(1, count), next((step for step in parts if step is not None), 0))
-    figure = comparison_figure([Line(side.name, side.case.tokens, side.fired) for side in sides], parts[0])
+    lines = [Line(side.name, side.case.tokens, side.fired) for side in sides]
+    figure = comparison_figure(lines, parts[0])
     return {
         "errors": errors,
         "sides": [{"name": side.name, "url": side.url, "is_replay": side.is_replay} for side in sides],
@@ -99,6 +100,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
         "figure": {
             "id": "comparison",
             "rows": 3,
+            "picture": comparison_picture(lines, parts[0]),
             "data": json.loads(figure.to_json()),
             "caption": _caption(sides, parts),
             "label": "Prompt tokens of each side over steps.",

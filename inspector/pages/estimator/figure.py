@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ import plotly.graph_objects as go
 
 from guard_core.decimation import thinned
 from inspector.figures import theme
+from inspector.figures.paths import Box
+from inspector.figures.picture import HEIGHT as PICTURE_HEIGHT
+from inspector.figures.picture import WIDTH, Path, Picture, Word, height_of
 from inspector.pages.shared.numbers import step_number
 
 HEIGHT = 380
@@ -36,6 +39,35 @@ def real_against_heuristic(steps: Sequence[int], recorded: Sequence[int], heuris
             annotations=_labels(high, _range(recorded)),
         ),
     )
+
+
+def scatter_picture(steps: Sequence[int], recorded: Sequence[int], heuristic: Sequence[int]) -> Picture:
+    """The same points and lines as a plain picture."""
+    shown = drawn_points(len(steps))
+    (left, right), (low, high) = _range(heuristic), _range(recorded)
+
+    def place(x: float, y: float) -> str:
+        across, up = np.log(x / left) / np.log(right / left), np.log(y / low) / np.log(high / low)
+        return f"{WIDTH * across:.1f} {PICTURE_HEIGHT * (1 - up):.1f}"
+
+    guides = [
+        Path("threshold" if ratio == 1 else "window", line, f"{ratio}×")
+        for ratio in RATIOS
+        if (line := _inside(ratio, (left, right), (low, high), place))
+    ]
+    dots = " ".join(f"M{place(heuristic[at], recorded[at])}h0" for at in shown)
+    box = Box(WIDTH, PICTURE_HEIGHT, 1, 1.0)
+    axis = tuple(Word(height_of(box, share), theme.amount(low * (high / low) ** share)) for share in (0.0, 0.5, 0.95))
+    ends = (f"{theme.amount(left)} estimated", f"{theme.amount(right)} estimated")
+    return Picture((*guides, Path("recorded picture-points", dots, "recorded prompt tokens")), axis, (), *ends)
+
+
+def _inside(
+    ratio: int, across: tuple[float, float], up: tuple[float, float], place: Callable[[float, float], str]
+) -> str:
+    """The part of a line of equal ratio that is in the picture."""
+    start, end = max(across[0], up[0] / ratio), min(across[1], up[1] / ratio)
+    return f"M{place(start, ratio * start)}L{place(end, ratio * end)}" if start < end else ""
 
 
 def drawn_points(count: int) -> list[int]:

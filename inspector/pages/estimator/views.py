@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from inspector.jobs.estimating import TOKEN_COUNTS
 from inspector.pages.estimator import presenter as present
-from inspector.pages.estimator.figure import drawn_points, real_against_heuristic
+from inspector.pages.estimator.figure import drawn_points, real_against_heuristic, scatter_picture
 from inspector.pages.session.frame import Frame, frame, step_of
 from inspector.pages.shared.bias import bias
 from inspector.pages.shared.htmx import render_part, wants_part
@@ -100,6 +100,7 @@ def _figure(page: Frame, points: Points) -> dict[str, Any]:
         "figure": {
             "id": "scatter",
             "rows": "-scatter",
+            "picture": scatter_picture(points.steps, points.recorded, points.heuristic),
             "data": None if part else json.loads(drawn.to_json()),
             "caption": f"{shown}: recorded prompt tokens (provider) over the heuristic estimate of the request that "
             "was sent (recomputed), on logarithmic axes. Lines: 1 (solid) to 5 recorded for one estimated.",

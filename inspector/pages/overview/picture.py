@@ -1,55 +1,20 @@
-"""The main chart as a plain picture: what a page shows without JavaScript, in print, and until the chart is drawn."""
+"""The main chart as a plain picture."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from guard_core.decimation import DENSE, edge_steps, kept_steps, steps_inside
 from inspector.figures import theme
 from inspector.figures.paths import Box
+from inspector.figures.picture import HEIGHT, POINTS, TOP, WIDTH, Path, Picture, Word, axis_words, step_words
 from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
 from inspector.pages.overview.figure import y_top
-from inspector.pages.shared.numbers import step_number
 
-WIDTH, HEIGHT = 1000, 220  # of the lines, which are stretched to the page; texts are not
-TOP = 8  # pixels above them
-POINTS = 300  # a series: a third of a chart's, because they are in the page itself
-TICKS = (1, 2, 5, 10)  # steps of the token axis, times a power of ten
-MOST_TICKS = 5
 LABEL = 5  # pixels between a line and the words above it
 STRETCHES = 100  # of a dense line
 TICK = 10  # units: the length of a mark where there are many
 LETTERS = 13  # pixels that a line of words takes
-
-
-@dataclass(frozen=True)
-class Path:
-    """A line or a row of marks: path data, the class that gives its colour, and its name in the key."""
-
-    kind: str
-    d: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Word:
-    """A text at a height in pixels."""
-
-    y: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawing whose lines are in units of WIDTH by HEIGHT."""
-
-    paths: tuple[Path, ...]
-    axis: tuple[Word, ...]
-    levels: tuple[Word, ...]
-    first: int  # step, counted from 1
-    last: int
 
 
 def context_picture(data: Timeline, seen: range | None = None) -> Picture | None:
@@ -70,8 +35,7 @@ def context_picture(data: Timeline, seen: range | None = None) -> Picture | None
     named = [("window", float(data.window)), (data.threshold_name, threshold), *_own_levels(data, seen)]
     paths += [Path("threshold", box.level(value), name) for name, value in _own_levels(data, seen)]
     levels = _levels(named, box)
-    axis = tuple(Word(_pixels(box, value), theme.amount(value)) for value in _ticks(top))
-    return Picture(tuple(path for path in paths if path.d), axis, levels, step_number(seen.start), seen.stop)
+    return Picture(tuple(path for path in paths if path.d), axis_words(box), levels, *step_words(seen))
 
 
 def _own_levels(data: Timeline, seen: range) -> list[tuple[str, float]]:
@@ -131,14 +95,3 @@ def _levels(named: list[tuple[str, float]], box: Box) -> tuple[Word, ...]:
         words.append(Word(f"{place:.0f}", f"{name} {theme.amount(value)}"))
         last = place
     return tuple(words)
-
-
-def _ticks(top: float) -> list[float]:
-    """Round values from 0 to the top of the axis."""
-    power = 10.0 ** np.floor(np.log10(top / MOST_TICKS))
-    width = next(factor * power for factor in TICKS if top / (factor * power) <= MOST_TICKS)
-    return [float(value) for value in np.arange(0, top, width)]
-
-
-def _pixels(box: Box, value: float) -> str:
-    return f"{TOP + float(box.y(value)) + 4:.0f}"  # 4: a text is placed by its foot

@@ -110,3 +110,22 @@ def test_the_columns_are_those_of_the_single_checks():
 
 def test_a_session_without_calls_has_no_check():
     assert not len(checks(Session(events=(user("Hello"), model("Hi")), format="claude-code")).counts)
+
+
+class Counted(tuple):
+    """Calls that count how often all of them are gone through."""
+
+    passes = 0
+
+    def __iter__(self):
+        type(self).passes += 1
+        return super().__iter__()
+
+
+def test_one_check_more_looks_at_its_own_call_alone():
+    session = transcript()
+    own = checks(msgspec.structs.replace(session, calls=Counted(session.calls)))
+    own.at(3)
+    before = Counted.passes
+    own.at(2)
+    assert Counted.passes == before
