@@ -102,6 +102,11 @@ def test_a_damaged_database_is_refused_untouched(harm: str, used: Path) -> None:
     assert "damaged" in sentence
     assert "restore" in sentence
     assert digest(used) == before
+
+
+def test_so_it_is_by_a_command(used: Path) -> None:
+    damage(used / DATABASE)
+    before = digest(used)
     done = manage(used, "import", __file__)
     assert (done.returncode, "damaged" in done.stderr) == (2, True)
     assert digest(used) == before
