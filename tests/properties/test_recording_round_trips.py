@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.events import (
     Event,
     MediaPart,
@@ -29,6 +30,7 @@ from guard_core.views import Inserted, Rewritten, Span, Synthetic
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=60)
 COUNT = st.integers(0, 2**53)
+WINDOW = st.just(0) | st.integers(MIN_WINDOW, MAX_WINDOW)
 MAYBE_COUNT = st.none() | COUNT
 TIME = st.none() | st.floats(0, 2.5e11)
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0)
@@ -103,7 +105,7 @@ def sessions(draw: st.DrawFn) -> Session:
         tools=draw(st.none() | tools),
         format=draw(TEXT),
         title=draw(TEXT),
-        window=draw(st.none() | st.builds(Sourced, COUNT, st.sampled_from(Provenance), TEXT)),
+        window=draw(st.none() | st.builds(Sourced, WINDOW, st.sampled_from(Provenance), TEXT)),
         started_at=draw(TIME),
         notes=tuple(draw(st.lists(TEXT, max_size=2))),
         usage_ratio=draw(st.none() | st.floats(0.01, 100)),
