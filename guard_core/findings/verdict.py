@@ -373,6 +373,15 @@ def _missed(case: Case, finding: Finding) -> str:
     )
 
 
+def _inline(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}at {at_step(finding.step)} {percent(numbers['inline_share'])} of the estimate of "
+        f"{numbers['estimate']:,} was inline data; the request had about {numbers['real']:,} (modelled)"
+        f"{if_window(case.window)}."
+    )
+
+
 def _whose_rule(finding: Finding) -> str:
     """What a rule is called that rests on settings which the file lacks."""
     return "default rule" if RULE_DEFAULTS in finding.assumptions else "rule"
@@ -407,6 +416,7 @@ _ORDER: dict[str, Wording] = {
     "setting_never_acts": _never_acts,
     "needless": _needless,
     "near_miss": _near,
+    "inline_data": _inline,
     "own_early": _early,
     "own_missed": _missed,
     "other_threshold": _other_threshold,

@@ -145,7 +145,8 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     else:
         by_model = windows_by_model(session, answers)
         prompts, averaged_over = [answer.largest for name, answer in answers.items() if not by_model.get(name)], 0
-    if not any(prompts) and session.mean_prompt_tokens:
+    is_counted = any(call.prompt_tokens for call in session.calls)
+    if session.mean_prompt_tokens and not is_counted and not session.windows:
         prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
     return judge(
         taken_by_agent(session.agent_format, model, stated, max(prompts, default=0), session.version),

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guard_core.checker import check
-from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, replayed_findings, replayed_verdict
 from guard_core.policies import get_policy
 from guard_core.recordings import read
@@ -93,13 +93,22 @@ def stories(draw: st.DrawFn) -> Session:
     known = ["nameless", "claude-sonnet-4-5", "gpt-5.2"]  # the latter two have prices, and windows of their own
     model = draw(st.sampled_from(known if window else known[:1]))
     cached = draw(st.sampled_from([None, 0, 4_000]))
+    of_characters = draw(st.sampled_from([False, False, False, True]))
+    refused = tuple(sorted(draw(st.lists(st.integers(0, len(log)), max_size=2))))
+    larger = draw(st.sampled_from([0, 0, 400_000])) if window else 0  # the window up to some message
+    windows = ((0, larger), (draw(st.integers(0, len(log))), window.value)) if window and larger else ()
     calls = []
     for at in sorted(draw(st.sets(st.integers(1, len(log)), min_size=1))):
         since = max([0, *(item.at for item in made if item.at <= at)])
-        count = 1_500 + per_event * (at - since)
+        size = sum(len(part_text(part)) for event in log[since:at] for part in event.parts)
+        count = 1_500 + (size if of_characters else per_event * (at - since))
         reported = draw(st.sampled_from([count, count, count, None, count * 3]))
         calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, cached, model=model))
-    format_ = draw(st.sampled_from(["", "claude-code", "adk", "codex", "crush", "pi", "opencode", "gemini-cli"]))
+    format_ = draw(
+        st.sampled_from(
+            ["", "claude-code", "adk", "codex", "crush", "pi", "opencode", "gemini-cli", "qwen-code", "hermes"]
+        )
+    )
     version = draw(st.sampled_from(["", "2.1.14", "2.1.62", "2.1.330"]))
     total = draw(st.none() | st.integers(1, 10**7))
     totals = {"prompt_tokens_total": total, "total_calls": None if total is None else len(calls)}
@@ -108,6 +117,8 @@ def stories(draw: st.DrawFn) -> Session:
         tuple(calls),
         made,
         window=window,
+        windows=windows,
+        refused=refused,
         format=format_,
         versions=((0, version),) if version else (),
         **totals,
@@ -138,7 +149,17 @@ def test_every_claim_about_a_random_recording_is_confirmed(session):
     assert contradictions(session) == []
 
 
-@given(stories(), st.sampled_from(["contextguard", "contextguard-sliding"]), WINDOWS)
+# A compaction that inline data triggered, in a session whose provider refused a request: not needless, nor healthy.
+@example(
+    Session(
+        (Event(Role.USER, (TextPart(REQUESTS[0]),)), Event(Role.USER, (MediaPart("image/png", 8_100),))),
+        (ModelCall(2, None, 1_510, model="nameless"),),
+        refused=(0,),
+    ),
+    "contextguard",
+    2_000,
+)
+@given(stories(), st.sampled_from(["contextguard", "contextguard-sliding", "none"]), WINDOWS)
 def test_every_claim_about_a_random_replay_is_confirmed(session, policy, window):
     assert contradictions(session, ((policy, window),)) == []
 

@@ -179,3 +179,12 @@ def test_an_average_above_the_tables_window_takes_the_documented_variant_that_ho
 def test_counts_of_single_calls_go_before_a_total():
     judged = judge_session(session([50_000, None], prompt_tokens_total=10_816_853, total_calls=82))
     assert (judged.status, judged.at_least) == (Status.ASSUMED, 50_000)
+
+
+def test_the_average_proves_nothing_of_a_window_where_the_counted_calls_had_another():
+    windows = ((0, 400_000), (2, 100_000))
+    stated = {"window": Sourced(100_000, Provenance.RECORDER), "windows": windows}
+    totals = {"prompt_tokens_total": 300_000, "total_calls": 2}
+    judged = judge_session(session([150_000, None], **stated, **totals))
+    assert (judged.status, judged.at_least) == (Status.KNOWN, 0)
+    assert judge_session(session([None, None], **stated, **totals)).status is Status.KNOWN

@@ -14,6 +14,8 @@ from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Inserted, Segment, Span, View
 
+MODEL_LIMIT = "tokenLimit"  # of the model, in what several events say
+
 
 class Context:
     """Takes the events of one context in the order of the file."""
@@ -28,11 +30,13 @@ class Context:
         self._usage_line = 0
         self._open_call = False  # has this turn a call without usage? Clients write the usage before or after it
         self._names_calls = False  # do messages name the API call that they answer?
+        self._prompt_limit: Sourced | None = None  # of a recording that states no limit of the model
         self._compacted_from: int | None = None  # events when the compaction under way began
 
     def session(self) -> Session:
         self._close_call()
-        return self.builder.session(system=self._system, **self.about)
+        window = self.builder.window(f"{MODEL_LIMIT} in the recording") or self._prompt_limit
+        return self.builder.session(system=self._system, window=window, **self.about)
 
     def system_message(self, data: JSON, line: Line) -> None:
         parts = fields.content_parts(data.get("content"))
@@ -101,7 +105,7 @@ class Context:
     def compaction_start(self, data: JSON) -> None:
         """It runs beside the conversation: what comes before it ends is kept behind the summary."""
         self._compacted_from = len(self.builder.events)
-        self.window(data, "tokenLimit")
+        self.window(data, MODEL_LIMIT)
 
     def compaction(self, data: JSON, line: Line) -> None:
         summary = fields.text(data, "summaryContent")
@@ -128,7 +132,7 @@ class Context:
                 note="" if summary else "The summary is not in the file.",
             )
         )
-        self.window(data, "tokenLimit")
+        self.window(data, MODEL_LIMIT)
 
     def _tail(self, at: int) -> tuple[Span, ...]:
         """The messages since the compaction began; a tool result keeps the call that it answers."""
@@ -174,9 +178,12 @@ class Context:
         return tuple(segments), tuple(messages)
 
     def window(self, data: JSON, key: str) -> None:
+        """The limit of the model from here on, or what its requests may have."""
         limit = fields.window(data, key)
-        if limit:
-            self.about["window"] = Sourced(limit, Provenance.RECORDER, f"{key} in the recording")
+        if key == MODEL_LIMIT:
+            self.builder.states_window(len(self.builder.events), limit)
+        elif limit:
+            self._prompt_limit = Sourced(limit, Provenance.RECORDER, f"{key} in the recording")
 
 
 def place_of(line: Line) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import msgspec
 
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.copilot import look as copilot_look
-from guard_core.recordings.formats.copilot.context import Context, result_text, tool_calls
+from guard_core.recordings.formats.copilot.context import MODEL_LIMIT, Context, result_text, tool_calls
 from guard_core.recordings.formats.copilot.known_names import NAMES
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
@@ -202,7 +202,7 @@ class CopilotReader:
 
     def _truncation(self, data: JSON, line: Line) -> None:
         context = self._context(data, line)
-        context.window(data, "tokenLimit")
+        context.window(data, MODEL_LIMIT)
         if not fields.tokens(data, "messagesRemovedDuringTruncation"):
             self._source.notes.skip("truncation without effect")
             return
@@ -211,7 +211,7 @@ class CopilotReader:
         context.truncation(data, line)
 
     def _window(self, data: JSON, line: Line) -> None:
-        self._context(data, line).window(data, "tokenLimit")
+        self._context(data, line).window(data, MODEL_LIMIT)
 
     def _shutdown(self, data: JSON, line: Line) -> None:
         """Totals of one run; with an `accountingSnapshot` (1.0.102) those of all runs of a resumed session."""

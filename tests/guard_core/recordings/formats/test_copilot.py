@@ -8,6 +8,7 @@ from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, 
 from guard_core.recordings.formats.copilot.format import FORMAT
 from guard_core.sessions import Evidence, Provenance, SubAgent
 from guard_core.views import Inserted, Span
+from guard_core.windows.window_evidence import Status, judge_session, stated_windows
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -218,3 +219,16 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "copilot-cli")
+
+
+def test_a_limit_that_changes_holds_from_the_call_with_which_it_is_stated():
+    """The model was changed for a smaller one: what the larger one answered contradicts nothing."""
+
+    def asked(limit, tokens, name):
+        usage = event("assistant.usage", inputTokens=tokens)
+        answer = event("assistant.message", messageId=name, content="Done", toolRequests=[])
+        return event("session.usage_info", tokenLimit=limit, currentTokens=tokens), usage, answer
+
+    session = read(*asked(128_000, 90_000, "m1"), *asked(64_000, 20_000, "m2")).sessions[0]
+    assert stated_windows(session) == [128_000, 64_000]
+    assert judge_session(session).status is Status.KNOWN
