@@ -280,13 +280,13 @@ class _Intake:
     def _counted(self, session: CoreSession, tally: _Tally, content: bytes | None) -> CountedSession:
         texts: Any = session.events
         ledger, recording = Ledger.counted(session, tally.counter), self._continuation.recording
-        events = partial(self._watched, convert.stored_events(texts))
+        events = partial(self._watched, texts)
         whole = counted(session, ledger, recording, events, tally.tools.counts)
         return whole._replace(counts={**whole.counts, "content": content})
 
-    def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Events on their way to a look that takes time; the import may be cancelled meanwhile."""
-        for number, event in enumerate(events):
+    def _watched(self, texts: StoredTexts) -> Iterator[Event]:
+        """The events, from the first on, for a look that takes time; the import may be cancelled meanwhile."""
+        for number, event in enumerate(convert.stored_events(texts)):
             if number % FETCHED == 0:
                 self._watch.stored(0)
             yield event
@@ -299,8 +299,8 @@ def counted(
     events: Callable[[], Iterable[Event]],
     tools: dict[str, int],
 ) -> CountedSession:
-    """What is computed of a session whose events were counted. `events` are read once more, `tools` are those of
-    ToolCount."""
+    """What is computed of a session whose events were counted. `events` gives them from the first on, whenever it is
+    called; `tools` are those of ToolCount."""
     attribution = attribute(ledger)
     judged = judge_session(session)
     words = request_words(session, ledger, events)
