@@ -25,8 +25,9 @@ suite: $(VENV)/.dev
 EXAMPLES ?= 5000
 KILLS ?= 50
 EVENTS ?= 20000
-soak: $(VENV)/.dev
-	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) EVENTS=$(EVENTS) STREAM_SEEDS=10000 $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/guard_core/recordings tests/inspector/streams $(addprefix tests/services/test_,kills.py large.py opening.py orphans.py streams.py) $(ARGS)
+STEPS ?= 50000
+soak: $(VENV)/.dev chromium
+	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) EVENTS=$(EVENTS) STREAM_SEEDS=10000 STEPS=$(STEPS) $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/guard_core/recordings tests/inspector/streams tests/browser/test_jobs.py $(addprefix tests/services/test_,kills.py large.py opening.py orphans.py streams.py) $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -51,7 +51,7 @@ def scatter_picture(steps: Sequence[int], recorded: Sequence[int], heuristic: Se
         return f"{WIDTH * across:.1f} {PICTURE_HEIGHT * (1 - up):.1f}"
 
     guides = [
-        Path("threshold" if ratio == 1 else "window", line, f"{ratio}×")
+        Path("equal" if ratio == 1 else "window", line, f"{ratio}×")
         for ratio in RATIOS
         if (line := _inside(ratio, (left, right), (low, high), place))
     ]

@@ -1,0 +1,115 @@
+"""The jobs of a person with one session, each from its first click to its answer: on a real recording and a long one.
+
+`STEPS` is the length of the long one; `make soak` takes 50,000.
+"""
+
+import os
+import re
+
+import pytest
+
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import big_session
+from tests.browser.conftest import drawn, followed, nodes, wait
+from tests.services.databases import ROOT
+
+REAL = ROOT.parent / "shared/samples/claude-code/long-2-compactions.jsonl"
+STEPS = int(os.environ.get("STEPS", "5000"))
+MOST_NODES = 2_000
+
+
+@pytest.fixture(scope="module")
+def known(served):
+    """The address of each session, opened on the first use, and words that it holds."""
+    addresses = {}
+
+    def address(name: str) -> tuple[str, str]:
+        if name == "real" and not REAL.exists():
+            pytest.skip("../shared/samples is absent")
+        if name not in addresses:
+            content = REAL.read_bytes() if name == "real" else native.write(big_session(STEPS, STEPS // 200))
+            addresses[name] = followed(served, served.upload(f"{name}.jsonl", content).headers["location"])
+        return addresses[name], "option 1" if name == "real" else "Do the orders have the same problem?"
+
+    return address
+
+
+@pytest.fixture(params=["real", "long"])
+def session(request, known):
+    return known(request.param)
+
+
+def test_why_it_compacted_here(page, session):
+    address, _ = session
+    page.goto(address)
+    drawn(page)
+    assert page.locator(".verdict-sentence").inner_text()
+    page.keyboard.press("2")
+    page.wait_for_url(re.compile("steps"))
+    page.locator("#step").wait_for()
+    before = page.get_attribute("#step", "data-at")
+    page.keyboard.press("]")
+    wait(page, "before => document.getElementById('step').dataset.at !== before", before)
+    page.locator("#step .badge-compaction").first.wait_for()
+    assert re.search(r"\d", page.locator(".inequality").first.inner_text())
+    values, sources = page.locator(".term-value"), page.locator(".terms .source")
+    assert values.count() >= sources.count() > 0
+    assert nodes(page) < MOST_NODES
+
+
+def test_what_the_model_saw_and_what_was_lost(page, session):
+    address, words = session
+    page.goto(address)
+    page.keyboard.press("3")
+    page.wait_for_url(re.compile("/c/1/"))
+    page.keyboard.press("f")
+    page.wait_for_url(re.compile("show="))
+    page.keyboard.press("j")
+    page.locator("[data-read]:focus").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/messages/|/part/"))
+    page.goto(address + "facts")
+    page.fill("#facts-q", words)
+    page.press("#facts-q", "Enter")
+    page.locator("#lane svg").first.wait_for()
+    assert re.search("step|request", page.locator("#lane").inner_text())
+    assert nodes(page) < MOST_NODES
+
+
+def test_where_the_tokens_go_and_how_good_the_estimate_is(page, session):
+    address, _ = session
+    page.goto(address + "steps?at=20")
+    page.keyboard.press("c")
+    page.wait_for_url(re.compile(r"context\?at=20"))
+    page.keyboard.press("j")
+    page.wait_for_url(re.compile(r"context\?at=21"))
+    assert nodes(page) < MOST_NODES
+    page.locator("a.context-tile, .context-tile a").first.click()
+    page.wait_for_url(re.compile("steps|messages"))
+    page.keyboard.press("5")
+    page.wait_for_url(re.compile("estimator"))
+    drawn(page)
+    assert "%" in page.locator("main").inner_text()
+    assert nodes(page) < MOST_NODES
+
+
+def test_what_the_settings_should_be(page, session):
+    address, _ = session
+    page.goto(address)
+    drawn(page)
+    page.keyboard.press("w")
+    page.select_option("#set-policy", "codex")
+    page.wait_for_url(re.compile("policy=codex"))
+    page.locator("#comparison-title").wait_for()
+    page.locator(".replay-results a", has_text="Compare").first.or_(page.locator("a[href*='/compare?']").first).click()
+    page.wait_for_url(re.compile("/compare"))
+    drawn(page)
+    assert re.search("part at step|same requests", page.locator("main").inner_text())
+    page.goto(address + "?policy=codex")
+    page.get_by_role("link", name="What setting would have avoided overflows?").click()
+    page.select_option("#policy", "contextguard")
+    page.fill("#values1", "10%, 30%")
+    page.get_by_role("button", name="Start the sweep").click()
+    page.locator("#recommended").wait_for()
+    assert page.locator("#recommended").inner_text()
+    assert nodes(page) < MOST_NODES
