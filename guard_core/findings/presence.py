@@ -27,7 +27,7 @@ MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its 
 MOST_PLACES = 500  # words found more often than this are no quotation
 # Typography that a summariser changes when it quotes: marks of every shape are one mark, dashes of every length one.
 _SIGNS = {ord(mark): "'" for mark in '"`´‘’‚‛“”„‟′″‹›«»'} | {ord(dash): "-" for dash in "‐‑‒–—―−"} | {ord("…"): "..."}
-_RUNS = re.compile("'{2,}|-{2,}")
+_RUNS = {sign: re.compile(sign + "{2,}") for sign in "'-"}
 # What a writer adds around words that it repeats: the escapes of a string in JSON or Markdown, the marks of a block
 # quote (CommonMark 0.31.2, 5.1), of code (6.1) and of emphasis (6.2). An underscore is that only if it can be no name.
 _ADDED = re.compile(r"[\\&*_>`]")
@@ -133,7 +133,12 @@ def text_to_compare(event: Event) -> str:
 def normalised(text: str) -> str:
     """Words without what a quotation may change: letter case, runs of whitespace, the shapes of quotation marks,
     dashes and ellipses."""
-    return " ".join(_RUNS.sub(lambda run: run[0][0], text.translate(_SIGNS)).casefold().split())
+    # Of the signs two are ASCII: most texts have no others.
+    words = text.replace('"', "'").replace("`", "'") if text.isascii() else text.translate(_SIGNS)
+    for sign, runs in _RUNS.items():
+        if 2 * sign in words:
+            words = runs.sub(sign, words)
+    return " ".join(words.casefold().split())
 
 
 def readings(text: str) -> str:

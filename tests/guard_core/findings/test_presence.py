@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.findings import request_words
-from guard_core.findings.presence import letters_of, may_say, readings, runs_of, says
+from guard_core.findings.presence import letters_of, may_say, normalised, readings, runs_of, says
 from guard_core.ledger import Ledger
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import compaction
@@ -30,6 +30,17 @@ def test_a_text_that_says_some_words_has_their_letters(text, data):
 def test_words_are_in_no_text_that_lacks_their_letters(text, words):
     sought = readings(words)
     assert may_say(letters_of(text), runs_of(sought)) or not says(readings(text), sought)
+
+
+@given(TEXTS)
+def test_signs_are_the_same_beside_letters_of_other_scripts(text):
+    assert normalised(f"{text} é") == f"{normalised(text)} é".strip()
+
+
+def test_no_function_is_called_for_each_run_of_signs():
+    profile = cProfile.Profile()
+    assert profile.runcall(normalised, "-- ''\n" * 500) == " ".join(["- '"] * 500)
+    assert sum(entry.callcount for entry in profile.getstats()) < 50
 
 
 def test_only_texts_that_may_hold_a_request_are_read_in_all_ways():
