@@ -45,7 +45,7 @@ def refused_again(story: Replay, finding: Finding) -> None:
         start = story.session.calls[before[-1]].at if before else 0
         if any(start < item.at < place for item in story.session.compactions):
             continue
-        if before and story.by_model.get(story.session.calls[before[-1]].model):
+        if before and story.has_other_window(before[-1]):
             continue
         recorded = Story(story.session, story.judgement)
         sent = recorded.sent[before[-1]] if before else story.attribution.overhead
@@ -53,11 +53,10 @@ def refused_again(story: Replay, finding: Finding) -> None:
     if not sizes or min(sizes)[0] <= story.judgement.at_least:
         raise Wrong("no request is known to have been refused that was larger than all that were answered")
     agree(finding, refused_tokens=min(sizes)[0], after=min(sizes)[1])
-    models = [story.by_model.get(call.model) for call in story.session.calls]
     again = [
         step
         for step, tokens in enumerate(story.sent)
-        if tokens >= min(sizes)[0] and not story.is_over(step, tokens) and not models[step]
+        if tokens >= min(sizes)[0] and not story.is_over(step, tokens) and not story.has_other_window(step)
     ]
     if not again:
         raise Wrong("no request is as large")

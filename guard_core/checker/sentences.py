@@ -60,9 +60,9 @@ def check_window_words(story: Story, claim: Finding | Verdict) -> None:
     """Raise Wrong where a claim rests on an assumed or doubted window and does not say so, or on a contradicted one."""
     if "window" not in claim.numbers or claim.kind.startswith("window_") or story.trace is not None:
         return
-    held = story.session.calls[claim.numbers.get("peak_step", claim.step)]
-    if story.by_model.get(held.model) == claim.numbers["window"]:
-        return  # another model's window, by its own name
+    step = claim.numbers.get("peak_step", claim.step)
+    if story.has_other_window(step) and story.windows[step] == claim.numbers["window"]:
+        return  # the window of another model, or one that the file states for this call
     code = {Status.ASSUMED: WINDOW_ASSUMED, Status.DOUBTED: WINDOW_DOUBTED}.get(story.judgement.status)
     if story.judgement.status is Status.CONTRADICTED:
         raise Wrong("it rests on a window that the recording contradicts")

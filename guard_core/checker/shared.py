@@ -41,7 +41,7 @@ def fullest_without(story: Story, finding: Finding, tokens: list[int]) -> None:
     """The request that would have filled its window most, had nothing been compacted."""
     step = step_of(story, finding, "peak_step")
     agree(finding, peak=tokens[step], window=story.windows[step])
-    is_other = story.trace is None and story.session.calls[step].model in story.by_model
+    is_other = story.has_other_window(step)
     if finding.numbers.get("own_window", 0) != (story.window if is_other else 0):
         raise Wrong("the fullest request is held against another model's window, or not, and the claim says otherwise")
     agree(finding, calls_over=sum(story.is_over(place, count) for place, count in enumerate(tokens)))

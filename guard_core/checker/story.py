@@ -119,6 +119,13 @@ class Story:
         *_, (_, window) = [self.session.windows[0], *(item for item in self.session.windows if item[0] <= call.at)]
         return window
 
+    def has_other_window(self, step: int) -> bool:
+        """Is a step's window, by the file or by the name of its model, another than the session's."""
+        call = self.session.calls[step]
+        if self.session.windows:
+            return self.stated(call) != (self.session.window.value if self.session.window else 0)
+        return bool(self.by_model.get(call.model))
+
     def is_over(self, step: int, tokens: int) -> bool:
         """Would a request of so many tokens be larger than the window at this step."""
         return 0 < self.windows[step] < tokens
