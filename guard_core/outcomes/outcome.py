@@ -46,15 +46,15 @@ class Costs(msgspec.Struct, frozen=True):
 class PolicyOutcome(msgspec.Struct, frozen=True):
     """One row. Steps count from 0, -1: none; tokens are prompt tokens.
 
-    `overflows` are requests over their model's window, or as large as one that the provider refused, `refused` steps at
-    which a policy replaced a request over the window with a smaller one; `near_misses` counts how often the requests
-    rose above NEAR_MISS_SHARE of the window without leaving it, `held` the steps at which a policy did not compact, or
-    did in vain, by reason. `cycles` are the first MOST_LISTED of `cycle_count`, `least_room` the least room that any
-    cycle left, `stuck` the number of the first that left none. `divergence` is the first step whose request has another
-    size than the recorded one. `paid` and `saved` are sums over all compactions, `unpaid` counts those that never paid;
-    in the unit of `windows.prices`. `reported` is the bill by what the provider reported, of a recording that has it.
-    `rewrites` says what a policy does to messages before it compacts at all, so that its requests are smaller than the
-    recorded ones without a compaction.
+    `overflows` are requests over their model's window, and those that the provider refused, or of a replay those as
+    large as one that it refused, `refused` steps at which a policy replaced a request over the window with a smaller
+    one; `near_misses` counts how often the requests rose above NEAR_MISS_SHARE of the window without leaving it, `held`
+    the steps at which a policy did not compact, or did in vain, by reason. `cycles` are the first MOST_LISTED of
+    `cycle_count`, `least_room` the least room that any cycle left, `stuck` the number of the first that left none.
+    `divergence` is the first step whose request has another size than the recorded one. `paid` and `saved` are sums
+    over all compactions, `unpaid` counts those that never paid; in the unit of `windows.prices`. `reported` is the bill
+    by what the provider reported, of a recording that has it. `rewrites` says what a policy does to messages before it
+    compacts at all, so that its requests are smaller than the recorded ones without a compaction.
     """
 
     policy: str
@@ -113,7 +113,7 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
         steps=len(sent.tokens),
         window=case.window.value,
         compactions=facts.counts.total if trace is None else len(trace.compactions),
-        overflows=len(case.over) + len(case.refused_again),
+        overflows=len(case.over) + len(case.facts.session.refused if case.is_recorded else case.refused_again),
         refused=0 if trace is None else _refused(trace),
         near_misses=len(runs(near)),
         held=_held(trace),

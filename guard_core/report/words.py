@@ -44,7 +44,7 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
     rows = [
         ("compactions", f"{outcome.compactions:,}", ""),
         ("peak", f"{outcome.peak:,} tokens at step {step_words(outcome.peak_step)}", outcome.peak_source),
-        ("requests over the window", f"{outcome.overflows:,}", ""),
+        ("requests over the window, or refused as too long", f"{outcome.overflows:,}", ""),
         ("near misses", f"{outcome.near_misses:,}", ""),
         ("total prompt tokens", f"{costs.prompt:,}", "recorded" if is_counted else "modelled"),
         ("of these from the cache", f"{costs.cached:,}", costs.source),

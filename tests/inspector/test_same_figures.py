@@ -20,7 +20,7 @@ CASES = {
     "clearing": clearing,
     **{
         name: lambda name=name: dict(recordings())[name]
-        for name in ("sealed", "empty", "truncated", "at the end", "kept tail")
+        for name in ("sealed", "empty", "truncated", "at the end", "kept tail", "refused")
     },
 }
 
