@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from inspector.pages.gallery.presenter import PAGE
+from tests.browser.conftest import nodes
 from tests.browser.looks import check_looks
 
 SESSION = re.compile(r"/s/[0-9a-f-]{36}/")
@@ -43,7 +45,10 @@ def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, playe
 def test_the_whole_table_fits_a_wide_window(page, played):
     page.goto(PAGES["gallery"])
     assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.table-wrap'))") <= 0
-    assert page.locator("tbody tr").count() > 90
+    assert page.locator("tbody tr").count() == PAGE
+    assert nodes(page) < 2_000
+    page.keyboard.press("f")
+    assert page.evaluate("document.activeElement.id") == "q"
 
 
 def test_a_failure_is_found_opened_and_explained(page, played):

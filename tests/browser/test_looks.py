@@ -112,6 +112,10 @@ def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
         "facts",
         "rule",
         "estimator",
+        "policies",
+        "search?q=orders",
+        "share",
+        "?zoom=3001-3400",
     ],
 )
 def test_the_pages_of_a_session_of_six_thousand_steps_stay_small(open_page, big, path):

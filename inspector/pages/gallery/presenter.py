@@ -20,7 +20,7 @@ GROUPS = {
     "case": "agents and gaps",
 }
 SHOW = {"": "all", "failure": "with a failure", "overflow": "overflow", "loop": "loop", "unmet": "failed requirements"}
-PAGE = 120  # rows of one page
+PAGE = 40  # rows of one page: about 30 elements each
 
 # key, heading, numeric, title
 COLUMNS: tuple[tuple[str, str, bool, str], ...] = (
