@@ -98,8 +98,15 @@ def named_in(text: str, event: int = -1) -> Iterator[Snippet]:
     """The paths, identifiers and quantities in a text of message `event`."""
     for kind, pattern in _DETAILS.items():
         for match in pattern.finditer(text[:MOST_RULE_CHARS]):
-            if len(words := match[0].rstrip(".,:;")) >= _SHORTEST[kind]:
+            if len(words := match[0].rstrip(".,:;")) >= _SHORTEST[kind] and not _is_tag(match):
                 yield Snippet(kind, words, event)
+
+
+def _is_tag(match: re.Match[str]) -> bool:
+    """Is it the name in a tag around a text, `<state_snapshot>` or `</state_snapshot>`."""
+    name, text = match[0].removeprefix("/"), match.string
+    before, after = text[max(0, match.start() - 2) : match.start()], text[match.end() : match.end() + 1]
+    return after == ">" and before.removesuffix("/").endswith("<") and name.replace("_", "").isalnum()
 
 
 def open_todos(event: Event) -> list[str] | None:

@@ -67,7 +67,8 @@ def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing], calls: int) ->
 
 
 def _unsupported(page: Frame, item: Compaction) -> list[str]:
-    """What the summary names that no message before it and no earlier summary has."""
+    """What the summary names that no message before it and no earlier summary has. Nothing where the conversation
+    began before the file: what was said there is not known."""
     texts = [
         text["text"]
         for text in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeats(page, item))
@@ -80,6 +81,8 @@ def _unsupported(page: Frame, item: Compaction) -> list[str]:
                 named.setdefault(quotation(snippet.text), snippet)
     if not named:
         return []
+    if item.recorded and not item.place and (not item.at or page.analysis.attribution.prologue):
+        return ["The file lacks what came before it, so where the names in its summary come from is not known."]
     search = search_for(page.row, page.analysis, item.side, tuple(named.values()))
     earlier = _earlier(page, item)
     missing = [

@@ -50,6 +50,19 @@ def test_it_names_what_the_summary_has_and_no_message_before_it(client, store):
     assert "Its summary names 1 path, identifier or quantity, none of them new." in known
 
 
+def test_names_in_a_summary_are_not_called_new_where_the_file_lacks_what_came_before(client, store):
+    first = compaction(0, summary="See src/ghosts/views.py.")
+    text = page(client, store(session(user(ASK), model("fine"), calls=(ModelCall(1, 1, 900),), compactions=(first,))))
+    assert "The file lacks what came before it, so where the names in its summary come from is not known." in text
+    assert "Named in its summary" not in text
+
+
+def test_a_tag_around_a_summary_is_no_path_and_no_identifier(client, store):
+    tagged = "<state_snapshot> See src/users/models.py. </state_snapshot>"
+    text = page(client, store(talk(tagged, model("fine"))))
+    assert "Its summary names 1 path, identifier or quantity, none of them new." in text
+
+
 def test_a_replay_says_what_the_summariser_was_given(client, store):
     rows = [each for turn in range(30) for each in (user(f"{RULE}, turn {turn}. " + "w " * 4_000), model("ok"))]
     text = page(client, store(session(*rows, window=30_000)), "?policy=contextguard&window=30000&side=replayed")
