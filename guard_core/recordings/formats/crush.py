@@ -45,6 +45,7 @@ from guard_core.recordings.reading import chat, fields, normalise, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -87,11 +88,13 @@ FORMAT = CrushFormat()
 
 
 class _Finish(NamedTuple):
-    """How an answer ended: the tokens that a version wrote beside it, and whether the call failed."""
+    """How an answer ended: the tokens that a version wrote beside it, whether the call failed, and whether that was
+    because the provider refused the request as too long."""
 
     prompt: int | None
     completion: int | None
     failed: bool
+    refused: bool
 
 
 def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
@@ -280,7 +283,9 @@ def _finish(items: list[JSON]) -> _Finish:
     ends = [fields.mapping(item, "data") for item in items if item.get("type") == "finish"]
     end = ends[-1] if ends else {}
     prompt, completion = (fields.tokens(end, name) or None for name in ("prompt_tokens", "completion_tokens"))
-    return _Finish(prompt, completion, failed=fields.text(end, "reason") == "error")
+    failed = fields.text(end, "reason") == "error"
+    refused = failed and names_length(f"{fields.text(end, 'message')} {fields.text(end, 'details')}")
+    return _Finish(prompt, completion, failed, refused)
 
 
 def _call(row: JSON, event: Event, finish: _Finish) -> dict[str, Any]:
@@ -294,7 +299,9 @@ def _append(builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -
     if event.role is Role.MODEL and not finish.failed:
         builder.answer(event.parts, call=_call(row, event, finish), **place)
         return
-    if event.role is Role.MODEL:
+    if finish.refused:
+        builder.refused.append(len(builder.events))
+    elif event.role is Role.MODEL:
         builder.calls.append(ModelCall(at=len(builder.events), **_call(row, event, finish)))
     builder.event(event.role, event.parts, **place)
 

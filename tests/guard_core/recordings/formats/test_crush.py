@@ -88,10 +88,19 @@ def test_parts_are_read_and_only_the_last_call_has_a_count(database):
 
 
 def test_a_call_that_ended_in_an_error_was_not_answered(database):
+    failed = ("assistant", [part("finish", reason="error", message="API Error", details="529 Overloaded")])
+    session = read_as(FORMAT, database(USER, LOOK, FOUND, failed, USER, DONE)).sessions[0]
+    check_session(session)
+    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, None), (5, 5)]
+    assert session.refused == ()
+
+
+def test_a_request_that_the_provider_refused_as_too_long_is_an_overflow_and_no_call(database):
     refused = ("assistant", [part("finish", reason="error", message="API Error", details="413 Prompt is too long")])
     session = read_as(FORMAT, database(USER, LOOK, FOUND, refused, USER, DONE)).sessions[0]
     check_session(session)
-    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, None), (5, 5)]
+    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (5, 5)]
+    assert session.refused == (3,)
 
 
 def test_the_tokens_of_the_last_call_and_missing_messages_are_told(database):
@@ -104,7 +113,7 @@ def test_the_tokens_of_the_last_call_and_missing_messages_are_told(database):
 def test_an_answered_call_before_a_refused_one_has_the_count_of_the_row(database):
     refused = ("assistant", [part("finish", reason="error", message="API Error", details="413 Prompt is too long")])
     session = read_as(FORMAT, database(USER, LOOK, FOUND, refused)).sessions[0]
-    assert [call.prompt_tokens for call in session.calls] == [920, None]
+    assert [call.prompt_tokens for call in session.calls] == [920]
 
 
 def test_after_a_summary_the_row_counts_no_prompt(database):
