@@ -47,7 +47,10 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
         return ""
     if _RULE.search(sentence):
         return RULE
-    return REQUEST if of_user and _REQUEST.match(sentence.lstrip()) else ""
+    words = sentence.strip()
+    request = _REQUEST.match(words) if of_user else None
+    is_code = request is not None and (words[request.end() :].startswith("(") or words.endswith(("{", ";")))
+    return REQUEST if request and not is_code else ""
 
 
 def rule_sentences(event: Event) -> int:

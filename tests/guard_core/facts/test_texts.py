@@ -121,3 +121,9 @@ def test_the_measurement_judges_every_line_by_the_cut_of_the_others():
     ]
     assert measured(labelled) == {"labelled": 3, "agrees": 3, "agrees held out": 3, "others": 6, "false of others": 0}
     assert best_cut([(0.2, False), (0.6, True)]) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("line", ["print(td_field.serialize(obj))", "switch (filter) {", "return total;"])
+def test_a_line_of_code_is_no_request(line):
+    assert kind_of(line, of_user=True) == ""
+    assert kind_of("Return the total (in tokens)", of_user=True) == REQUEST
