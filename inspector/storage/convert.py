@@ -23,7 +23,7 @@ from guard_core.chunks import read_state
 from guard_core.columns import bytes_of, narrowed
 from guard_core.costs import EventCounter
 from guard_core.counts import counted_compactions
-from guard_core.errors import OtherVersion
+from guard_core.errors import GuardError, OtherVersion
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.grown import extended, is_due
 from guard_core.events import Event as CoreEvent
@@ -47,6 +47,8 @@ from inspector.storage.texts import Marks, StoredTexts, insert_events, store_tex
 CACHE_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
+TOGETHER = 5_000  # events up to which a session is read at once, a few milliseconds: agents that run have few
+TRIES = 10  # to read a session while it grows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 READ_BYTES = 160  # of one event in the columns and prefix sums, of 8 bytes each, that pages read of a ledger
 
@@ -316,9 +318,9 @@ def load_attribution(row: Session) -> Attribution | None:
     """The attribution of a session, by what was learnt when it was shorter if it has grown since; None where it was
     not made. Raises Outdated."""
     learnt = cast(Attribution | None, _kept_of(row, _attribution))
-    if learnt is None or len(learnt.tokens) == row.events:
+    if learnt is None or len(learnt.tokens) == (ledger := load_ledger(row)).event_count:
         return learnt
-    ledger, key = load_ledger(row), (extended, str(row.pk), row.revision)
+    key = extended, str(row.pk), row.revision
     return cast(Attribution, _cache.get(key, lambda: extended(learnt, ledger)))
 
 
@@ -416,9 +418,46 @@ def forget(row: Session) -> None:
 
 
 def _kept_of(row: Session, load: Callable[[str], Any]) -> Any:
-    """What `load` gives for a session, kept by its key and revision."""
+    """What `load` gives for a session, kept by its key and revision. What is stored of a session that grows is of one
+    moment: head, columns and attribution of one that is not long are read together."""
     key = str(row.pk)
-    return _cache.get((load, key, row.revision), lambda: load(key))
+    if row.events > TOGETHER or load not in _COLUMNS:
+        return _cache.get((load, key, row.revision), lambda: load(key))
+    try:
+        value = _cache.get((_together, key, row.revision), lambda: _together(row))[load]
+    except _NotWhole as error:
+        value = error.values[load]
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+class _NotWhole(Exception):
+    """Some of what is stored of a session cannot be read now: an exception is in its place. Not kept."""
+
+    def __init__(self, values: dict[Callable[[str], Any], Any]) -> None:
+        super().__init__()
+        self.values = values
+
+
+def _together(row: Session) -> dict[Callable[[str], Any], Any]:
+    """Head, columns and attribution as of one revision, if there is one in TRIES. Raises _NotWhole."""
+    revisions, values = Session.objects.row(row).values_list("revision", flat=True), {}
+    for _ in range(TRIES):
+        before = revisions.first()
+        values = {load: _or_error(load, str(row.pk)) for load in _COLUMNS}
+        if revisions.first() == before:
+            break
+    if any(isinstance(value, Exception) for value in values.values()):
+        raise _NotWhole(values)
+    return values
+
+
+def _or_error(load: Callable[[str], Any], session_id: str) -> Any:
+    try:
+        return load(session_id)
+    except (GuardError, Outdated) as error:
+        return error
 
 
 def _size(value: Any) -> int:
@@ -432,6 +471,8 @@ def _size(value: Any) -> int:
         case CoreSession():
             calls = value.calls
             return calls.nbytes if isinstance(calls, StoredCalls) else CALL_BYTES * len(calls)
+        case dict():
+            return sum(map(_size, value.values()))
         case _Places(lines=lines, timestamps=timestamps, source_ids=source_ids):
             return int(lines.nbytes + timestamps.nbytes + ID_BYTES * len(source_ids))
     return 0
@@ -461,6 +502,9 @@ def _attribution(session_id: str) -> Attribution | None:
 def _head(session_id: str) -> CoreSession:
     known = _data(session_id, "head")
     return chunks.load_head(session_id, decompressed(known.head)) if known.in_chunks else _short_head(known)
+
+
+_COLUMNS: tuple[Callable[[str], Any], ...] = (_head, _ledger, _attribution)
 
 
 class _Places(NamedTuple):

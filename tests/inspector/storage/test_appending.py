@@ -100,3 +100,15 @@ def test_a_damaged_chunk_stops_it_and_nothing_is_stored():
         append(row, [user("more")])
     assert Session.unscoped.get(pk=row.pk).events == 40
     assert msgspec.to_builtins(convert.load_head(row).calls)
+
+
+def test_what_is_read_of_a_session_that_grows_meanwhile_is_of_one_moment():
+    row = stored(beginning(whole, 40))
+    asked = Session.unscoped.get()
+    convert.forget(row)
+    head = convert.load_head(asked)
+    append_from(row, 40, 60)
+    ledger, attribution = convert.load_ledger(asked), convert.load_attribution(asked)
+    assert (ledger.step_count, len(attribution.tokens)) == (len(head.calls), ledger.event_count)
+    grown = convert.load_ledger(row)
+    assert len(convert.load_attribution(row).tokens) == grown.event_count > ledger.event_count
