@@ -1,4 +1,6 @@
-"""The rule page after a setting was saved."""
+"""The rule page: after a setting was saved, and by keys."""
+
+import re
 
 from guard_core.recordings.formats import native
 from tests.browser.conftest import followed
@@ -15,3 +17,11 @@ def test_the_heading_of_a_saved_setting_is_below_the_bar(page, served):
     bar = page.locator(".topbar").bounding_box()
     heading = page.locator("#set-title").bounding_box()
     assert heading["y"] >= bar["y"] + bar["height"]
+
+
+def test_the_check_goes_through_steps_and_compactions_by_keys(page, served):
+    answer = served.upload("rule.jsonl", native.write(transcript()))
+    page.goto(followed(served, answer.headers["location"]) + "rule?at=2")
+    for key, at in {"j": 3, "k": 2, "]": 4}.items():
+        page.keyboard.press(key)
+        page.wait_for_url(re.compile(rf"at={at}#flow"))

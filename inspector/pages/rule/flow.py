@@ -195,17 +195,18 @@ def _links(page: Frame, steps: list[int], at: int) -> list[dict[str, str]]:
     """To the steps before and after, and to the compactions before and after."""
     before, after = [step for step in steps if step < at], [step for step in steps if step > at]
     places = (
-        ("‹ ▼", "previous compaction", before[-1] if before else None),
-        ("‹", "previous step", at - 1 if at else None),
-        ("›", "next step", at + 1 if at + 1 < page.count else None),
-        ("▼ ›", "next compaction", after[0] if after else None),
+        ("[", "‹ ▼", "previous compaction", before[-1] if before else None),
+        ("k", "‹", "previous step", at - 1 if at else None),
+        ("j", "›", "next step", at + 1 if at + 1 < page.count else None),
+        ("]", "▼ ›", "next compaction", after[0] if after else None),
     )
     path = page.paths["rule"]
     return [
         {
+            "key": key,
             "sign": sign,
             "title": title,
             "url": "" if step is None else path + page.choice.query(at=step_number(step)) + "#flow",
         }
-        for sign, title, step in places
+        for key, sign, title, step in places
     ]
