@@ -165,7 +165,7 @@ _TELLING = re.compile(
     r"(?:\\{0,2}[\"'`]){0,1}(?:[bf](?=[\"']))?"
 )
 _VALUE = re.compile(r"[^\s\"'`<>\\,;&|(){}\[\]]{6,300}")
-_HEADER = re.compile(r"(?i)\b(?:bearer|basic|token)\s{1,3}([A-Za-z0-9+/=_.~-]{16,2000})")
+_HEADER = re.compile(r"(?i)\b(?:bearer|basic|token|ssws|apikey)\s{1,3}([A-Za-z0-9+/=_.~-]{16,2000})")
 _LOGIN = re.compile(r"([A-Za-z0-9._~%!$&+-]{0,100}):([^\s/@:\"'<>]{3,200})@(?=[A-Za-z0-9.\[-])")
 _NO_LOGIN = re.compile(r"(?i)^(?:\$|%|<|\{|\*|password|pass|passwd|pwd|secret|token|x+|user)\W*$|^\$|^\{|^<")
 _SIGNED = re.compile(r"(?i)[?&](?:sig|signature|access_token|api_?key|token|key)=([A-Za-z0-9%+/=_.-]{20,500})")
@@ -271,6 +271,23 @@ _COMMANDS = tuple(
         ("redis-cli", r"redis-cli\b[^\n|;]{0,100}?\s-a\s{1,3}[\"']?([^\s\"'\\]{6,200})"),
         ("mysql", r"mysql(?:dump|admin)?\b[^\n|;]{0,100}?\s-p[\"']?([^\s\"'\\]{6,200})"),
         ("sshpass", r"sshpass\s{1,3}-p\s{0,3}[\"']?([^\s\"'\\]{6,200})"),
+        ("-passin", r"-passin\s{1,3}pass:([^\s\"'\\]{6,200})"),
+        ("-passout", r"-passout\s{1,3}pass:([^\s\"'\\]{6,200})"),
+        ("-storepass", r"-storepass\s{1,3}[\"']?([^\s\"'\\]{6,200})"),
+        ("-keypass", r"-keypass\s{1,3}[\"']?([^\s\"'\\]{6,200})"),
+        ("authtoken", r"authtoken\s{1,3}([A-Za-z0-9_]{40,60})(?![A-Za-z0-9_])"),
+        ("docker login", r"docker login\b[^\n|;]{0,100}?\s-p[ =]?[\"']?([^\s\"'\\]{6,200})"),
+        ("az login", r"az login\b[^\n|;]{0,100}?\s-p[ =][\"']?([^\s\"'\\]{6,200})"),
+        ("ldap", r"ldap(?:search|add|modify|delete|whoami)\b[^\n|;]{0,200}?\s-w[ ]?[\"']?([^\s\"'\\]{6,200})"),
+        ("smbclient", r"smbclient\b[^\n|;]{0,200}?\s-U[ ]?[\"']?[^\s%\"'\\]{1,100}%([^\s\"'\\]{6,200})"),
+        (
+            "htpasswd",
+            r"htpasswd\s{1,3}-[A-Za-z]{0,6}b[A-Za-z]{0,6}\s{1,3}\S{1,200}\s{1,3}\S{1,100}\s{1,3}[\"']?([^\s\"'\\]{6,200})",
+        ),
+        ("7z", r"7za?\s[^\n|;]{0,200}?\s-p[\"']?([^\s\"'\\]{6,200})"),
+        ("unzip", r"unzip\b[^\n|;]{0,100}?\s-P[ ]?[\"']?([^\s\"'\\]{6,200})"),
+        ("ConvertTo-SecureString", r"ConvertTo-SecureString\s{1,3}(?:-String\s{1,3})?\\{0,2}[\"']([^\s\"'\\]{6,200})"),
+        ("http -a", r"http -a[ =]?[\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{6,200})"),
         ("curl", r"curl\b[^\n|;]{0,200}?\s(?:-u|--user)[ =][\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{6,200})"),
     )
 )
@@ -281,6 +298,21 @@ def _commands(text: str) -> Iterator[Match]:
         for place in _places(text, word):
             if (hit := pattern.match(text, place)) and is_secret(hit[1], is_password=True):
                 yield Match(PASSWORD, *hit.span(1))
+
+
+_STATEMENT = re.compile(r"(?i)\b(?:PASSWORD|IDENTIFIED\s{1,3}BY)\s{1,3}\\{0,2}'([^\s\"'\\]{6,200})\\{0,2}'")  # of SQL
+_CHANGED = re.compile(r"[\w.-]{1,64}:([^\s:\"'\\]{6,200})\\{0,2}[\"']?\s{0,3}\|\s{0,3}(?:sudo\s{1,3})?chpasswd")
+
+
+def _statements(text: str) -> Iterator[Match]:
+    """Passwords that a database or `chpasswd` is to set."""
+    upper = text.upper()
+    hits = list(_STATEMENT.finditer(text)) if "PASSWORD" in upper or "IDENTIFIED" in upper else []
+    for place in _places(text, "chpasswd"):
+        hits += _CHANGED.finditer(text, max(0, place - 300), place + len("chpasswd"))
+    for hit in hits:
+        if is_secret(hit[1], is_password=True):
+            yield Match(PASSWORD, *hit.span(1))
 
 
 _PORT = re.compile(r":(?:[0-9]{2,5}|\*):(?=[A-Za-z*])")
@@ -322,7 +354,7 @@ def _logins(text: str) -> Iterator[Match]:
 # -- personal data
 
 _LOCAL = re.compile(r"[A-Za-z0-9._%+-]{1,64}\Z")
-_DOMAIN = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9@])")
+_DOMAIN = re.compile(r"(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9@])")
 _NOBODY = re.compile(
     r"(?i)^(?:git|noreply|no-reply|user|username|you|your\.?name|me|foo|bar|name|someone|test|admin|root|npm|postgres)@"
     r"|@(?:[\w-]+\.)*(?:example\.(?:com|org|net)|localhost|test|invalid|[\w-]+\.example|users\.noreply\.github\.com|host|domain\.com|email\.com)$"
@@ -347,6 +379,8 @@ _HOMES = re.compile(
     r"(?:/home/|/Users/|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)|\\\\[A-Za-z0-9.-]{1,63}\\{1,4}(?:homes?|[Uu]sers)\$?\\{1,4})"
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]|[A-Za-z])"
 )
+# The same path as the name of a folder, as Claude Code keeps its sessions: `-home-jo-orders`, `C--Users-jo-orders`.
+_FLAT_HOMES = re.compile(r"[/\\](?:[A-Za-z]-)?-(?:home|Users)-([A-Za-z0-9_]{1,62})")
 # Names of accounts that belong to no person, in lower case.
 _SHARED_NAMES = frozenset(
     re.findall(
@@ -363,20 +397,35 @@ _SHARED_NAMES = frozenset(
 
 def _accounts(text: str) -> Iterator[Match]:
     if "home" in text or "sers" in text:
-        for hit in _HOMES.finditer(text):
+        for hit in (*_HOMES.finditer(text), *_FLAT_HOMES.finditer(text)):
             if hit[1].lower() not in _SHARED_NAMES:
                 yield Match(ACCOUNT, *hit.span(1))
 
 
 _PHONES = re.compile(
     r"(?<![\w.+/=-])"
-    r"(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,5}[ .-](?:[0-9]{2,5}[ .-]){0,4}[0-9]{2,6}"
+    r"(?:(?:\+|00)[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,5}[ .-](?:[0-9]{2,5}[ .-]){0,4}[0-9]{2,8}"
     r"|\+[1-9][0-9]{9,13}"
     r"|\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}|[2-9][0-9]{2}([-.])[2-9][0-9]{2}\1[0-9]{4})(?![\w/=-]|\.[0-9])"
 )
 
 
+_PHONE_WORDS = ("tel", "phone", "mobil", "handy", "cell", "fax", "whatsapp")  # "telefon" and "telephone" begin so
+_PHONE_BESIDE = re.compile(
+    r"[a-z]{0,6}[.:]{1,2}\s{0,3}(?![0-9]{4}-[0-9]{2}-)"
+    r"(\(?[0-9](?: ?[/().-] ?| )?(?:[0-9]{1,6}(?: ?[/().-] ?| )){1,5}[0-9]{2,8})(?![\w/=-])"
+)
+
+
 def _phones(text: str) -> Iterator[Match]:
+    lower = _lowered(text)
+    for word in _PHONE_WORDS:
+        for place in _places(lower, word):
+            if place and _is_word(text[place - 1]):
+                continue
+            hit = _PHONE_BESIDE.match(text, place + len(word))
+            if hit and 8 <= sum(char.isdigit() for char in hit[1]) <= 15:
+                yield Match(PHONE, *hit.span(1))
     for hit in _PHONES.finditer(text):
         if 9 <= sum(char.isdigit() for char in hit[0]) <= 15:
             yield Match(PHONE, *hit.span())
@@ -390,6 +439,7 @@ _SEARCHES = (
     _headers,
     _cookies,
     _commands,
+    _statements,
     _password_lines,
     _beside_words,
     _encoded,

@@ -12,7 +12,7 @@ from guard_core.redaction import Redactor, find, learn_session, own_patterns, re
 from guard_core.redaction.redactor import key_of
 from guard_core.report import Options, build, encode, markdown, page, sheet, verify
 from tests.builders import bundled, model, session, tool_call, tool_result, user
-from tests.guard_core.redaction import second_corpus
+from tests.guard_core.redaction import second_corpus, third_corpus
 from tests.guard_core.redaction.corpus import LOOK_ALIKES, PLACES, TRUE
 
 GITHUB = TRUE["github classic"][1]
@@ -25,7 +25,7 @@ def holds(text, secret):
     return any(line in text or json.dumps(line)[1:-1] in text for line in lines)
 
 
-@pytest.mark.parametrize("true", [TRUE, second_corpus.TRUE], ids=["first", "second"])
+@pytest.mark.parametrize("true", [TRUE, second_corpus.TRUE, third_corpus.TRUE], ids=["first", "second", "third"])
 def test_at_most_two_of_the_true_shapes_are_missed(true):
     missed = {
         name
@@ -37,7 +37,11 @@ def test_at_most_two_of_the_true_shapes_are_missed(true):
     assert len(missed) <= 2, missed
 
 
-@pytest.mark.parametrize("look_alikes", [LOOK_ALIKES, second_corpus.LOOK_ALIKES], ids=["first", "second"])
+@pytest.mark.parametrize(
+    "look_alikes",
+    [LOOK_ALIKES, second_corpus.LOOK_ALIKES, third_corpus.LOOK_ALIKES],
+    ids=["first", "second", "third"],
+)
 def test_at_most_four_of_the_look_alikes_are_taken_for_secrets(look_alikes):
     false = [(text, find(text)) for text in look_alikes if find(text)]
     assert len(look_alikes) >= 40
@@ -114,6 +118,13 @@ def test_patterns_of_ones_own_are_hidden():
         "-us",
         "Private-Lines: 1\n",
         "AAAA",
+        "tel: 030 / ",
+        "smbclient -U a",
+        "htpasswd -b a a ",
+        "a:b |chpasswd",
+        "/-home-",
+        "identified by '",
+        "docker login -p ",
     ],
 )
 def test_time_is_in_proportion_to_the_text(text):
