@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from guard_core.checker.prices import never_paid
@@ -415,7 +415,11 @@ def usage_repeated(story: Story, finding: Finding) -> None:
         after
         for before, after in pairwise(counted)
         if story.counts[before] == story.counts[after]
-        and sum(lexical_tokens(part_text(part)) for event in _since(story, before, after) for part in event.parts) > 20
+        and _text_tokens(_since(story, before, after)) > 20
+        and (
+            story.places[before] == story.places[after]
+            or abs(_sent_text(story, after) - _sent_text(story, before)) > 20
+        )
     ]
     agree(finding, repeated=len(repeated), counted=len(counted))
     if not repeated or finding.step != repeated[0]:
@@ -480,6 +484,15 @@ def cached_above(story: Story, finding: Finding) -> None:
 def _since(story: Story, first: int, last: int) -> tuple[Event, ...]:
     """The messages that the log grew by between the calls of two steps."""
     return story.session.events[story.session.calls[first].at : story.session.calls[last].at]
+
+
+def _sent_text(story: Story, step: int) -> int:
+    view, place = story.view_on(story.places[step], story.session.calls[step].at)
+    return _text_tokens(materialise(view, story.session, place))
+
+
+def _text_tokens(events: Iterable[Event]) -> int:
+    return sum(lexical_tokens(part_text(part)) for event in events for part in event.parts)
 
 
 def no_usage(story: Story, finding: Finding) -> None:

@@ -69,14 +69,32 @@ def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     )
 
 
+def falls_at_other_models(ledger: Ledger) -> Ints:
+    """The steps at which another model is asked and the recorded prompt falls as far as most compactions take it,
+    though the log grew: it counts otherwise, or the history was cut, which the file does not say."""
+    first, last = continued(ledger)
+    recorded, at, model = (ledger.steps[name] for name in ("prompt_tokens", "at", "model"))
+    is_deep = (recorded[last] < DEEP * recorded[first]) & (at[last] > at[first])
+    return np.asarray(last[is_deep & (model[first] != model[last])])
+
+
 def repeated_counts(ledger: Ledger) -> Ints:
-    """The steps whose recorded prompt is that of the counted call before, to the token, though text was added since: a
-    recorder has written down an earlier count once more, or the provider is a script."""
-    recorded, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
+    """The steps whose recorded prompt is that of the counted call before, to the token, though text was added since and
+    the requests differ in size: a recorder has written down an earlier count once more, or the provider is a script."""
+    recorded, at, epoch = (ledger.steps[name] for name in ("prompt_tokens", "at", "epoch"))
     reported, lexical = np.flatnonzero(recorded > 0), ledger.prefix("lexical_tokens")
     first, last = reported[:-1], reported[1:]
-    added = lexical[at[last]] - lexical[at[first]]
-    return np.asarray(last[(recorded[first] == recorded[last]) & (added > MOST_UNCOUNTED)])
+    repeated = (recorded[first] == recorded[last]) & (lexical[at[last]] - lexical[at[first]] > MOST_UNCOUNTED)
+    for row in np.flatnonzero(repeated & (epoch[first] != epoch[last])):
+        before, after = (_lexical_tokens(ledger, int(step[row])) for step in (first, last))
+        repeated[row] = abs(after - before) > MOST_UNCOUNTED
+    return np.asarray(last[repeated])
+
+
+def _lexical_tokens(ledger: Ledger, step: int) -> int:
+    """The lexical tokens of a recorded request, as far as the file has its messages."""
+    view, epoch = ledger.recorded_view(step)
+    return ledger.price(view, "lexical_tokens", epoch=epoch)
 
 
 def grown_by_bytes(ledger: Ledger) -> tuple[Ints, int]:

@@ -366,9 +366,10 @@ def _early(case: Case, finding: Finding) -> str:
 
 def _missed(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
+    too = ", too" if case.fired else ""
     return (
         f"{_head(case)}by its {_whose_rule(finding)} {numbers['agent']} would have compacted at "
-        f"{at_step(finding.step)}, too: "
+        f"{at_step(finding.step)}{too}: "
         f"{numbers['count']:,} reached {numbers['threshold']:,}{_if_its_window(case, finding)}."
     )
 

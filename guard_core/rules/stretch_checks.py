@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.agent_versions import numbers
-from guard_core.estimation.baselines import silent_truncations
+from guard_core.estimation.baselines import falls_at_other_models, silent_truncations
 from guard_core.estimation.recorder_figures import Unfit, unfit_figures
 from guard_core.ledger import EDIT, Ints, Ledger
 from guard_core.rules import agreement
@@ -94,10 +94,11 @@ class Counted:
         return self.agent.held(self.session, self.ledger, self.checks) > 0
 
     @cached_property
-    def cut(self) -> frozenset[int]:
+    def cut(self) -> Ints:
         """The steps whose recorded prompt fell far though the log grew: the agent compacted there, or something else
         cut the history, and the file has no record of it."""
-        return frozenset(fall.step for fall in silent_truncations(self.ledger) if fall.is_deep)
+        deep = [fall.step for fall in silent_truncations(self.ledger) if fall.is_deep]
+        return np.array([*deep, *falls_at_other_models(self.ledger).tolist()], dtype=np.int64)
 
     @cached_property
     def compacted(self) -> Ints:
@@ -131,8 +132,9 @@ class StretchChecks:
 
     @cached_property
     def quiet(self) -> Ints:
-        """The rows at which the agent may compact and did not."""
-        return self.rows[self.can(self.rows) & (self.checks.place[self.rows] < 0)]
+        """The rows at which the agent may compact and did not; not those where it may have, without a record."""
+        passed = (self.checks.place[self.rows] < 0) & ~np.isin(self.checks.step[self.rows], self.counted.cut)
+        return self.rows[self.can(self.rows) & passed]
 
     @cached_property
     def points(self) -> list[tuple[Point, int]]:
@@ -340,17 +342,15 @@ class StretchChecks:
         this rule: those before calls of another model or version have another one."""
         number = int(np.searchsorted(self.counted.compacted, row))
         first = int(self.counted.compacted[number - 1]) + 1 if number else 0
-        between = self.rows[(self.rows >= first) & (self.rows < row)]
-        counts = self.counts[between[self.can(between)]]
+        counts = self.counts[self.quiet[(self.quiet >= first) & (self.quiet < row)]]
         return [int(count) for count in counts[counts > 0]]
 
     def missed(self) -> Iterator[MissedCheck]:
         """The checks at which the rule fires and the agent did not compact."""
         if self.rule is None or self.rule.threshold is None:
             return
-        cut = self.counted.cut
         for row in self.quiet[self.counts[self.quiet] >= max(self.rule.threshold, UNKNOWN + 1)]:
-            if self.rule.fires(int(self.counts[row])) and int(self.checks.step[row]) not in cut:
+            if self.rule.fires(int(self.counts[row])):
                 yield MissedCheck(int(self.checks.step[row]), int(self.counts[row]), self.rule.threshold)
 
 

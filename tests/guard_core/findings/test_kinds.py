@@ -431,6 +431,18 @@ def test_counts_that_repeat_the_one_before_are_named_and_nothing_is_concluded_fr
     )
 
 
+def test_equal_counts_of_requests_that_a_compaction_left_equally_large_repeat_nothing():
+    """A window that slides: each request drops as much as was added."""
+    slides = tuple(
+        replace(compaction(place, kind="trim", trigger=""), base=(Span(place - 3, place),), messages=())
+        for place in range(4, 9)
+    )
+    built = chat(*(None for _ in range(3)), *(1_000 for _ in range(5)), window=100_000, compactions=slides)
+    found = findings(built)
+    assert "usage_repeated" not in found
+    assert check(built, list(found.values()), judge_session(built)) == []
+
+
 def test_counts_with_more_cached_than_prompt_tokens_are_said_to_be_wrong():
     session = chat(*range(1_000, 9_000, 1_000), window=100_000)
     calls = tuple(msgspec.structs.replace(call, cached_tokens=20_000) for call in session.calls)

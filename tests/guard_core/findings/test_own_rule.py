@@ -9,10 +9,12 @@ import pytest
 from guard_core.checker.own_rule import UNROUNDED, worked_out
 from guard_core.checker.story import Wrong
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
-from guard_core.rules import AGENTS
+from guard_core.rules import AGENTS, explain
 from guard_core.rules.base import Stretch
 from guard_core.sessions import Provenance, Sourced
-from tests.builders import transcript
+from tests.builders import OPUS, transcript
+
+SONNET = "claude-sonnet-4-5"
 
 
 def findings_of(session, **settings):
@@ -63,6 +65,32 @@ def test_checks_that_fit_none_are_early_and_late():
     assert by_kind["own_missed"].sentence == (
         "By its rule Claude Code would compact at 1 check more than it did, at step 3: 161,010 ≥ 155,000, if its "
         "settings are the defaults."
+    )
+
+
+def uncompacted(prompts, *models):
+    """A transcript without its compaction, the calls by these models."""
+    built = transcript(prompts=prompts, place=0)
+    calls = (msgspec.structs.replace(call, model=model) for call, model in zip(built.calls, models, strict=True))
+    return msgspec.structs.replace(built, compactions=(), calls=tuple(calls))
+
+
+def test_a_check_before_a_far_smaller_prompt_of_another_model_did_not_pass():
+    """The agent cut the history for it, or it counts otherwise: that it did not compact is not known."""
+    assert "own_missed" in findings_of(uncompacted((20_000, 160_000, 161_500), OPUS, OPUS, SONNET))
+    assert "own_missed" not in findings_of(uncompacted((20_000, 160_000, 60_000), OPUS, OPUS, SONNET))
+
+
+def test_a_check_before_a_far_smaller_prompt_bounds_no_threshold():
+    for last in (OPUS, SONNET):
+        found = explain(uncompacted((20_000, 160_000, 60_000), OPUS, OPUS, last))
+        assert [interval.above for interval in found.inference] == [21_010], last
+
+
+def test_the_verdict_on_a_check_that_passed_names_no_other_compaction_where_there_is_none():
+    facts = Facts.of(uncompacted((20_000, 160_000, 161_500), OPUS, OPUS, OPUS))
+    assert recorded_verdict(facts, recorded_findings(facts)).sentence == (
+        "By its default rule Claude Code would have compacted at step 3: 161,010 reached 155,000."
     )
 
 

@@ -21,7 +21,7 @@ TURNS = ("pi", "gemini-cli")  # agents that compact between turns: each turn is 
 def bisected(format_, version, threshold, beside, *, strict=False, window=None):
     """A run whose agent compacts at a threshold; the last call follows the last compaction."""
     events, calls, compactions = [user("go")], [], []
-    low, high = 0, 2 * threshold
+    low, high, begins = 0, 2 * threshold, True
 
     def ask(prompt):
         calls.append(ModelCall(len(events), len(events), prompt, None, None, OUTPUT, "stub-model"))
@@ -29,15 +29,17 @@ def bisected(format_, version, threshold, beside, *, strict=False, window=None):
         events.append(user("next") if format_ in TURNS else tool_result("x" * 400, id=str(len(calls))))
 
     while high - low > 1:
-        for count in (threshold // 4, threshold // 2, (low + high) // 2):
+        start = (threshold // 4, threshold // 2) if begins else ()
+        for count in (*start, (low + high) // 2):
             ask(count - beside)
-            if count > threshold or (count == threshold and not strict):
+            begins = count > threshold or (count == threshold and not strict)
+            if begins:
                 at, base = len(events), (Inserted(0),)
                 compactions.append(RecordedCompaction(at, Evidence.DECLARED, "summary", base, (user("sum"),), "auto"))
                 high = count
                 break
             low = max(low, count)
-    ask(1_000)
+    ask(1_000 if begins else low - beside)
     versions = ((0, version),) if version else ()
     return Session(tuple(events), tuple(calls), tuple(compactions), format=format_, window=window, versions=versions)
 
