@@ -256,6 +256,11 @@ def request_lost(story: Story, finding: Finding) -> None:
     same("first_absent", start, in_turn[0] if in_turn else -1)
     if start < 0:
         return
+    is_known = story.places[start] not in unread and not story.says(start - 1, quote)
+    agree(finding, at_latest=is_known and any(story.compaction(index).step < start for index in sealed))
+    is_back = "is missing from" in finding.sentence
+    if ("at the latest" in finding.sentence) != (number(finding, "at_latest") and not is_back):
+        raise Wrong("the sentence says otherwise whether that is the latest step")
     end = start
     while end + 1 < len(story.sent) and end + 1 in absent:
         end += 1
@@ -404,7 +409,7 @@ def silent_truncation(story: Story, finding: Finding) -> None:
 
 def usage_in_characters(story: Story, finding: Finding) -> None:
     same, compared = story.in_characters
-    agree(finding, same=len(same), compared=compared)
+    agree(finding, same=len(same), compared=compared, least_bytes=400)
     if not same or finding.step != same[0]:
         raise Wrong("it is not the first count that grew by a token for each byte")
 

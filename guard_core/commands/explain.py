@@ -10,6 +10,7 @@ from guard_core.cli import plain
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts
 from guard_core.findings.gaps import Clearing, clearing_words, clearings
+from guard_core.findings.words import steps_words
 from guard_core.ledger import Ledger
 from guard_core.rules import Explanation, Interval, Moment, OwnRule, explain, report
 from guard_core.rules.counters import COUNTED
@@ -120,7 +121,7 @@ def _settings(rule: OwnRule, compared: str) -> list[str]:
 
 def _inference_words(interval: Interval, *, named: bool) -> str:
     of_model = " ".join(filter(None, (" of", plain(interval.model), plain(interval.version)))) if named else ""
-    place = f"steps {interval.start + 1:,} to {interval.stop:,}{of_model}"
+    place = f"{steps_words(interval.start, interval.stop - 1)}{of_model}"
     words = f"  by {COUNTED.get(interval.counter, interval.counter)}, {place}: {interval.sentence}"
     if interval.contradiction or None in (interval.above, interval.at_most):
         return words

@@ -9,6 +9,7 @@ import numpy as np
 
 from guard_core.costs import event_columns
 from guard_core.defaults import CACHE_LEAST
+from guard_core.estimation.baselines import LEAST_BYTES
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, totals_words
@@ -77,10 +78,12 @@ def counted_in_characters(case: Case) -> list[Finding]:
         return []
     first = int(same[0])
     sentence = (
-        f"{len(same):,} of {counted(compared, 'recorded count')} grew by as many tokens as the new text has bytes: "
-        f"they seem to count characters, and nothing is concluded from them. The first is {at_step(first)}."
+        f"Of {counted(compared, 'recorded count')} after {LEAST_BYTES} bytes of new text or more, {len(same):,} grew by "
+        "a token for each byte: they seem to count characters, and nothing is concluded from them. The first is "
+        f"{at_step(first)}."
     )
-    numbers, steps = {"same": len(same), "compared": compared}, tuple(same[:LISTED].tolist())
+    numbers = {"same": len(same), "compared": compared, "least_bytes": LEAST_BYTES}
+    steps = tuple(same[:LISTED].tolist())
     return [Finding("usage_in_characters", WARNING, first, sentence, numbers, (), steps, len(same))]
 
 

@@ -52,6 +52,8 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     lost = first if absence is None else _losing(facts, words, removals, absence.first, unread)
     by_edit = absence is not None and _leaves(facts, words, lost)
     step = first.step if absence is None else absence.first
+    until = [item.compaction for item in removals if item.compaction in sealed and item.step < step]
+    at_latest = bool(until) and not is_unread and not present[step - 1]
     numbers = {
         "message": words.message,
         "quote": words.quote,
@@ -61,12 +63,11 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "compactions": [item.compaction for item in removals],
         "quoted_by": quoting,
         "sealed": sealed,
+        "at_latest": at_latest,
         "last_step_verbatim": first.step - 1,
         "first_absent": -1 if absence is None else absence.first,
         "last_absent": -1 if absence is None else absence.last,
     }
-    until = [item.compaction for item in removals if item.compaction in sealed and item.step < step]
-    at_latest = bool(until) and not is_unread and not present[step - 1]
     by = f"{'an edit of the history after ' if by_edit else ''}{compactions_words([lost.compaction])}"
     what = f"left the context at {at_step(step)} ({by}){' at the latest' if at_latest else ''}; "
     if absence is None:
@@ -74,7 +75,8 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     elif is_unread:
         what += "the summary is not readable, so what it keeps of it is unknown."
     else:
-        within = f"is in no request of {steps_words(absence.first, absence.last)} ({by})."
+        requests = "request" if absence.first == absence.last else "requests"
+        within = f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
         what = f"{what}nothing has quoted it since." if absence.is_final else within
         what += f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
         what += (

@@ -111,9 +111,10 @@ def overflows(case: Case) -> list[Finding]:
     how = "not counted by the provider, modelled" if case.is_recorded else "modelled"
     by_estimate = case.is_recorded and case.facts.is_uncounted
     how = "estimated from the text, no call is counted" if by_estimate else how
+    where = f" at {at_step(worst)}" if len(over) > 1 else ""
     sentence = (
-        f"{_subject(first, last, len(over))} over {_window_words(case, over, worst)}: {tokens:,} tokens "
-        f"at {at_step(worst)}, {percent(tokens / window - 1)} too many ({how})."
+        f"{_subject(first, last, len(over))} over {_window_words(case, over, worst)}: {tokens:,} tokens{where}, "
+        f"{percent(tokens / window - 1)} too many ({how})."
     )
     if answered == len(over):
         subject = "it was" if answered == 1 else "they were"

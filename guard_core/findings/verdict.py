@@ -171,14 +171,13 @@ def _request(case: Case, finding: Finding) -> str:
             f"{_head(case)}after {at_step(finding.step)} the user's request is no longer sent verbatim for the rest of "
             "the turn."
         )
-    quoted = (
-        "has quoted it since"
-        if numbers["last_absent"] == len(case.tokens) - 1
-        else f"quotes it up to {at_step(numbers['last_absent'])}"
-    )
+    when = f"{'by' if numbers['at_latest'] else 'at'} {at_step(finding.step)}"
+    left = f"left the context {when}, nothing has quoted it since"
+    if numbers["last_absent"] < len(case.tokens) - 1:
+        left = f"is missing from {steps_words(numbers['first_absent'], numbers['last_absent'])}"
     quote = shortened(numbers["quote"], QUOTED_CHARS)
     quote += "" if numbers["is_whole"] and quote == numbers["quote"] else " …"
-    return f'{_head(case)}your request "{quote}" left the context at {at_step(finding.step)}, nothing {quoted}.'
+    return f'{_head(case)}your request "{quote}" {left}.'
 
 
 def _loop(case: Case, finding: Finding) -> str:

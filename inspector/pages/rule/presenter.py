@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from guard_core.findings.words import steps_words
 from guard_core.rules import Agent, Agreement, Explanation, Interval, KeptMessages, KeptVerdict, OwnRule, RuleSetting
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.words import agreement_words, reason_words
@@ -189,7 +190,7 @@ def _interval(item: Interval, page: Frame) -> dict[str, Any]:
     sentence = item.sentence
     listed = item.hypotheses[:NAMED]
     return {
-        "place": f"steps {item.start + 1:,} to {item.stop:,}",
+        "place": steps_words(item.start, item.stop - 1),
         "model": "".join(f", {words}" for words in (item.version and f"version {item.version}", item.model) if words),
         "compares": COUNTED.get(item.counter, item.counter.replace("_", " + ")),
         "sentence": f"{sentence[:1].upper()}{sentence[1:]}.",

@@ -295,6 +295,12 @@ def test_an_overflow_names_its_share_and_its_neighbours():
     assert (finding.numbers["first"], finding.numbers["last"]) == (0, 1)
 
 
+def test_a_single_overflow_names_its_step_once():
+    facts = Facts.of(chat(None, None))
+    sentence = of_replay(facts, trace(facts, modelled_prompt_tokens=[9_000, 10_310]))["overflow"].sentence
+    assert sentence.startswith("The request of step 2 is over the window of 10,000: 10,310 tokens, 3.1 % too many")
+
+
 def test_a_recorded_overflow_is_a_call_that_was_not_counted():
     finding = findings(bundled("small-window"))["overflow"]
     assert (finding.numbers["window"], finding.numbers["calls"], finding.step) == (8_000, 1, 5)
@@ -441,6 +447,21 @@ def test_equal_counts_of_requests_that_a_compaction_left_equally_large_repeat_no
     found = findings(built)
     assert "usage_repeated" not in found
     assert check(built, list(found.values()), judge_session(built)) == []
+
+
+def test_of_counts_of_characters_it_is_said_how_many_could_be_compared():
+    """Six counts, of which the first and the one after a short message cannot."""
+    texts = ["word " * 100 if number != 3 else "yes" for number in range(6)]
+    events = (user("x" * 500), *map(model, texts))
+    sizes = [500 + sum(map(len, texts[:number])) for number in range(6)]
+    calls = tuple(ModelCall(step + 1, step + 1, size) for step, size in enumerate(sizes))
+    built = session(*events, calls=calls)
+    finding = findings(built)["usage_in_characters"]
+    assert finding.sentence == (
+        "Of 4 recorded counts after 400 bytes of new text or more, 4 grew by a token for each byte: they seem to count "
+        "characters, and nothing is concluded from them. The first is step 2."
+    )
+    assert check(built, [finding], judge_session(built)) == []
 
 
 def test_counts_with_more_cached_than_prompt_tokens_are_said_to_be_wrong():

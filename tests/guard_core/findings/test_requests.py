@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.checker import check
-from guard_core.findings import Facts, recorded_findings, request_words
+from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
 from guard_core.ledger import Ledger
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
@@ -162,7 +162,15 @@ def test_an_edit_after_the_compaction_that_quoted_it_is_blamed():
 def test_a_request_that_comes_up_again_was_missing_only_in_between():
     (finding,) = lost(talk(compaction(3), after={4: model(f"What was the task? {ASK}?")}))
     assert (finding.numbers["first_absent"], finding.numbers["last_absent"]) == (2, 3)
-    assert "is in no request of steps 3 to 4 (compaction 1)" in finding.sentence
+    assert "is missing from the requests of steps 3 to 4 (compaction 1)" in finding.sentence
+
+
+def test_a_request_that_one_call_lacked_is_said_so_of_one():
+    built = talk(compaction(3), after={3: model(f"What was the task? {ASK}?")})
+    (finding,) = lost(built)
+    assert finding.sentence.endswith("is missing from the request of step 3 (compaction 1).")
+    assert recorded_verdict(Facts.of(built), (finding,)).sentence.endswith("is missing from step 3.")
+    assert check(built, [finding], judge_session(built)) == []
 
 
 def test_a_sealed_summary_may_hold_it_so_nothing_is_claimed():
@@ -182,7 +190,9 @@ def test_behind_a_sealed_summary_the_first_readable_one_without_it_is_where_it_w
     )
     assert "left the context at step 5 (compaction 2) at the latest; nothing has quoted it since." in finding.sentence
     assert finding.sentence.endswith("The summary of compaction 1, which may have had it, is not readable.")
+    assert "left the context by step 5, nothing" in recorded_verdict(Facts.of(built), (finding,)).sentence
     assert check(built, [finding], judge_session(built)) == []
+    assert check(built, [replace(finding, numbers={**finding.numbers, "at_latest": False})], judge_session(built))
     assert check(built, [replace(finding, numbers=finding.numbers | {"first_absent": 2})], judge_session(built))
     assert check(built, [replace(finding, severity="info")], judge_session(built))
 
