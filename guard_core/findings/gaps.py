@@ -78,8 +78,8 @@ def counted_in_characters(case: Case) -> list[Finding]:
         return []
     first = int(same[0])
     sentence = (
-        f"Of {counted(compared, 'recorded count')} after {LEAST_BYTES} bytes of new text or more, {len(same):,} grew by "
-        "a token for each byte: they seem to count characters, and nothing is concluded from them. The first is "
+        f"Of {counted(compared, 'recorded count')} after {LEAST_BYTES} bytes of new text or more, {len(same):,} grew "
+        "by a token for each byte: they seem to count characters, and nothing is concluded from them. The first is "
         f"{at_step(first)}."
     )
     numbers = {"same": len(same), "compared": compared, "least_bytes": LEAST_BYTES}
