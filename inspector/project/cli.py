@@ -11,12 +11,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+ENGINE = ("gate", "report", "verify", "export")  # commands of guard_core, offered here, too
 COMMANDS = ("serve", "worker", "doctor", "watch", "statusline", "hooks", "keep", "capture")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code. Refusals are one sentence on standard error and exit code 2."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in ENGINE:
+        from guard_core.__main__ import main as engine  # with the command's own options, help and exit codes
+
+        return engine(given)
     if not given or given[0] not in (*COMMANDS, "-h", "--help", "--version"):
         given.insert(0, "serve")
     options = _parser().parse_args(given)
@@ -159,6 +164,8 @@ def _parser() -> argparse.ArgumentParser:
     capturing.add_argument(
         "command_line", nargs=argparse.REMAINDER, metavar="claude|codex|gemini|opencode|pi|aider|-- …"
     )
+    for name in ENGINE:
+        commands.add_parser(name, help=f"as python -m guard_core {name}")
     for command in (serving, working, examining):
         command.add_argument("--data-dir", help="folder for all stored data (default: DATA_DIR, else a user folder)")
     return parser

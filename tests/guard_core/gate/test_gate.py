@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
+import yaml
 
 from guard_core.__main__ import main
 from guard_core.errors import SettingError
@@ -124,16 +125,20 @@ def test_an_assertion_says_what_happened():
 
 
 def test_what_the_readme_shows_runs(tmp_path):
-    """The commands and the test of the README, word for word, on a folder of that name."""
+    """The command, the steps of the workflow and the test of the README, word for word, on a folder of that name."""
     section = (ROOT / "README.md").read_text().partition("## In continuous integration")[2].partition("\n## ")[0]
-    command, test = re.findall(r"```(?:sh|python)\n(.*?)```", section, re.DOTALL)
+    command, workflow, test = re.findall(r"```(?:sh|yaml|python)\n(.*?)```", section, re.DOTALL)
+    steps = yaml.safe_load(workflow)["jobs"]["compaction"]["steps"]
+    lines = [command, *(step["run"] for step in steps if not step.get("run", "pip").startswith("pip"))]
+    assert len(lines) == 3
     folder = tmp_path / "recordings"
     folder.mkdir()
     (folder / "long.jsonl").write_bytes(native.write(bundled("long-coding")))
     (tmp_path / "test_compaction.py").write_text(test)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    for line in filter(None, command.replace("\\\n", " ").splitlines()):
-        words = [sys.executable if word == "python" else word for word in line.partition("#")[0].split()]
-        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    programs = {"python": [sys.executable], "compaction-inspector": [sys.executable, "-m", "inspector.project.cli"]}
+    for line in lines:
+        name, *words = line.split()
+        done = subprocess.run([*programs[name], *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, (line, done.stdout, done.stderr)
     assert {path.name for path in tmp_path.iterdir()} >= {"compaction.xml", "compaction.html", "baseline.json"}
