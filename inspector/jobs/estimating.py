@@ -80,7 +80,8 @@ def take_step(session: Session, look_every: float = LOOK_EVERY) -> bool:
 
 
 def _work_on(session: Session, look_every: float) -> None:
-    """The next step for one session. One that cannot be read must not keep all others waiting."""
+    """The next step for one session. One that cannot be read must not keep all others waiting; one that has grown since
+    its row was read is begun again, for what is read of it then may be of two moments."""
     state = _state(session)
     mine = Estimate.objects.in_session(session).filter(revision=session.revision)
     if state.counted >= to_count(session) and session.events > LONG_EVENTS:
@@ -88,7 +89,7 @@ def _work_on(session: Session, look_every: float) -> None:
     try:
         if state.tokenizer is not None:
             mine.update(result=packed_result(_measured(session, state, _Look(look_every))))
-            _search_settings(session)
+            _search_settings(session, state)
         elif state.counted < to_count(session):
             mine.update(counted=count_some(session, state.counted))
         elif (columns := _joined(session)) is not None:
@@ -98,9 +99,16 @@ def _work_on(session: Session, look_every: float) -> None:
     except (_Waiting, DatabaseError):
         raise
     except Exception as error:
+        if not _is_current(state):
+            return
         log.exception("the tokens of session %s cannot be counted", session.pk)
         words = str(error)[:1_000] if isinstance(error, GuardError) else OUR_MISTAKE
         mine.update(result=packed_result(Result(error=words)))
+
+
+def _is_current(state: Estimate) -> bool:
+    """Is the session still of the revision that is measured."""
+    return Session.unscoped.filter(pk=state.session_id, revision=state.revision).exists()
 
 
 def _state(session: Session) -> Estimate:
@@ -187,7 +195,7 @@ def _joined(session: Session) -> dict[str, Ints] | None:
     return dict(zip(COLUMNS, rows.T, strict=True)) if whole else None
 
 
-def _search_settings(session: Session) -> None:
+def _search_settings(session: Session, state: Estimate) -> None:
     """What would have avoided its findings, with the error just measured, before a person asks; of a long session only
     when one does."""
     if session.calls > SEARCHED_CALLS:
@@ -197,7 +205,8 @@ def _search_settings(session: Session) -> None:
     except DatabaseError:
         raise
     except Exception:  # the counts are stored, and its page searches again when a person asks
-        log.exception("no settings were searched for session %s", session.pk)
+        if _is_current(state):
+            log.exception("no settings were searched for session %s", session.pk)
 
 
 # ---- measuring

@@ -16,8 +16,10 @@ from inspector.jobs import estimating, kinds, queue
 from inspector.jobs.slices import NOBODY
 from inspector.models import Estimate, Payload, Session, TextCount, default_project
 from inspector.storage import convert, deleting, estimates
+from inspector.storage.appending import append
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored, stored_sample
+from tests.inspector.storage.test_chunks import beginning, whole
 
 pytestmark = pytest.mark.django_db
 
@@ -132,6 +134,19 @@ def test_a_session_that_has_grown_is_counted_again(small):
     assert estimates.load_counts(small) is None
     finish()
     assert estimates.load_result(small).interpolated is not None
+
+
+def test_a_session_that_grows_while_it_is_measured_is_begun_again_without_an_error(caplog):
+    row = stored(beginning(whole, 40))
+    for _ in range(2):
+        assert estimating.take_step(row)
+    append(Session.unscoped.get(), whole.events[40:60])
+    assert estimating.take_step(row)
+    assert not caplog.records
+    finish()
+    grown = Session.unscoped.get()
+    assert len(estimates.load_counts(grown)["o200k"]) == grown.events == 60
+    assert estimates.load_result(grown).error == ""
 
 
 def test_a_count_that_was_swept_away_is_made_again(small):
