@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -214,15 +216,22 @@ def lost_tails(case: Case) -> list[Finding]:
 
 def _lost(record: CompactionRecord) -> list[tuple[int, int]]:
     """Events in the request of the compaction that the policy does not carry on, as ranges."""
-    later = sorted((segment.start, segment.stop) for segment in record.carried if isinstance(segment, Span))
+    later: list[tuple[int, int]] = []  # apart from each other, in order
+    for start, stop in sorted((segment.start, segment.stop) for segment in record.carried if isinstance(segment, Span)):
+        if later and start <= later[-1][1]:
+            later[-1] = (later[-1][0], max(stop, later[-1][1]))
+        else:
+            later.append((start, stop))
     lost = []
     for segment in record.after:
         if isinstance(segment, Span):
             start, stop = segment.start, min(segment.stop, record.kept_from)
-            for low, high in later:
-                if start < min(low, stop):
-                    lost.append((start, min(low, stop)))
-                start = max(start, high)
+            place = bisect_right(later, start, key=itemgetter(1))  # requests of long sessions have thousands of spans
+            while place < len(later) and later[place][0] < stop:
+                low, high = later[place]
+                if start < low:
+                    lost.append((start, low))
+                start, place = high, place + 1
             if start < stop:
                 lost.append((start, stop))
     return lost

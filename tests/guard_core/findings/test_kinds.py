@@ -5,6 +5,8 @@ import time
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from guard_core.checker import check
@@ -603,6 +605,20 @@ def test_a_tail_is_lost_only_where_later_requests_lack_it():
     kept = trace(facts, record(4, after=after, carried=(Synthetic("summary", 90), Span(2, 5)), kept_from=5))
     assert of_replay(facts, lost)["tail_lost"].numbers == {"messages": 2, "first": 2, "last": 4, "compactions": [0]}
     assert "tail_lost" not in of_replay(facts, kept)
+
+
+SPAN = st.builds(lambda start, size: Span(start, start + size), st.integers(0, 11), st.integers(1, 4))
+SPANS = st.lists(SPAN, max_size=5)
+
+
+@given(after=SPANS, carried=SPANS)
+def test_the_messages_of_a_lost_tail_are_those_that_no_span_carries_on(after, carried):
+    facts = Facts.of(chat(*[5_000] * 10))
+    lost_trace = trace(facts, record(4, after=tuple(after), carried=tuple(carried), kept_from=14))
+    held = {event for span in carried for event in range(span.start, span.stop)}
+    lost = [event for span in after for event in range(span.start, min(span.stop, 14)) if event not in held]
+    finding = of_replay(facts, lost_trace).get("tail_lost")
+    assert (finding.numbers["messages"] if finding else 0) == len(lost)
 
 
 def test_a_picture_that_fires_contextguard_at_a_small_real_fill_is_named():
