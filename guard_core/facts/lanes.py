@@ -37,7 +37,7 @@ IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_DARK = 1, 2, 4, 8  # bits of what a s
 class State(IntEnum):
     """What a request holds of a snippet; the best of what its messages do."""
 
-    NOT_YET = 0  # no request so far has had it; nothing is a paraphrase of what was not said yet
+    NOT_YET = 0  # no request so far can have had it; nothing is a paraphrase of what was not said yet
     VERBATIM = 1  # a message of the log has its words
     QUOTED = 2  # only what a compaction inserted has its words
     PARAPHRASED = 3  # only what a compaction inserted says it, in other words (`texts.paraphrases`)
@@ -128,10 +128,10 @@ class Lane(msgspec.Struct, frozen=True):
         may have had it for a while, the loss is where no request can have it any more."""
         losses: list[Change] = []
         for change in self.changes:
-            if change.before in HELD and change.after not in HELD:
-                losses.append(change)
-            elif change.after is State.GONE and losses[-1].after is State.UNKNOWN:
+            if change.after is State.GONE and losses and losses[-1].after is State.UNKNOWN:
                 losses[-1] = change
+            elif change.after is State.GONE or (change.before in HELD and change.after not in HELD):
+                losses.append(change)
         return tuple(losses)
 
 
@@ -208,7 +208,7 @@ class Search:
             behind = at[steps][None, :] > first[:, None]
             states[:, steps] = np.where(behind, np.int8(State.VERBATIM), _states(held)[:, None])
         said = at[None, :] > np.array([snippet.event for snippet in self.snippets], dtype=np.int64)[:, None]
-        known = np.isin(states, HELD) & (said | (states != State.PARAPHRASED))
+        known = (states == State.UNKNOWN) | np.isin(states, HELD) & (said | (states != State.PARAPHRASED))
         states[~np.logical_or.accumulate(known, axis=1)] = State.NOT_YET
         states[self._in_system, :] = State.VERBATIM
         return states

@@ -33,6 +33,8 @@ def change_words(change: Change, steps: int) -> str:
     """What happened at one change of a lane, as a clause without its subject."""
     where = at_step(change.step)
     by = f" ({compactions_words([change.compaction])})" if change.compaction >= 0 else ""
+    if change.before is State.NOT_YET and change.after is State.UNKNOWN:
+        return f"in no message that was sent; from {where} on{by} only a summary whose text is unknown can hold it"
     if change.before is State.NOT_YET:
         return f"first in the request of step {change.step + 1:,}"
     if change.after is State.VERBATIM:
@@ -51,6 +53,8 @@ def outcome_words(lane: Lane) -> str:
         return "in no request"
     if lane.lost is not None:
         words = ", ".join((*_earlier_losses(lane), change_words(lane.lost, lane.steps)))
+        if lane.last_step < 0:
+            return f"{words}; no request is known to have it"
         known = "known to have" if lane.lost.before is State.UNKNOWN else "with"
         return f"{words}; the last request {known} it is step {lane.last_step + 1:,}"
     if lane.fell_at >= 0:

@@ -110,6 +110,26 @@ def test_behind_a_sealed_summary_it_is_lost_where_a_readable_one_lacks_it():
     )
 
 
+def test_what_only_a_sealed_summary_can_have_had_is_not_said_to_be_in_no_request():
+    """A message that no call was made with, before a compaction whose summary cannot be read."""
+    for cuts, states, words in (
+        (
+            (compaction(3, summary="", kind="opaque"),),
+            [(0, 2, "NOT_YET"), (2, 6, "UNKNOWN")],
+            "in no message that was sent; from step 3 on (compaction 1) only a summary whose text is unknown can hold "
+            "it",
+        ),
+        (
+            (compaction(3, summary="", kind="opaque"), compaction(5, summary="Nearly done.")),
+            [(0, 2, "NOT_YET"), (2, 4, "UNKNOWN"), (4, 6, "GONE")],
+            "lost at step 5 (compaction 2) at the latest; no request is known to have it",
+        ),
+    ):
+        lane = lane_of(talk(*cuts, after={2: user(RULE)}, first="Please begin with the report"), event=2)
+        assert runs(lane) == states
+        assert outcome_words(lane) == words
+
+
 def test_what_is_lost_is_not_in_a_sealed_summary_of_what_is_left():
     lane = lane_of(talk(compaction(3, summary="Half is done."), compaction(5, summary="", kind="opaque")))
     assert runs(lane) == [(0, 2, "VERBATIM"), (2, 6, "GONE")]
