@@ -11,6 +11,7 @@ from guard_core.counts import split_words
 from guard_core.findings import Facts, Finding, Verdict, conclusions
 from guard_core.findings.words import counted
 from guard_core.sessions import Session
+from guard_core.windows.call_windows import Judged, windows_words
 
 HELP = "say what matters most in each session of a recording, with every finding and its numbers"
 
@@ -65,6 +66,7 @@ def _report(session: Session, window: int | None) -> dict[str, Any]:
         },
         "peak": None if peak is None else {"tokens": peak.tokens, "step": peak.step, "source": peak.source},
         "window": {name: getattr(facts.window, name) for name in _WINDOW},
+        "windows": facts.recording.call_windows,
     }
 
 
@@ -81,6 +83,7 @@ def _text(report: dict[str, Any]) -> str:
         f"{name} ({counted(report['calls'], 'call')}, {report['reported_calls']:,} with the provider's count)",
         f"  {plain(report['verdict']['sentence'])}",
         f"  window: {window['value']:,} tokens, {window['source_words']}",
+        *(f"  {words}" for words in [windows_words(report["windows"], Judged.RECORDING)] if words),
         f"  compactions: {counts['total']:,}{' (' + ', '.join(split) + ')' if split else ''}",
     ]
     if report["peak"]:

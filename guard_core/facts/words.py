@@ -115,7 +115,7 @@ def summary_words(lanes: tuple[Lane, ...]) -> str:
     """How many instructions the last request still has, and which were lost, in one sentence."""
     rules = [lane for lane in lanes if lane.snippet.kind in (RULE, REQUEST)]
     if not rules:
-        return "No sentence of a user or of the system prompt is worded as an instruction."
+        return "No sentence of a user or of the system prompt was recognised as an instruction."
     lost = [lane for lane in rules if lane.lost is not None and lane.last_state is State.GONE]
     unknown = [lane for lane in rules if lane.last_state is State.UNKNOWN]
     fallen = [lane for lane in rules if lane.fell_at >= 0]

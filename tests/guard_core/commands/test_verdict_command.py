@@ -5,10 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from guard_core.__main__ import main
 from guard_core.recordings.formats import native
-from tests.builders import bundled
+from guard_core.sessions import ModelCall, Provenance, Sourced
+from tests.builders import bundled, model, session, user
 
 FILES = Path(__file__).parents[4] / "shared" / "samples"
 
@@ -50,6 +52,18 @@ def test_a_window_that_is_given_is_the_one_that_is_judged(loop, capsys):
     assert main(["verdict", loop, "--json", "--window", "1M"]) == 0
     (session,) = json.loads(capsys.readouterr().out)["sessions"]
     assert (session["window"]["value"], session["window"]["source"]) == (1_000_000, "user")
+
+
+def test_calls_of_models_with_other_windows_are_named_beside_the_window_of_the_session(tmp_path, capsys):
+    calls = tuple(ModelCall(place, place, tokens) for place, tokens in ((1, 5_000), (2, 90_000), (3, 95_000)))
+    built = session(user("Go"), *(model("Yes") for _ in range(3)), calls=calls, windows=((0, 20_000), (2, 200_000)))
+    path = tmp_path / "windows.json"
+    path.write_bytes(native.write(replace(built, window=Sourced(20_000, Provenance.RECORDER))))
+    assert main(["verdict", str(path)]) == 0
+    assert "The calls have 2 windows, in tokens: 20,000 (1 call), 200,000 (2 calls)." in capsys.readouterr().out
+    assert main(["verdict", str(path), "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert report["windows"] == [{"tokens": 20_000, "calls": 1}, {"tokens": 200_000, "calls": 2}]
 
 
 def test_a_session_with_totals_only_is_held_against_its_window_by_their_average(capsys):

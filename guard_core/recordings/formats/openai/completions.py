@@ -354,10 +354,17 @@ class ChatReader:
         title = f"context {number + 1}" if number else ""
         notes = [*_missing(thread.system, thread.tools), *self.remarks()]
         if failed := sum(call.response is None for call in thread.calls):
-            notes.append(f"{failed} requests have no answer in the file: they failed, or their answer was not kept.")
+            notes.append(
+                "1 request has no answer in the file: it failed, or its answer was not kept."
+                if failed == 1
+                else f"{failed:,} requests have no answer in the file: they failed, or their answer was not kept."
+            )
         if beside := len(thread.side_calls):
             notes.append(
-                f"{beside} requests are not part of the conversation: their tokens are counted, not their messages."
+                "1 request is not part of the conversation: its tokens are counted, not its messages."
+                if beside == 1
+                else f"{beside:,} requests are not part of the conversation: their tokens are counted, not their "
+                "messages."
             )
         return thread.session(self.name, self.source.limits, title=title, notes=tuple(notes))
 

@@ -72,7 +72,7 @@ def test_what_no_request_has_is_said(client, lost):
 
 def test_a_session_without_instructions_says_so(client, store):
     text = page(client, store(session(user("hello"), model("hi"))))
-    assert "No sentence of a user or of the system prompt is worded as an instruction." in text
+    assert "No sentence of a user or of the system prompt was recognised as an instruction." in text
 
 
 def test_a_replay_is_followed_under_its_own_policy(client, store):

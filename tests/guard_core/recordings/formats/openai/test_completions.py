@@ -256,7 +256,9 @@ def test_interleaved_conversations_are_sessions_and_single_requests_stand_beside
     recording = read_as(FORMAT, lines(one[0], two[0], logged(title, answer("Files"), 9), one[1], two[1]))
     assert [len(session.calls) for session in recording.sessions] == [2, 2]
     assert [len(session.side_calls) for session in recording.sessions] == [1, 0]
-    assert any(note.startswith("1 requests are not part of the conversation") for note in recording.sessions[0].notes)
+    assert any(
+        note.startswith("1 request is not part of the conversation: its tokens") for note in recording.sessions[0].notes
+    )
     assert (recording.facts.messages, recording.facts.model_calls) == (10, 5)
 
 
