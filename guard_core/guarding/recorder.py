@@ -16,6 +16,7 @@ import msgspec
 
 from guard_core.guarding.guard import Guard
 from guard_core.recordings.formats.native import NAME, VERSION
+from guard_core.recordings.reading import normalise
 from guard_core.sessions import Provenance, Session, Sourced
 
 
@@ -87,4 +88,5 @@ class Recorder:
         return msgspec.structs.replace(bare, format=NAME, source_id=uuid4().hex, window=window, **self._about)
 
     def _write(self, value: dict[str, Any]) -> None:
-        self._file.write(msgspec.json.encode(value) + b"\n")
+        storable, _ = normalise.tree(msgspec.to_builtins(value, str_keys=True))
+        self._file.write(msgspec.json.encode(storable) + b"\n")

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from guard_core.errors import DamagedRecording
-from guard_core.recordings.formats.native.growing import Entry, entry_of
-from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.formats.native.growing import LINE_LIMITS, Entry, kept
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
 from inspector.streams.machine import Batch
 
@@ -23,7 +23,6 @@ MOST_LINES = 1_000  # of a batch
 MOST_BYTES = 32 * 2**20  # of a batch
 HIGHEST = 10**9  # number of a line
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
-LIMITS = Limits()
 KEYS = {"first", "lines", "ended"}
 
 
@@ -75,15 +74,16 @@ def _message(first: object, lines: list[Any], *, ended: bool) -> Message:
         raise BadMessage(f'"first" is the number of the first line, from 0 to {HIGHEST:,}')
     _check_count(len(lines))
     ordered = msgspec.to_builtins(lines, order="deterministic")  # keys in one order, as lines are stored and read again
-    entries = tuple(_entry(line, index) for index, line in enumerate(ordered))
-    return Message(Batch(first, tuple(map(msgspec.json.encode, ordered))), entries, ended)
+    taken = [_kept(line, index) for index, line in enumerate(ordered)]
+    batch = Batch(first, tuple(msgspec.json.encode(line) for line, _ in taken))
+    return Message(batch, tuple(entry for _, entry in taken), ended)
 
 
-def _entry(line: Any, index: int) -> Entry:
+def _kept(line: Any, index: int) -> tuple[JSON, Entry]:
     if not isinstance(line, dict):
         raise BadMessage(f"line {index} of the batch is no JSON object", index)
     try:
-        return entry_of(line)
+        return kept(line)
     except DamagedRecording as error:
         raise BadMessage(f"line {index} of the batch: {error.reason}", index) from error
 
@@ -98,7 +98,7 @@ def _decoded(raw: bytes, index: int | None) -> Any:
     if len(raw) > MOST_BYTES:
         raise BadMessage(f"{place} has {len(raw):,} bytes; at most {MOST_BYTES:,} are taken at once", index)
     try:
-        return decode(raw, LIMITS).value
+        return decode(raw, LINE_LIMITS).value
     except JsonProblem as problem:
         where = "" if problem.offset is None else f" at byte {problem.offset:,}"
         raise BadMessage(f"{place} is no JSON{where}: {problem.reason}", index) from None

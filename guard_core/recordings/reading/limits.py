@@ -16,6 +16,7 @@ class Limits(msgspec.Struct, frozen=True):
     line_bytes: int = 32 * MIB
     depth: int = 128  # nested arrays and objects
     digits: int = 20  # of an integer
+    integers: int = 2**63  # whole numbers are from minus this one on, and below it
     keys: int = 10_000  # of one object
     parts: int = 10_000  # of one message
     events: int = 1_000_000  # of one session

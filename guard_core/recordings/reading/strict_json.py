@@ -1,7 +1,7 @@
 """JSON read strictly: nothing is accepted that a store or a page would refuse later.
 
 msgspec parses; it already refuses bad UTF-8, control characters, NaN and malformed numbers. Checked here on top:
-depth, digits, 64-bit range, keys per object, duplicate keys, and the two escapes that no store takes (NUL, lone
+depth, digits, range of integers, keys per object, duplicate keys, and the two escapes that no store takes (NUL, lone
 surrogates), which are mended instead. The common line pays for one parse and one walk; the slow exact scan runs only
 where something looked wrong, to find the place.
 """
@@ -20,7 +20,6 @@ from guard_core.recordings.reading.limits import Limits
 
 MENDED_SHOWN = 100  # places kept per value; a line of 32 MiB could have five million
 _DECODER = msgspec.json.Decoder()
-_INT64 = 2**63
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 # A string that never ends is one token too, so that the scan cannot mistake its content for structure.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
@@ -122,6 +121,7 @@ def _parse(raw: bytes, limits: Limits, mended: list[Mended], *, allow_nan: bool,
 def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:  # noqa: C901, PLR0912 - one loop over every value
     """Keys in all and whether a negative zero is in the value; depth, keys and integers are checked level by level."""
     level: list[Any] = [root]
+    end = limits.integers
     keys = depth = 0
     negative_zero = False
     while level := [value for value in level if type(value) is dict or type(value) is list]:
@@ -144,12 +144,12 @@ def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:  # noqa: C
                 if kind is dict or kind is list:
                     below.append(value)
                 elif kind is int:
-                    if not -_INT64 <= value < _INT64:
+                    if not -end <= value < end:
                         raise _located(raw, limits) or JsonProblem(_range_reason(str(value), limits))
                 elif kind is float and value == 0.0 and math.copysign(1.0, value) < 0:
                     negative_zero = True
         level = below
-    if type(root) is int and not -_INT64 <= root < _INT64:
+    if type(root) is int and not -end <= root < end:
         raise JsonProblem(_range_reason(str(root), limits), 0)
     return keys, negative_zero
 
@@ -230,7 +230,7 @@ def _located(raw: bytes, limits: Limits) -> JsonProblem | None:
 def _number_reason(token: str, limits: Limits) -> str:
     digits = token.lstrip("-")
     if digits.isdigit():
-        if len(digits) > limits.digits or not -_INT64 <= int(token) < _INT64:
+        if len(digits) > limits.digits or not -limits.integers <= int(token) < limits.integers:
             return _range_reason(token, limits)
         return ""
     try:

@@ -75,6 +75,22 @@ def test_a_verdict_can_be_given_on_it(tmp_path):
     assert recorded_verdict(facts, recorded_findings(facts)).sentence
 
 
+def test_an_integer_beyond_64_bits_is_kept_as_text(tmp_path):
+    guard = Guard("contextguard", window=4_000, dialect="anthropic")
+    recorder = Recorder(tmp_path / "session.jsonl")
+    call = {"type": "tool_use", "id": "c", "name": "pay", "input": {"sum": 2**70}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "paid"}
+    history = [{"role": "user", "content": "pay"}]
+    guard.before_call(history)
+    guard.after_call(9)
+    history += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    guard.before_call(history)
+    recorder.close(guard)
+    recording = read(tmp_path / "session.jsonl")
+    assert not recording.notes.problems
+    assert recording.sessions[0].events[1].parts[0].arguments == {"sum": str(2**70)}
+
+
 def test_an_existing_file_is_not_overwritten(tmp_path):
     (tmp_path / "session.jsonl").write_text("mine")
     with pytest.raises(FileExistsError):

@@ -133,6 +133,28 @@ def test_lines_that_make_no_sense_are_refused_with_their_place_and_the_batch_wit
     assert not Stream.unscoped.exists()
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 2**256 - 1, 10**300 - 1], ids=int.bit_length)
+def test_an_integer_beyond_64_bits_in_a_stream_is_kept_as_text(client, lines, bring, number):
+    call = {"type": "tool_call", "name": "pay", "arguments": {"sums": [number, 7]}, "id": "c"}
+    wide = {"index": 0, "events": {"role": "model", "parts": [call]}}
+    next_one = {"index": 1, "events": {"role": "user", "parts": [{"type": "text", "text": "and then"}]}}
+    assert send(client, "a", 0, [lines[0], wide]).status_code == 200
+    assert send(client, "a", 1, [wide, next_one]).json()["repeated"] == 1
+    row = Session.unscoped.get()
+    first, second = convert.load_events(row, 0, 2)
+    assert (first.parts[0].arguments, second.parts[0].text) == ({"sums": [str(number), 7]}, "and then")
+    answer = client.get(f"/recordings/{row.recording_id}/raw")
+    assert bring(b"".join(answer.streaming_content)).state == "done"
+
+
+def test_an_integer_of_too_many_digits_is_refused_with_its_line_and_reason(client, lines):
+    body = b'%s\n{"index": 0, "events": {"role": "user", "parts": [{"type": "other", "kind": "k", "value": 1%s}]}}'
+    body %= (msgspec.json.encode(lines[0]), b"0" * 300)
+    answer = client.post("/api/v1/sessions/a/events?first=0", body, content_type="application/x-ndjson")
+    assert (answer.status_code, answer.json()["index"]) == (400, 1)
+    assert "a number of 301 digits (limit 300)" in answer.json()["error"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

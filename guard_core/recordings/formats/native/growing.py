@@ -23,11 +23,13 @@ from guard_core.recordings.formats.native.format import (
     header_of,
     header_over,
 )
+from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.limits import Limits
 from guard_core.sessions import ModelCall, Session
 
 LIMITS = Limits()
+LINE_LIMITS = Limits(digits=300, integers=10**300)  # of a line before `kept`: each integer is below the largest float
 HEADER, EVENTS, CALLS, COMPACTIONS = "session", "events", "calls", "compactions"  # the others: `KINDS`
 
 
@@ -54,6 +56,13 @@ def entry_of(line: JSON) -> Entry:
         allowed = ", ".join(["events with their index", *KINDS])
         raise DamagedRecording(f"a line with the keys {ascii(sorted(line))[:80]}; allowed is one of: {allowed}")
     return Entry(name, converted(line[name], KINDS[name]))
+
+
+def kept(line: JSON) -> tuple[JSON, Entry]:
+    """A line as it is stored, integers beyond 64 bits as text, and what it holds. Raises as `entry_of`."""
+    entry = entry_of(line)
+    storable, changed = normalise.tree(line)
+    return (storable, entry_of(storable)) if changed else (line, entry)
 
 
 def session_of(entries: Iterable[Entry]) -> Session:

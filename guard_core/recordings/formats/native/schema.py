@@ -14,11 +14,11 @@ from guard_core.bounds import Count
 from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.events import Event
 from guard_core.recordings.formats.native.format import EVENT, KINDS, NAME, VERSION
+from guard_core.recordings.formats.native.growing import LINE_LIMITS
 from guard_core.sessions import Session
 
 Schema = dict[str, Any]
 ANY = "Json"  # the name of the component for any value
-_INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}  # as `strict_json` reads integers
 _WINDOW = {"type": "integer", "anyOf": [{"const": 0}, {"minimum": MIN_WINDOW, "maximum": MAX_WINDOW}]}
 
 
@@ -31,11 +31,10 @@ def line_schema(template: str) -> tuple[Schema, dict[str, Schema]]:
     for schema in components.values():
         _open(schema, anything)
     components[ANY] = {
-        "description": "Any JSON value",
+        "description": "Any JSON value. An integer beyond 64 bits is kept as text; one has "
+        f"{LINE_LIMITS.digits} digits at most.",
         "anyOf": [
-            {"type": ["null", "boolean", "string"]},
-            {"type": "integer", **_INT64},
-            {"type": "number", "not": {"type": "integer"}},
+            {"type": ["null", "boolean", "string", "number"]},
             {"type": "array", "items": anything},
             {"type": "object", "additionalProperties": anything},
         ],

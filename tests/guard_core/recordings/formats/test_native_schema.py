@@ -13,9 +13,8 @@ from jsonschema import Draft202012Validator
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, MediaPart, OtherPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats import native
-from guard_core.recordings.formats.native.growing import entry_of
+from guard_core.recordings.formats.native.growing import LINE_LIMITS, kept
 from guard_core.recordings.formats.native.schema import ANY, line_schema
-from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
 from guard_core.sessions import (
     AgentSetting,
@@ -78,6 +77,7 @@ VALUES = [
     [[1]],
     {},
     {"k": 2**63},
+    10**299,
 ]
 REFERENCE = "#/$defs/{name}"
 
@@ -115,7 +115,7 @@ def altered(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def is_taken(line: Any) -> bool:
     try:
-        entry_of(decode(msgspec.json.encode(line), Limits()).value)
+        kept(decode(msgspec.json.encode(line), LINE_LIMITS).value)
     except (DamagedRecording, JsonProblem):
         return False
     return True
