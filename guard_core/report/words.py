@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from guard_core.estimation.usage import PROVIDER
 from guard_core.outcomes.words import dollars
 from guard_core.report.document import Compaction, ForecastError, Hidden, Report, Side
+from guard_core.trace import PROMPT_SOURCES
 from guard_core.windows.prices import UNIT
 
+COUNTED = PROMPT_SOURCES[PROVIDER]
 AHEAD = {"1": "1 call ahead", "10": "10 calls ahead", "50": "50 calls ahead", "compaction": "across a compaction"}
 
 
@@ -48,7 +51,7 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
         ("near misses", f"{outcome.near_misses:,}", ""),
         ("total prompt tokens", f"{costs.prompt:,}", "recorded" if is_counted else "modelled"),
         ("of these from the cache", f"{costs.cached:,}", costs.source),
-        ("cost", money(costs.total), "modelled, at list prices"),
+        ("cost", money(costs.total), "" if costs.total is None else "modelled, at list prices"),
         ("users' requests no longer held", f"{outcome.requests_dropped:,} of {outcome.requests:,}", ""),
     ]
     if outcome.reported is not None:
@@ -61,6 +64,7 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
 def compaction_row(item: Compaction) -> tuple[str, ...]:
     """Number, step, trigger, before, after, share left, agreement, instructions lost."""
     share = f"{100 * item.after / item.before:.0f} %" if item.before > 0 else "–"
+    share += f" ({item.after_source})" if item.before > 0 and item.after_source != COUNTED else ""
     count = "" if item.count is None else f"{item.count:,}"
     threshold = "" if item.threshold is None else f"{item.threshold:,}"
     return (

@@ -26,6 +26,7 @@ from guard_core.report import (
     verify_document,
 )
 from guard_core.report.document import Remark, digest_of
+from guard_core.report.words import compaction_row, figures
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 
 HOSTILE = (
@@ -260,3 +261,17 @@ def test_a_session_without_calls_or_compactions_has_a_report():
         assert markdown(made)
         assert badge(made)
         assert verify(made, [one]) == []
+
+
+def test_the_share_that_a_compaction_left_names_its_source_where_the_provider_did_not_count_the_request():
+    counted = build(bundled("long-coding"), Options()).sides[0].compactions[0]
+    assert compaction_row(counted)[5].endswith(" %")
+    assert compaction_row(msgspec.structs.replace(counted, after_source="modelled"))[5].endswith(" % (modelled)")
+
+
+def test_an_unknown_price_has_no_source():
+    report = build(msgspec.structs.replace(bundled("long-coding"), model="nameless"), Options())
+    side = report.sides[0]
+    unknown = msgspec.structs.replace(side.outcome, costs=msgspec.structs.replace(side.outcome.costs, total=None))
+    rows = figures(report, msgspec.structs.replace(side, outcome=unknown))
+    assert ("cost", "price unknown", "") in rows
