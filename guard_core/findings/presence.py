@@ -19,7 +19,7 @@ from guard_core.counts import counted_compactions
 from guard_core.events import Event, part_text
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.sessions import Session
-from guard_core.views import JOINED, Rewritten, Span, View
+from guard_core.views import JOINED, Rewritten, Segment, Span, View
 
 QUOTE_CHARS = 60  # characters that a request is known by
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
@@ -92,12 +92,14 @@ def removed_requests(session: Session, ledger: Ledger) -> list[int]:
 
 def holds(view: View, event: int) -> bool:
     """Does a view have this event as it was, perhaps joined with others into one message."""
-    return any(
-        segment.start <= event < segment.stop
-        if isinstance(segment, Span)
-        else isinstance(segment, Rewritten) and (segment.event, segment.reason) == (event, JOINED)
-        for segment in view
-    )
+    return any(has(segment, event) for segment in view)
+
+
+def has(segment: Segment, event: int) -> bool:
+    """The same of one segment."""
+    if isinstance(segment, Span):
+        return segment.start <= event < segment.stop
+    return isinstance(segment, Rewritten) and (segment.event, segment.reason) == (event, JOINED)
 
 
 def may_be_summarised(bases: Sequence[Base], left: NDArray[np.bool_], places: Sequence[Ints]) -> NDArray[np.bool_]:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from guard_core.counts import CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
-from guard_core.findings.presence import RequestWords, holds, may_be_summarised
+from guard_core.findings.presence import RequestWords, has, holds, may_be_summarised
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
+from guard_core.view_sums import ViewSums
 from guard_core.views import Span, View
 
 
@@ -166,13 +167,14 @@ def _has_any(view: View, events: Ints) -> bool:
 def _replayed(case: Case) -> list[Finding]:
     """Of a replay the summary's words are not known: only whether the message itself is still sent."""
     users, turns, count = (case.facts.ledger.steps[name] for name in ("user_event", "turn", "at"))
+    carried: dict[int, ViewSums] = {}  # how often a view has the message of a turn
     lost = [
         item
         for item in case.fired
         if int(users[item.step]) >= 0
         and item.step + 1 < len(count)
         and turns[item.step + 1] == turns[item.step]
-        and not _carries(item, int(users[item.step]))
+        and not _carries(item, int(users[item.step]), carried)
     ]
     if not lost:
         return []
@@ -187,7 +189,11 @@ def _replayed(case: Case) -> list[Finding]:
     return [Finding("request_lost", INFO, first.step, sentence, numbers, (), steps, len(lost))]
 
 
-def _carries(item: Fired, event: int) -> bool:
+def _carries(item: Fired, event: int, carried: dict[int, ViewSums]) -> bool:
     """Do the requests after the compacting one still have this event, or the request that the policy repeats."""
     record = item.record
-    return record is None or bool(record.in_turn) or holds(record.carried, event) or event >= record.kept_from
+    if record is None or record.in_turn or event >= record.kept_from:
+        return True
+    if event not in carried:
+        carried[event] = ViewSums(lambda segment: has(segment, event))
+    return carried[event].total(record.carried) > 0

@@ -21,7 +21,8 @@ from guard_core.trace import (
     CompactionRecord,
     Trace,
 )
-from guard_core.views import Span, Synthetic
+from guard_core.view_sums import ViewSums
+from guard_core.views import Span, Synthetic, difference
 
 # Every compaction follows a count below the threshold; it is worth saying when the request grew by this share of the
 # threshold.
@@ -165,17 +166,21 @@ def inline_data(case: Case) -> list[Finding]:
 
 def _inline(case: Case, item: Fired, record: CompactionRecord) -> dict[str, Any] | None:
     estimate, limit = (int(case.column(name)[item.step]) for name in ("decision_tokens", "threshold"))
+    if item.before > INLINE_REAL * estimate:  # looked at first: a long request is not priced for nothing
+        return None
     inline = case.facts.ledger.price(record.before, "inline_tokens")
     share = inline / max(1, record.tokens_before)
     without = estimate * (1 - share)
-    if share < INLINE_SHARE or item.before > INLINE_REAL * estimate or without >= limit > estimate:
+    if share < INLINE_SHARE or without >= limit > estimate:
         return None
     return {"step": item.step, "estimate": estimate, "real": item.before, "inline_share": share}
 
 
 def stacked_continuations(case: Case) -> list[Finding]:
     """Compactions that left more than one continuation in the request."""
-    stacked = [(item, count) for item in case.fired if (count := _continuations(item)) > 1]
+    continuations = ViewSums(lambda segment: isinstance(segment, Synthetic) and segment.kind == "continuation")
+    left = [(item, continuations.total(item.record.after)) for item in case.fired if item.record]
+    stacked = [(item, count) for item, count in left if count > 1]
     if not stacked:
         return []
     most, count = max(stacked, key=lambda pair: pair[1])
@@ -187,11 +192,6 @@ def stacked_continuations(case: Case) -> list[Finding]:
     numbers = {"continuations": count, "compactions": indices}
     steps = [item.step for item, _ in stacked]
     return [_finding("stacked_continuations", WARNING, case, sentence, numbers, steps, most.step)]
-
-
-def _continuations(item: Fired) -> int:
-    view = item.record.after if item.record else ()
-    return sum(isinstance(segment, Synthetic) and segment.kind == "continuation" for segment in view)
 
 
 def lost_tails(case: Case) -> list[Finding]:
@@ -216,6 +216,13 @@ def lost_tails(case: Case) -> list[Finding]:
 
 def _lost(record: CompactionRecord) -> list[tuple[int, int]]:
     """Events in the request of the compaction that the policy does not carry on, as ranges."""
+    gone = [
+        (segment.start, min(segment.stop, record.kept_from))
+        for segment in difference(record.after, record.carried).gone
+        if isinstance(segment, Span) and segment.start < record.kept_from
+    ]
+    if not gone:  # nearly always, and a request of a long session may have thousands of spans
+        return []
     later: list[tuple[int, int]] = []  # apart from each other, in order
     for start, stop in sorted((segment.start, segment.stop) for segment in record.carried if isinstance(segment, Span)):
         if later and start <= later[-1][1]:
@@ -223,17 +230,15 @@ def _lost(record: CompactionRecord) -> list[tuple[int, int]]:
         else:
             later.append((start, stop))
     lost = []
-    for segment in record.after:
-        if isinstance(segment, Span):
-            start, stop = segment.start, min(segment.stop, record.kept_from)
-            place = bisect_right(later, start, key=itemgetter(1))  # requests of long sessions have thousands of spans
-            while place < len(later) and later[place][0] < stop:
-                low, high = later[place]
-                if start < low:
-                    lost.append((start, low))
-                start, place = high, place + 1
-            if start < stop:
-                lost.append((start, stop))
+    for start, stop in gone:
+        place = bisect_right(later, start, key=itemgetter(1))
+        while place < len(later) and later[place][0] < stop:
+            low, high = later[place]
+            if start < low:
+                lost.append((start, low))
+            start, place = high, place + 1
+        if start < stop:
+            lost.append((start, stop))
     return lost
 
 
