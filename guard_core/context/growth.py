@@ -20,8 +20,9 @@ class Growth(msgspec.Struct, frozen=True):
 
     `step` is the later one (from 0), `messages` came between them, `largest` is the biggest message among these (its
     index in the log, None: none) with `largest_tokens`. `window` and `threshold` hold at `step`; the window is 0 where
-    an answered prompt contradicts it, the threshold None where none is known. `is_counted`: both counts are the
-    provider's. `is_window_assumed`: what is said of the window and the threshold rests on an assumption.
+    an answered prompt contradicts it, or counts seem to be of characters (`is_in_characters`), the threshold None where
+    none is known. `is_counted`: both counts are the provider's. `is_window_assumed`: what is said of the window and the
+    threshold rests on an assumption.
     """
 
     step: int
@@ -33,6 +34,7 @@ class Growth(msgspec.Struct, frozen=True):
     threshold: int | None
     is_counted: bool
     is_window_assumed: bool = False
+    is_in_characters: bool = False
 
     @property
     def reserve(self) -> int | None:
@@ -47,6 +49,8 @@ class Growth(msgspec.Struct, frozen=True):
     @property
     def why_unknown(self) -> str:
         """Why there is no reserve."""
+        if self.is_in_characters:
+            return "the counts seem to be of characters"
         return "no threshold is known" if self.threshold is None else "a prompt above the window was answered"
 
     @property
@@ -77,6 +81,7 @@ def largest_growth(filling: ContextFilling) -> Growth | None:
         threshold=limit if limit > 0 else None,
         is_counted=not sent.case.modelled[step - 1 : step + 1].any(),
         is_window_assumed=sent.case.rests_on_window(step) and sent.case.window.is_unsure,
+        is_in_characters=bool(len(sent.facts.in_characters[0])),
     )
 
 

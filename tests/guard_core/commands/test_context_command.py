@@ -53,6 +53,12 @@ def test_no_reserve_follows_from_a_window_that_a_prompt_contradicts(recorded, ca
     assert "the reserve of" not in text
 
 
+def test_no_reserve_follows_from_counts_of_characters(recorded, capsys):
+    added = len("reading") + 4_000
+    assert main(["context", recorded([20_000 + added * step for step in range(4)])]) == 0
+    assert "largest growth: 4,007 tokens before step 2; the counts seem to be of characters" in capsys.readouterr().out
+
+
 def test_its_json_has_rows_that_add_up_to_their_counts(sample, capsys):
     assert main(["context", sample, "--json", "--policy", "contextguard"]) == 0
     report = json.loads(capsys.readouterr().out)
