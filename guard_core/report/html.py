@@ -27,6 +27,7 @@ from guard_core.report.words import (
     title_of,
 )
 
+PAPER_ROWS = 60  # as in report.css
 NUMERIC_HEADS = frozenset({"", "step", "before", "after", "left", "count", "threshold", "lost"})
 
 
@@ -173,6 +174,15 @@ def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Conten
             yield tag("pre", message.text, class_="session-text", tabindex=0)
 
 
+def _cut_on_paper(report: Report) -> str:
+    """What the rules for print in `report.css` leave out; "" where that is nothing."""
+    compactions = [item for side in report.sides for item in side.compactions]
+    texts = any(message.text for item in compactions for message in item.inserted)
+    rows = any(len(side.compactions) > PAPER_ROWS for side in report.sides)
+    cuts = ("summaries end after 62 mm" if texts else "", f"lists end after {PAPER_ROWS} compactions" if rows else "")
+    return " and ".join(filter(None, cuts))
+
+
 def _facts(side: Side) -> Iterator[Content]:
     yield tag("h3", "Instructions")
     yield tag("p", side.facts.sentence)
@@ -210,6 +220,8 @@ def _basis(report: Report) -> Iterator[Content]:
         yield table(("forecast", "predictions", "mean error", "95 % within"), map(forecast_row, report.forecast), ())
     kept = {"numbers": "numbers only", "names": "numbers and names", "text": "with session text"}[report.level]
     yield tag("p", f"Content: {kept}. {hidden_words(report)}")
+    if cut := _cut_on_paper(report):
+        yield tag("p", f"On paper {cut}. The report itself has all of it.", class_="on-paper muted")
     yield tag("p", " ".join(filter(None, provenance(report))), class_="muted")
 
 

@@ -275,3 +275,13 @@ def test_an_unknown_price_has_no_source():
     unknown = msgspec.structs.replace(side.outcome, costs=msgspec.structs.replace(side.outcome.costs, total=None))
     rows = figures(report, msgspec.structs.replace(side, outcome=unknown))
     assert ("cost", "price unknown", "") in rows
+
+
+def test_a_report_says_what_is_cut_on_paper(recording):
+    words = "On paper summaries end after 62 mm. The report itself has all of it."
+    assert words in page(build(recording, Options(level="text")))
+    plain = build(recording, Options(level="numbers"))
+    assert "On paper" not in page(plain)
+    side = plain.sides[0]
+    many = msgspec.structs.replace(side, compactions=side.compactions[:1] * 61)
+    assert "On paper lists end after 60 compactions." in page(msgspec.structs.replace(plain, sides=(many,)))
