@@ -14,6 +14,7 @@ from guard_core.context.report import ContextReport, context_report
 from guard_core.defaults import CACHE_LEAST
 from guard_core.errors import GuardError
 from guard_core.findings import Facts
+from guard_core.findings.words import counted
 from guard_core.policies import POLICIES
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
@@ -124,8 +125,8 @@ def dollars(cost: int) -> str:
 def _repeats(repeats: Repeats) -> str:
     """What the request holds twice or out of date."""
     return (
-        f"held twice: {len(repeats.repeats):,} results ({repeats.repeated_tokens:,} tokens of equal content); "
-        f"edited since: {len(repeats.stale):,} reads ({repeats.stale_tokens:,} tokens)"
+        f"held twice: {counted(len(repeats.repeats), 'result')} ({repeats.repeated_tokens:,} tokens of equal content); "
+        f"edited since: {counted(len(repeats.stale), 'read')} ({repeats.stale_tokens:,} tokens)"
     )
 
 

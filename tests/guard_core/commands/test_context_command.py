@@ -53,6 +53,11 @@ def test_no_reserve_follows_from_a_window_that_a_prompt_contradicts(recorded, ca
     assert "the reserve of" not in text
 
 
+def test_one_result_that_is_held_twice_is_one_result(recorded, capsys):
+    assert main(["context", recorded([20_000, 21_500, 23_000, 24_500]), "--at", "3"]) == 0
+    assert "held twice: 1 result (" in capsys.readouterr().out
+
+
 def test_no_reserve_follows_from_counts_of_characters(recorded, capsys):
     added = len("reading") + 4_000
     assert main(["context", recorded([20_000 + added * step for step in range(4)])]) == 0
