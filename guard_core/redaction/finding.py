@@ -155,13 +155,21 @@ def decoded(text: str) -> str:
 
 # -- values beside telling words
 
+# "Password" in languages whose letters a JSON text may hold as \\u escapes: as they are, and so.
+_ABROAD = "|".join(
+    re.escape(word) + "|" + "".join(char if char.isascii() else rf"\\{{1,2}}u{ord(char):04x}" for char in word)
+    for word in ("contraseña", "密码", "密碼", "口令", "パスワード", "비밀번호", "пароль")
+)
 _TELLING = re.compile(
-    r"(?i)(?P<word>passw(?:or)?[dt]|passwd|passphrase|mot de passe|contraseña|kennwort|wachtwoord|senha|pwd"
+    r"(?i)(?P<word>passw(?:or)?[dt]|passwd|passphrase|mot de passe|kennwort|wachtwoord|senha|pwd"
+    rf"|{_ABROAD}"
     r"|(?<=_)pass(?=[\"'`\s]{0,4}[:=])|(?<![A-Za-z])pass(?=\s{0,3}=)|(?<=_)auth(?==)"  # no "PASS: TestOrders"
     r"|(?:role|master|admin|license|subscription|api|access|account)[_ -]?key|secret|token"
     r"|auth[_ -]?key|private[_ -]?key|signing[_ -]?key|encryption[_ -]?key|client[_ -]?secret|credentials?|bearer)"
     r"(?:[_-]?(?:key|value|base|id|hash|default|prod|dev|live|test|[0-9]{1,2}))?"
-    r"(?:\\{0,2}[\"'`\]]){0,2}(?:\s{0,3}(?::=|=>|==?|:|\b(?:is|was|lautet|ist|est)\b)\s{0,3}|>|(?<=[a-z])[ \t]{1,3})"
+    r"(?:\\{0,2}[\"'`\]]){0,2}"
+    r"(?:\s{0,3}(?:：|は|\\{1,2}u(?:ff1a|306f)|\svalue=|:\s{0,3}[>|]-?(?=\s)|:=|=>|==?|:"
+    r"|\b(?:is|was|lautet|ist|est|es|é)\b)\s{0,3}|>|(?<=[a-z])[ \t]{1,3})"
     r"(?:\\{0,2}[\"'`]){0,1}(?:[bf](?=[\"']))?"
 )
 _VALUE = re.compile(r"[^\s\"'`<>\\,;&|(){}\[\]]{6,300}")
@@ -175,8 +183,8 @@ _CODE = re.compile(
     r"|\.\.\.|…|\*{3}|-{3}|new_?|old_?|get_|set_|fetch|load|read|generate|create|validate|hash|len|int)"
 )
 # A value of few characters beside these may be one.
-_STRICT_WORDS = ("pass", "pwd", "mot de passe", "contraseña", "kennwort", "wachtwoord", "senha")
-_SIGN = re.compile(r"[=:>]|\b(?:is|was|lautet|ist|est)\b")
+_STRICT_WORDS = ("pass", "pwd", "mot de passe", "contrase", "kennwort", "wachtwoord", "senha", "\\", *"密口パ비п")
+_SIGN = re.compile(r"[=:>：は]|u(?:ff1a|306f)|\b(?:is|was|lautet|ist|est|es|é)\b")
 _QUOTES = "\"'`"
 _QUOTED = re.compile(r"[^\s\"'`\\]{6,300}(?=\\{0,2}[\"'`])")  # what a quoted value may be, with brackets and signs
 _LOGIN_BEFORE = re.compile(r"(?i)\blogin\s{1,8}\S{1,64}\s{1,8}\Z")  # in a .netrc, whose words have no sign between
@@ -184,7 +192,7 @@ _LOGIN_BEFORE = re.compile(r"(?i)\blogin\s{1,8}\S{1,64}\s{1,8}\Z")  # in a .netr
 
 # Where one of these words may begin, in lower case: looking for all of them in any case at once takes twice as long.
 _BEGINNINGS = re.compile(
-    r"pass|mot de|contra|kennw|wacht|senha|pwd|auth(?==)|secret|token|bearer|credential"
+    rf"pass|mot de|kennw|wacht|senha|pwd|{_ABROAD}|auth(?==)|secret|token|bearer|credential"
     r"|(?:role|master|admin|license|subscription|api|access|account|auth|private|signing|encryption|client)[_ -]?[ks]e"
 )
 
@@ -287,6 +295,10 @@ _COMMANDS = tuple(
         ("7z", r"7za?\s[^\n|;]{0,200}?\s-p[\"']?([^\s\"'\\]{6,200})"),
         ("unzip", r"unzip\b[^\n|;]{0,100}?\s-P[ ]?[\"']?([^\s\"'\\]{6,200})"),
         ("ConvertTo-SecureString", r"ConvertTo-SecureString\s{1,3}(?:-String\s{1,3})?\\{0,2}[\"']([^\s\"'\\]{6,200})"),
+        ("configure set", r"configure set aws_(?:secret_access_key|session_token)\s{1,3}([^\s\"'\\]{20,2000})"),
+        ("setx ", r"setx\s{1,3}\w{0,60}(?i:key|token|secret|passw\w{1,4})\s{1,3}\\{0,2}[\"']?([^\s\"'\\]{6,300})"),
+        ("ENV ", r"ENV\s{1,3}\w{0,60}(?:KEY|TOKEN|SECRET|PASS|PASSWORD)\s{1,3}\\{0,2}[\"']?([^\s\"'\\]{6,300})"),
+        ("etPassword", r"etPassword\(\s{0,3}\\{0,2}[\"']([^\s\"'\\]{6,200})"),  # setPassword("…")
         ("http -a", r"http -a[ =]?[\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{6,200})"),
         ("curl", r"curl\b[^\n|;]{0,200}?\s(?:-u|--user)[ =][\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{6,200})"),
     )
@@ -376,7 +388,7 @@ def _emails(text: str) -> Iterator[Match]:
 
 
 _HOMES = re.compile(
-    r"(?:/home/|/Users/|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)|\\\\[A-Za-z0-9.-]{1,63}\\{1,4}(?:homes?|[Uu]sers)\$?\\{1,4})"
+    r"(?:/home\\{0,2}/|/Users\\{0,2}/|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)|\\\\[A-Za-z0-9.-]{1,63}\\{1,4}(?:homes?|[Uu]sers)\$?\\{1,4})"
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]|[A-Za-z])"
 )
 # The same path as the name of a folder, as Claude Code keeps its sessions: `-home-jo-orders`, `C--Users-jo-orders`.
@@ -406,7 +418,8 @@ _PHONES = re.compile(
     r"(?<![\w.+/=-])"
     r"(?:(?:\+|00)[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,5}[ .-](?:[0-9]{2,5}[ .-]){0,4}[0-9]{2,8}"
     r"|\+[1-9][0-9]{9,13}"
-    r"|\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}|[2-9][0-9]{2}([-.])[2-9][0-9]{2}\1[0-9]{4})(?![\w/=-]|\.[0-9])"
+    r"|(?:1-)?\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}"
+    r"|(?:1[-.])?[2-9][0-9]{2}([-.])[2-9][0-9]{2}\1[0-9]{4})(?![\w/=-]|\.[0-9])"
 )
 
 

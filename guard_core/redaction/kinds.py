@@ -137,6 +137,12 @@ SHAPES: tuple[Shape, ...] = (
     _shape("Mapbox token", "sk.eyJ", rf"{_U}{{40,200}}\.{_U}{{20,30}}"),
     _shape("Amazon login secret", "amzn1.oa2-cs.v1.", rf"{_X}{{64}}"),
     _shape("MongoDB Atlas secret", "mdb_sa_sk_", rf"{_U}{{36,50}}"),
+    _shape(
+        "password hash",
+        "$6$ $5$",
+        r"(?:rounds=[0-9]{1,9}\$)?[A-Za-z0-9./]{1,16}\$(?:[A-Za-z0-9./]{86}|[A-Za-z0-9./]{43})",
+    ),
+    _shape("password hash", "$2a$ $2b$ $2y$", r"[0-9]{2}\$[A-Za-z0-9./]{53}"),
     _shape("PuTTY key", "Private-Lines:", r"\s{1,3}[0-9]{1,3}(?:\s{1,3}[A-Za-z0-9+/=]{4,64}){1,60}"),
     _shape("Django secret key", "django-insecure-", r"[A-Za-z0-9!@#$%^&*(\-_=+)]{30,80}"),
     _shape("JSON web token", "eyJ", rf"{_U}{{10,2000}}\.eyJ{_U}{{4,8000}}\.{_U}{{6,2000}}"),
