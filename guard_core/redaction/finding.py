@@ -192,7 +192,8 @@ _LOGIN_BEFORE = re.compile(r"(?i)\blogin\s{1,8}\S{1,64}\s{1,8}\Z")  # in a .netr
 
 # Where one of these words may begin, in lower case: looking for all of them in any case at once takes twice as long.
 _BEGINNINGS = re.compile(
-    rf"pass|mot de|kennw|wacht|senha|pwd|{_ABROAD}|auth(?==)|secret|token|bearer|credential"
+    r"pass|mot de|contrase|[密口パ비п]|\\u(?:5bc6|53e3|30d1|be44|043f)"
+    r"|kennw|wacht|senha|pwd|auth(?==)|secret|token|bearer|credential"
     r"|(?:role|master|admin|license|subscription|api|access|account|auth|private|signing|encryption|client)[_ -]?[ks]e"
 )
 
