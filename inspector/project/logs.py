@@ -28,6 +28,15 @@ class OneLineFormatter(logging.Formatter):
         return _cut(line)
 
 
+class WithoutTraceback(logging.Filter):
+    """Warnings without a traceback: for what anyone outside can cause, which is no error of this program."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.exc_info = record.exc_text = None
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        return True
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object for each record: time (UTC), level, logger, message, and the error where there is one."""
 

@@ -279,6 +279,8 @@ LOGGING = {
         "line": {"()": "inspector.project.logs.OneLineFormatter"},
         "json": {"()": "inspector.project.logs.JsonFormatter"},
     },
+    "filters": {"without_traceback": {"()": "inspector.project.logs.WithoutTraceback"}},
+    "loggers": {"django.security.DisallowedHost": {"filters": ["without_traceback"]}},
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": env.choice("LOG_FORMAT", "line", ("line", "json"))}
     },

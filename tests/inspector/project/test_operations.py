@@ -104,6 +104,13 @@ def test_an_error_is_in_the_same_object():
     assert "ValueError: what went wrong" in json.loads(JsonFormatter().format(record))["error"]
 
 
+def test_a_request_for_another_host_is_one_warning_without_a_traceback(client, caplog):
+    assert client.get("/", headers={"host": "evil.invalid"}).status_code == 400
+    (record,) = [item for item in caplog.records if item.name == "django.security.DisallowedHost"]
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert "evil.invalid" in record.getMessage()
+
+
 @pytest.mark.once
 def test_the_check_for_production_has_nothing_to_complain_about(tmp_path):
     command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
