@@ -109,7 +109,7 @@ def test_a_search_shows_its_matches_at_once_and_their_places_when_the_replay_is_
     served: tuple[Running, str],
 ) -> None:
     server, session = served
-    path = f"{session}search?q=step&window=1003"
+    path = f"{session}search?q=step&window=1005"
     assert "The curve of the session is being computed" in until(lambda: matches(server, path))
     assert "with matches, marked above" in until(lambda: "strip-matches" in (text := matches(server, path)) and text)
 
