@@ -257,7 +257,7 @@ def request_lost(story: Story, finding: Finding) -> None:
     if start < 0:
         return
     is_known = story.places[start] not in unread and not story.says(start - 1, quote)
-    agree(finding, at_latest=is_known and any(story.compaction(index).step < start for index in sealed))
+    agree(finding, at_latest=is_known and any(story.first_call_after(index) < start for index in sealed))
     is_back = "is missing from" in finding.sentence
     if ("at the latest" in finding.sentence) != (number(finding, "at_latest") and not is_back):
         raise Wrong("the sentence says otherwise whether that is the latest step")

@@ -73,7 +73,8 @@ def check_lanes(session, sent):
 def searched(session, sent, words):
     """The state at every step by reading all messages of every request."""
     states, known = [], False
-    for step in range(len(session.calls)):
+    logged = [quotes(readings(text_of(event.parts)), words) for event in session.events]
+    for step, call in enumerate(session.calls):
         view, epoch = sent.view(step)
         state = State.GONE
         for segment in view:
@@ -86,7 +87,7 @@ def searched(session, sent, words):
             else:
                 better = State.GONE
             state = min(state, better)
-        known |= state in HELD
+        known |= state in HELD or (state is State.UNKNOWN and any(logged[: call.at]))
         states.append(state if known else State.NOT_YET)
     return states
 
