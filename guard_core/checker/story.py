@@ -20,6 +20,7 @@ from guard_core.sessions import ModelCall, Provenance, RecordedCompaction, Sessi
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.views import JOINED, Rewritten, Span, View
+from guard_core.windows.agent_windows import taken_by_agent
 from guard_core.windows.models import context_window, documented_windows
 from guard_core.windows.window_evidence import Status, WindowJudgement
 
@@ -93,6 +94,9 @@ class Story:
     def _row(self, model: str) -> Sourced | None:
         """The window of a model by the table, or by its agent where that takes one for any of its models."""
         row = context_window(model)
+        if row is not None and self.session.agent_format == "qwen-code":
+            worst = max((call.prompt_tokens or 0 for call in self.session.calls if call.model == model), default=0)
+            return taken_by_agent("qwen-code", model, row, worst, self.session.version)  # a table of its versions
         if row is not None and self.session.agent_format == "gemini-cli":
             return row if row.value == 1_048_576 else Sourced(1_048_576, Provenance.ASSUMED)
         if row is None or self.session.agent_format != "claude-code" or model.endswith("[1m]"):

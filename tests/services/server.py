@@ -100,7 +100,8 @@ class Running:
 
     def workers(self) -> list[int]:
         """Process ids of the workers."""
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        command = ["pgrep", "-P", str(self.process.pid), "-f", "inspector.project.worker"]  # not its replays
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
         return [int(line) for line in found.stdout.split()]
 
     def stop(self, number: int = signal.SIGTERM) -> int:

@@ -442,7 +442,7 @@ def _about(count: int, where: str, measure: str = COUNTS_LESS, *, at_most: bool 
     return f": {about} {tokens(count)} tokens {where} ({measure})" if count > 0 else ""
 
 
-TABLE_ROWS = 50  # 550 nodes of the page
+TABLE_ROWS = 40  # 440 nodes of the page
 POLICY_HEADS = ("step", "recorded", "heuristic", "calibrated", "threshold", "factor", "replayed", "marks")
 OWN_HEADS = ("step", "recorded", "count compared", "threshold", "margin", "replayed", "marks")
 

@@ -37,9 +37,9 @@ def test_calls_of_several_windows_are_said_of_the_session_and_of_its_replay(clie
 def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, gap):
     text = page(client, gap, "?table=1").content.decode()
     assert "Recorded prompt tokens peak at 70.0\u00a0% of the window at step 48" in text
-    assert text.count('<th scope="row" class="num"><a href') == 50
+    assert text.count('<th scope="row" class="num"><a href') == 40
     assert f'<th scope="row" class="num"><a href="{gap.get_absolute_url()}steps?at=1">1</a></th>' in text
-    assert "Steps 1 to 50 of 55" in text
+    assert "Steps 1 to 40 of 55" in text
 
 
 def test_findings_lead_to_their_steps(client, gap):
@@ -100,7 +100,7 @@ def test_a_setting_that_is_not_allowed_changes_the_line_beside_its_field_and_not
 
 def test_an_open_table_stays_open_when_a_setting_changes(part_of, gap):
     text = part_of(gap.get_absolute_url() + "?window=100000&table=1", "chart").content.decode()
-    assert text.count('<th scope="row" class="num"><a href') == 50
+    assert text.count('<th scope="row" class="num"><a href') == 40
     assert "autofocus" not in text
     assert "autofocus" in part_of(gap.get_absolute_url() + "?table=1", "table").content.decode()
 
