@@ -44,6 +44,7 @@ def open_folder() -> FolderLocks:
             refuse_newer(_folder(), MigrationRecorder(connection).applied_migrations())
             _upgrade_beside(locks.folder)
     except BaseException:
+        connection.close()  # else SQLite's files beside the database stay: no search for garbage ends the connection
         locks.close()
         raise
     return locks
