@@ -206,6 +206,7 @@ def test_the_tabs_and_the_keys_of_every_page_of_a_session(page, sessions, tab):
         page.goto(address + tab)
         if tab == "policies":
             page.locator("#policies").wait_for()  # at first its progress may be shown
+            page.wait_for_load_state()  # the page then loads anew: it knows no keys before its scripts have run
         page.keyboard.press(key)
         page.wait_for_url(re.compile(rf"^[^?#]*{ending}([?#]|$)"))
 
