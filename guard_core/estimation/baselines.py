@@ -70,8 +70,9 @@ def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
 
 
 def falls_at_other_models(ledger: Ledger) -> Ints:
-    """The steps at which another model is asked and the recorded prompt falls as far as most compactions take it,
-    though the log grew: it counts otherwise, or the history was cut, which the file does not say."""
+    """The steps at which another model is asked, or only one of the two is recorded, and the recorded prompt falls as
+    far as most compactions take it, though the log grew: it counts otherwise, or the history was cut, which the file
+    does not say."""
     first, last = continued(ledger)
     recorded, at, model = (ledger.steps[name] for name in ("prompt_tokens", "at", "model"))
     is_deep = (recorded[last] < DEEP * recorded[first]) & (at[last] > at[first])

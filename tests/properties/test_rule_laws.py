@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.counts import counted_compactions
+from guard_core.events import Role, TextPart, part_text
 from guard_core.rules import AGENTS, Agreement, Moment, explain
 from guard_core.rules.words import headline
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.tokens.lexical import lexical_tokens
 from guard_core.views import Inserted
 from tests.builders import model, tool_result, user
 
@@ -48,7 +50,8 @@ def sessions(draw):
 
 
 def prompt_checks(session):
-    """Every check in plain loops: the call that comes next, the last prompt known, the compaction made there."""
+    """Every check in plain loops: the call that comes next, the last prompt known, the compaction made there. Not those
+    where the history may have been cut without a record."""
     counted = counted_compactions(session).compactions
     made = [(session.compactions[item.place].at, item.place) for item in counted]
     for step, call in enumerate([*session.calls, None]):
@@ -57,8 +60,61 @@ def prompt_checks(session):
         known = session.calls[step - 1].prompt_tokens if step else None
         for number, (_, place) in enumerate(here):
             yield step, known if not number else None, place
-        if not here and call is not None:
+        if not here and call is not None and not (known and is_cut(session, step)):
             yield step, known, -1
+
+
+def is_cut(session, step):
+    """May the history have been cut before a call without a record: 30 % of the prompt before it is gone. Of the same
+    model 2,000 tokens and a tenth must be missing, more than the reasoning of the turn before can have been."""
+    before, after = session.calls[step - 1], session.calls[step]
+    tokens = after.prompt_tokens or 0
+    if not 0 < 10 * tokens < 7 * before.prompt_tokens:
+        return False
+    if before.model != after.model:
+        return True
+    missing = before.prompt_tokens + text_tokens(session.events[before.at : after.at]) - tokens
+    is_gone = missing >= max(2_000, before.prompt_tokens // 10) and missing > most_reasoning(session, before, after)
+    return is_gone and not is_repeated(session, step - 1)
+
+
+def most_reasoning(session, before, after):
+    """What the answers of a turn can have had of reasoning that a new turn does without: all of them, without a bound
+    where one of them has no count in a session that has counts."""
+    if turn_of(session, before) == turn_of(session, after):
+        return 0
+    turn = [call.output_tokens for call in session.calls if turn_of(session, call) == turn_of(session, before)]
+    if None in turn and any(call.output_tokens is not None for call in session.calls):
+        return float("inf")
+    return sum(output or 0 for output in turn)
+
+
+def turn_of(session, call):
+    """How many words of a user came before a call."""
+    return sum(isinstance(event.parts[0], TextPart) and event.role is Role.USER for event in session.events[: call.at])
+
+
+def is_repeated(session, step):
+    """Has a call the count of the counted call before it, though text was added and the two requests differ in size."""
+    call = session.calls[step]
+    earlier = [other for other in session.calls[:step] if other.prompt_tokens]
+    if not earlier or earlier[-1].prompt_tokens != call.prompt_tokens:
+        return False
+    if text_tokens(session.events[earlier[-1].at : call.at]) <= 20:
+        return False
+    if not any(earlier[-1].at < item.at <= call.at for item in session.compactions):
+        return True
+    return abs(text_tokens(request_of(session, call)) - text_tokens(request_of(session, earlier[-1]))) > 20
+
+
+def request_of(session, call):
+    """The messages of a request: the last summary before it and what came since."""
+    made = [item for item in session.compactions if item.at <= call.at]
+    return (*made[-1].messages, *session.events[made[-1].at : call.at]) if made else session.events[: call.at]
+
+
+def text_tokens(events):
+    return sum(lexical_tokens(part_text(part)) for event in events for part in event.parts)
 
 
 def is_of(interval, step, session, found):
