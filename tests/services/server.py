@@ -100,8 +100,12 @@ class Running:
 
     def workers(self) -> list[int]:
         """Process ids of the workers."""
-        command = ["pgrep", "-P", str(self.process.pid), "-f", "inspector.project.worker"]  # not its replays
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        return self.children("inspector.project.worker")
+
+    def children(self, command: str = "") -> list[int]:
+        """Process ids of what the server has started: worker, replays, watchers; those alone that have a `command`."""
+        asked = ["pgrep", "-P", str(self.process.pid), "-f", command]
+        found = subprocess.run(asked, capture_output=True, text=True, check=False)
         return [int(line) for line in found.stdout.split()]
 
     def stop(self, number: int = signal.SIGTERM) -> int:

@@ -107,9 +107,9 @@ def test_a_folder_that_is_chosen_on_the_page_is_watched_by_the_server_until_it_i
     folder = tmp_path / "home/agents"
     folder.mkdir(parents=True)
     with running(tmp_path / "data", DATABASE_URL="", HOME=str(tmp_path / "home")) as server:
-        before = server.workers()
+        before = server.children()
         assert server.post("/watching/add", b"path=~/agents").status == 302
-        (watcher,) = until(lambda: set(server.workers()) - set(before))
+        (watcher,) = until(lambda: set(server.children()) - set(before))
         write(folder / "claude.jsonl", range(4))
 
         def session() -> str:
@@ -122,14 +122,14 @@ def test_a_folder_that_is_chosen_on_the_page_is_watched_by_the_server_until_it_i
         until(lambda: steps(server, url) == 4)
 
         os.kill(watcher, signal.SIGKILL)
-        (watcher,) = until(lambda: set(server.workers()) - {*before, watcher})
+        (watcher,) = until(lambda: set(server.children()) - {*before, watcher})
         write(folder / "claude.jsonl", range(8, 10))
         until(lambda: steps(server, url) == 5)
 
         place = re.search(r'action="(/watching/\d+/remove)"', server.get("/watching/").text)
         assert place is not None
         assert server.post(place[1]).status == 302
-        until(lambda: watcher not in server.workers())
+        until(lambda: watcher not in server.children())
         assert server.stop() == 0
 
 
