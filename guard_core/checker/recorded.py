@@ -442,12 +442,12 @@ def results_cleared(story: Story, finding: Finding) -> None:
             whole = story.session.events[part.event]
             if not _answered(part.message) <= _answered(whole):
                 raise Wrong(f"message {part.event} has the result of another call than the one sent at step {step}")
-            gone = _result_bytes(whole) - _result_bytes(part.message)
-            if gone > 0 and part.event not in known:
+            removed = _result_bytes(whole) - _result_bytes(part.message)
+            if removed > 0 and part.event not in known:
                 known.add(part.event)
-                saved += gone
+                saved += removed
                 size = sum(len(part_text(one).encode("utf-8", "surrogatepass")) for one in whole.parts)
-                tokens = int(story.attribution.tokens[part.event]) * gone / size
+                tokens = int(story.attribution.tokens[part.event]) * removed / size
                 edited[step] = edited.get(step, 0) + tokens
     tokens = sum(map(round, edited.values()))
     if tokens < _LEAST_CLEARED:

@@ -167,16 +167,16 @@ def clearing_words(item: Clearing) -> str:
 
 def cleared_results(case: Case) -> list[Finding]:
     """Messages whose tool results are shorter in later requests, though the recording says nothing of it."""
-    found = clearings(case.facts) if case.is_recorded and case.facts.ledger.usage_ratio is None else ()
-    if not found:
+    edits = clearings(case.facts) if case.is_recorded and case.facts.ledger.usage_ratio is None else ()
+    if not edits:
         return []
-    steps = [item.step for item in found]
+    steps = [item.step for item in edits]
     where = (
         f"from {at_step(steps[0])} on"
         if len(steps) == 1
         else f"at {len(steps):,} steps, the first step {steps[0] + 1:,}"
     )
-    messages, size, tokens = (sum(item[place] for item in found) for place in (1, 2, 3))
+    messages, size, tokens = (sum(item[place] for item in edits) for place in (1, 2, 3))
     sentence = (
         f"The tool results of {counted(messages, 'older message')} were cleared or shortened {where}: about {tokens:,} "
         f"tokens less (estimated), {size:,} bytes. The recording has no compaction there: only the requests show it."

@@ -216,12 +216,12 @@ def lost_tails(case: Case) -> list[Finding]:
 
 def _lost(record: CompactionRecord) -> list[tuple[int, int]]:
     """Events in the request of the compaction that the policy does not carry on, as ranges."""
-    gone = [
+    missing = [
         (segment.start, min(segment.stop, record.kept_from))
         for segment in difference(record.after, record.carried).gone
         if isinstance(segment, Span) and segment.start < record.kept_from
     ]
-    if not gone:  # nearly always, and a request of a long session may have thousands of spans
+    if not missing:  # nearly always, and a request of a long session may have thousands of spans
         return []
     later: list[tuple[int, int]] = []  # apart from each other, in order
     for start, stop in sorted((segment.start, segment.stop) for segment in record.carried if isinstance(segment, Span)):
@@ -230,7 +230,7 @@ def _lost(record: CompactionRecord) -> list[tuple[int, int]]:
         else:
             later.append((start, stop))
     lost = []
-    for start, stop in gone:
+    for start, stop in missing:
         place = bisect_right(later, start, key=itemgetter(1))
         while place < len(later) and later[place][0] < stop:
             low, high = later[place]

@@ -28,7 +28,7 @@ async function zoom(value, { quiet = false } = {}) {
       const asked = wanted;
       wanted = undefined;
       await show(asked);
-      if (!quiet) tell(asked);
+      if (!quiet) announceZoom(asked);
     }
   } finally {
     busy = false;
@@ -51,7 +51,7 @@ async function show(value) {
   if (key) document.querySelector(`[data-strip-row] [data-key="${CSS.escape(key)}"]`)?.focus();
 }
 
-function tell(value) {
+function announceZoom(value) {
   const { first, last } = shown();
   const words = value ? `steps ${first.toLocaleString("en")} to ${last.toLocaleString("en")}` : "all steps";
   document.getElementById("announce").textContent = words;
