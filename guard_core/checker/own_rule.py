@@ -50,12 +50,14 @@ def other_threshold(story: Story, finding: Finding) -> None:
     _threshold(story, finding)
     high, high_step = number(finding, "high"), step_of(story, finding, "high_step")
     checks = list(_checks(story, number(finding, "counter")))
-    if not any(check.compaction is not None and _is_at(story, check, high, high_step) for check in checks):
-        raise Wrong(f"no compaction at step {high_step} had a count of {high}")
+    fired = [check for check in checks if check.compaction is not None and not _is_forced(story, check.compaction)]
+    if not any(_is_at(story, check, high, high_step) for check in fired):
+        raise Wrong(f"no compaction at step {high_step} that no refused request forced had a count of {high}")
     low = finding.numbers.get("low")
     if low is not None:
         low_step = step_of(story, finding, "low_step")
-        if not any(check.compaction is None and _is_at(story, check, low, low_step) for check in checks):
+        passed = [check for check in checks if check.compaction is None and not _halves(story, check.step)]
+        if not any(_is_at(story, check, low, low_step) for check in passed):
             raise Wrong(f"no check of step {low_step} had a count of {low} and passed")
         if low >= high:
             raise Wrong("no threshold is between the two")
@@ -81,8 +83,8 @@ def own_early(story: Story, finding: Finding) -> None:
         story.compaction(index)
         if index not in checks or checks[index].least is None or _fires(finding, checks[index].least or 0):
             raise Wrong(f"compaction {index} was not below the threshold")
-        if story.compaction(index).is_manual:
-            raise Wrong(f"a person asked for compaction {index}")
+        if story.compaction(index).is_manual or _is_forced(story, index):
+            raise Wrong(f"a person, or the refusal of a request, asked for compaction {index}")
     first = checks[indices[0]]
     count = number(finding, "count")
     if not (first.least or 0) <= count <= (first.most or 0):
@@ -110,10 +112,39 @@ def own_missed(story: Story, finding: Finding) -> None:
 
 
 def _falls(story: Story, step: int) -> bool:
-    """Is the request of a step smaller than the counted one before it: something was left out without a record."""
-    earlier = [count for count in story.counts[:step] if count is not None]
-    now = story.counts[step] if step < len(story.counts) else None
-    return bool(earlier) and now is not None and now < earlier[-1]
+    """Is the next counted request from a step on smaller than the one before: something was left out, here or at the
+    calls without a count that follow."""
+    before, after = _counted_around(story, step)
+    return before >= 0 and after >= 0 and (story.counts[after] or 0) < (story.counts[before] or 0)
+
+
+def _halves(story: Story, step: int) -> bool:
+    """Is more than half of the request before gone from the next counted one, within a turn and without a record."""
+    before, after = _counted_around(story, step)
+    if before < 0 or after < 0 or 2 * (story.counts[after] or 0) >= (story.counts[before] or 0):
+        return False
+    first, last = story.session.calls[before], story.session.calls[after]
+    same_turn = not any(event.starts_turn() for event in story.session.events[first.at : last.at])
+    recorded = any(first.at < item.at <= last.at for item in story.session.compactions)
+    return same_turn and not recorded and first.model == last.model
+
+
+def _counted_around(story: Story, step: int) -> tuple[int, int]:
+    """The last counted call before a step, and the first one from it on; -1 where there is none."""
+    counted = [number for number, count in enumerate(story.counts) if count]
+    before = [number for number in counted if number < step]
+    return before[-1] if before else -1, next((number for number in counted if number >= step), -1)
+
+
+def _is_forced(story: Story, index: int) -> bool:
+    """Had the provider refused a request as too long before a compaction, since the last answer and the compaction
+    before it."""
+    at = story.session.compactions[story.compactions[index].place].at
+    before = [story.session.compactions[item.place].at for item in story.compactions[:index]]
+    for call in story.session.calls:
+        behind = call.at if call.response is None else call.response + 1
+        before += [behind] if call.at < at else []
+    return any(max([0, *before]) <= place <= at for place in story.session.refused)
 
 
 def _threshold(story: Story, finding: Finding) -> None:

@@ -95,10 +95,28 @@ class Counted:
 
     @cached_property
     def cut(self) -> Ints:
-        """The steps whose recorded prompt fell far though the log grew: the agent compacted there, or something else
-        cut the history, and the file has no record of it."""
+        """The steps at which the history may have been cut without a record: those whose recorded prompt fell far
+        though the log grew, and the calls without a count before them, which may have been cut already."""
         deep = [fall.step for fall in silent_truncations(self.ledger) if fall.is_deep]
-        return np.array([*deep, *falls_at_other_models(self.ledger).tolist()], dtype=np.int64)
+        counted = np.flatnonzero(self.ledger.steps["prompt_tokens"] > 0)
+        steps: set[int] = set()
+        for step in (*deep, *falls_at_other_models(self.ledger).tolist()):
+            before = int(counted[np.searchsorted(counted, step) - 1])
+            steps.update(range(before + 1, step + 1))
+        return np.array(sorted(steps), dtype=np.int64)
+
+    @cached_property
+    def refused(self) -> NDArray[np.bool_]:
+        """The checks before which the provider refused a request as too long, with no answer or compaction since."""
+        at, response = (np.append(self.ledger.steps[name], -1) for name in ("at", "response"))
+        last, stop = self.checks.step - 1, self.checks.stop
+        answered = np.maximum(at[last], response[last] + 1)
+        made = np.concatenate([[0], stop[self.compacted]])
+        start = np.maximum(
+            np.where(last >= 0, answered, 0), made[np.searchsorted(self.compacted, np.arange(len(stop)))]
+        )
+        places = np.sort(np.array(self.session.refused, dtype=np.int64))
+        return np.asarray(np.searchsorted(places, start, side="left") < np.searchsorted(places, stop, side="right"))
 
     @cached_property
     def compacted(self) -> Ints:
@@ -182,13 +200,18 @@ class StretchChecks:
             ) + (f"; {by_person}" if trigger_of(item) == MANUAL else "")
         if trigger_of(item) == MANUAL:
             return by_person
-        if item.trigger.lower() in NO_COUNT:
-            return NO_COUNT[item.trigger.lower()]
+        if (word := self.trigger(row)) in NO_COUNT:
+            return NO_COUNT[word]
         if self.held[row] and self.agent is not None and not self._fires(row):
             return self.agent.held_reason
         if at_turn_end(self.rule) and not self.checks.between[row]:
             return "within a turn, where the rule is not asked: a refused request, or a person asked for it"
         return ""
+
+    def trigger(self, row: int) -> str:
+        """The recorder's own word for why it compacted; OVERFLOW where a request was refused before."""
+        word = self.session.compactions[int(self.checks.place[row])].trigger.lower()
+        return OVERFLOW if self.counted.refused[row] and word not in NO_COUNT else word
 
     def _fires(self, row: int) -> bool:
         """Does the rule fire at a compaction, as far as its threshold is known."""
@@ -283,7 +306,7 @@ class StretchChecks:
         item = self.session.compactions[int(self.checks.place[row])]
         if trigger_of(item) == MANUAL:
             return Cause.MANUAL
-        if item.trigger.lower() == OVERFLOW or (count is not None and self.refusal(row, count) is not None):
+        if self.trigger(row) == OVERFLOW or (count is not None and self.refusal(row, count) is not None):
             return Cause.REFUSED
         if self.point(row, count) is None:
             return Cause.UNPROVEN
@@ -326,8 +349,7 @@ class StretchChecks:
         if self.rule is None or interval is None:
             return Agreement.NOT_MODELLED, "the rule of this agent is not known", 0, 0
         if excuse := self.excuse(row):
-            item = self.session.compactions[int(self.checks.place[row])]
-            verdict = Agreement.AGREES if item.trigger.lower() == OVERFLOW else Agreement.NOT_MODELLED
+            verdict = Agreement.AGREES if excuse == NO_COUNT[OVERFLOW] else Agreement.NOT_MODELLED
             return verdict, excuse, 0, 0
         if count is None:
             return Agreement.NOT_MODELLED, why_uncounted(self.checks, row, self.counted.ledger), 0, 0

@@ -6,6 +6,7 @@ from math import ceil
 import msgspec
 import pytest
 
+from guard_core.checker import check
 from guard_core.checker.own_rule import UNROUNDED, worked_out
 from guard_core.checker.story import Wrong
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
@@ -66,6 +67,22 @@ def test_checks_that_fit_none_are_early_and_late():
         "By its rule Claude Code would compact at 1 check more than it did, at step 3: 161,010 ≥ 155,000, if its "
         "settings are the defaults."
     )
+
+
+def test_bounds_that_a_refused_request_or_a_fall_leaves_open_are_caught_by_the_checker():
+    session = transcript(version="2.1.21", prompts=(20_000, 150_000, 154_000, 40_000))
+    facts = Facts.of(session)
+    (claim,) = [item for item in recorded_findings(facts) if item.kind == "other_threshold"]
+    assert not check(session, [claim], facts.window)
+    refused = msgspec.structs.replace(session, refused=(session.compactions[0].at,))
+    fallen = tuple(
+        msgspec.structs.replace(call, prompt_tokens=[20_000, 150_000, 60_000, 154_000][step])
+        for step, call in enumerate(session.calls)
+    )
+    assert "own_early" not in findings_of(refused)
+    assert "other_threshold" not in findings_of(refused)
+    assert check(refused, [claim], facts.window)
+    assert check(msgspec.structs.replace(session, calls=fallen), [claim], facts.window)
 
 
 def uncompacted(prompts, *models):

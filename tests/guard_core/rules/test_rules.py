@@ -14,6 +14,7 @@ from guard_core.rules.aider import SETTING
 from guard_core.rules.base import Stretch
 from guard_core.rules.counters import UNKNOWN
 from guard_core.rules.decisions import OwnChecks
+from guard_core.rules.evidence import Cause
 from guard_core.rules.inference import Point, interval_of
 from guard_core.rules.words import headline
 from guard_core.sessions import (
@@ -313,6 +314,47 @@ def test_a_refused_request_explains_a_compaction_without_a_threshold():
     (item,) = found.compactions
     assert (item.verdict, found.inference[0].at_most) == (Agreement.AGREES, None)
     assert item.reason == "200,510 exceeds the window of 200,000: the provider refused the request"
+
+
+@pytest.mark.parametrize("version", ["2.1.62", "2.1.330", ""])
+def test_a_compaction_after_a_refused_request_bounds_no_threshold(version):
+    session = transcript(version=version)
+    (item,) = explain(session).compactions
+    assert item.verdict is not Agreement.AGREES
+    found = explain(msgspec.structs.replace(session, refused=(session.compactions[0].at,)))
+    (item,) = found.compactions
+    assert (item.verdict, item.reason) == (
+        Agreement.AGREES,
+        "the provider had refused the request, whatever the threshold",
+    )
+    assert (found.inference[0].at_most, found.evidence[0].compactions[0].cause) == (None, Cause.REFUSED)
+
+
+def test_a_refused_request_before_an_answer_or_another_compaction_forces_none():
+    session = transcript(version="2.1.62")
+    at = session.compactions[0].at
+    for earlier in (session.calls[2].response, session.calls[0].at):
+        found = explain(msgspec.structs.replace(session, refused=(earlier,)))
+        assert found.inference[0].at_most == 155_010
+    later = explain(msgspec.structs.replace(session, refused=(at + 1,)))
+    assert later.inference[0].at_most == 155_010
+
+
+def test_a_person_who_asks_after_a_refused_request_is_named():
+    session = transcript(trigger="manual")
+    found = explain(msgspec.structs.replace(session, refused=(session.compactions[0].at,)))
+    assert found.compactions[0].reason == "a person asked for it"
+
+
+def test_checks_before_a_fall_that_calls_without_a_count_come_before_bound_no_threshold():
+    """The history may have been cut at any of them."""
+    session = transcript(prompts=(20_000, 160_000, 161_000, 162_000, 30_000), place=0)
+    calls = [
+        msgspec.structs.replace(call, prompt_tokens=None) if 2 <= n <= 3 else call
+        for n, call in enumerate(session.calls)
+    ]
+    found = explain(msgspec.structs.replace(session, compactions=(), calls=tuple(calls)))
+    assert (found.inference[0].above, found.missed) == (21_010, ())
 
 
 def test_a_threshold_in_a_version_without_one_names_the_window_that_would_explain_it():
