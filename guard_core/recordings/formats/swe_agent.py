@@ -6,14 +6,18 @@ is no history. Observations are user messages in the older, text-only agents (ma
 user turn) and tool messages where function calling was on (`tool_call_ids` is a list). `info.model_stats` has totals
 (`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens; a note states them. A history
 processor (`replay_config`, an object or JSON text) elides old observations in every request: newer versions keep each
-step's request (`query`), and what it changed is an inferred edit of the history; without them a note names the
-processor. Where an agent tried again, each of its `attempts` is a session, the chosen one first. Facts count the
-messages of `history` (of the chosen attempt) and the longest observation of a step; SWE-agent's actions are commands in
-the first place, so tool calls are not counted as facts.
+step's request (`query`), and what it changed is an inferred edit of the history. Without them the edits of
+`last_n_observations` follow from its settings; a note says so, and names processors whose edits do not follow. Its
+rules are those of SWE-agent's `history_processors.py`: observations but the first and the newest, in steps of
+`polling`, and by tags. Where an agent tried again, each of its `attempts` is a session, the chosen one first. Facts
+count the messages of `history` (of the chosen attempt) and the longest observation of a step; SWE-agent's actions are
+commands in the first place, so tool calls are not counted as facts.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -40,6 +44,12 @@ _KNOWN_NAMES = Names(
 
 
 CONFIG_NOTE = "history_processors in replay_config"
+LAST_N = "last_n_observations"
+EDITED = f"observations replaced by {LAST_N}, as the file's configuration says; the requests are not in the file"
+# Processors that change no words: marks for the provider's cache, tags, none.
+_WORDLESS = ("default", "cache_control", "tag_tool_call_observations")
+_KEEP, _REMOVE = ("keep_output",), ("remove_output",)  # tags of observations that always, and that never, stay
+MOST_EDITED = 500_000  # ours: replaced observations of all requests together; a run of 1,000 steps has fewer
 
 
 class SweAgentFormat:
@@ -90,13 +100,17 @@ def _session(source: ByteSource, value: JSON) -> Session:
     builder = SessionBuilder("swe-agent", source)
     events = [event for message in history if (event := _event(source, message))] or _from_steps(steps)
     system, rest = chat.split_system(events)
-    queries = _queries(steps, history) if len(events) == len(history) else {}
-    edits = _Edits(builder, history, head=len(events) - len(rest))
-    for place, event in enumerate(rest, start=len(events) - len(rest)):
+    head, is_whole = len(events) - len(rest), len(events) == len(history)
+    queries = _queries(steps, history) if is_whole else {}
+    edits = _Edits(builder, history, head)
+    masking = None if queries or not is_whole else _masking(_config(value), history, head)
+    for place, event in enumerate(rest, start=head):
         if place in queries:
             edits.show(queries[place])
+        elif masking is not None and event.role is Role.MODEL:
+            edits.replace(masking.before(place), EDITED)
         _append(builder, event)
-    builder.notes.extend(_notes(value, has_queries=bool(queries)))
+    builder.notes.extend(_notes(value, has_queries=bool(queries), is_masked=masking is not None))
     return builder.session(system=system, **_about(value))
 
 
@@ -118,6 +132,7 @@ class _Edits:
         self._history = [fields.plain_text(message.get("content")) for message in history]
         self._head = head
         self._changed: dict[int, str] = {}  # place in the history -> what was sent instead
+        self._rewritten: dict[tuple[int, str], Rewritten] = {}
 
     def show(self, query: list[JSON]) -> None:
         """The request of the next call: an edit, where it changes other messages than the one before did."""
@@ -127,17 +142,102 @@ class _Edits:
             for place, (text, before) in enumerate(zip(sent, self._history, strict=False))
             if text != before and place >= self._head
         }
+        self.replace({place: (text, query[place]) for place, text in changed.items()})
+
+    def replace(self, messages: dict[int, tuple[str, JSON]], note: str = "") -> None:
+        """The next request has other messages, by their place in the history, each with its text."""
+        changed = {place: text for place, (text, _) in messages.items()}
         if changed == self._changed:
             return
         self._changed = changed
         at = len(self._builder.events)
-        events = [
-            Rewritten(place - self._head, chat.chat_event(query[place], meta=True) or Event(Role.USER, ()), CHANGED)
-            for place in changed
-        ]
+        events = [self._of(place, text, message) for place, (text, message) in messages.items()]
         places = [None if place in changed else place - self._head for place in range(self._head, self._head + at)]
         base = tuple(events[part.index] if isinstance(part, Inserted) else part for part in view_of(places))
-        self._builder.compaction(RecordedCompaction(at, Evidence.INFERRED, "edit", base=base))
+        self._builder.compaction(RecordedCompaction(at, Evidence.INFERRED, "edit", base=base, note=note))
+
+    def _of(self, place: int, text: str, message: JSON) -> Rewritten:
+        """A changed message, one value for all requests that have it."""
+        if (place, text) not in self._rewritten:
+            event = chat.chat_event(message, meta=True) or Event(Role.USER, ())
+            self._rewritten[place, text] = Rewritten(place - self._head, event, CHANGED)
+        return self._rewritten[place, text]
+
+
+class _Masking:
+    """What `last_n_observations` replaces of a history."""
+
+    def __init__(
+        self, history: list[JSON], head: int, kept: int, polling: int, tags: tuple[set[str], set[str]]
+    ) -> None:
+        self._history, self._head, self._kept, self._polling = history, head, kept, polling
+        self._keep, self._remove = tags
+        self._observations = [
+            place
+            for place, message in enumerate(history)
+            if fields.text(message, "message_type") == "observation" and not message.get("is_demo")
+        ]
+        self._always = [place for place in self._observations if place >= head and self._tags(place) & self._remove]
+
+    def before(self, place: int) -> dict[int, tuple[str, JSON]]:
+        """The observations that the request with the messages before a place has in other words."""
+        count = bisect_left(self._observations, place)
+        stop = max(0, count // self._polling * self._polling - self._kept)
+        old = [item for item in self._observations[1:stop] if item >= self._head and not self._tags(item) & self._keep]
+        removed = self._always[: bisect_left(self._always, place)]
+        return {item: self._omitted[item] for item in sorted({*old, *removed})}
+
+    @property
+    def size(self) -> int:
+        """How many messages all requests together have in other words, at most."""
+        return sum(
+            bisect_left(self._observations, place)
+            for place, message in enumerate(self._history)
+            if fields.text(message, "role") == "assistant"
+        )
+
+    def _tags(self, place: int) -> set[str]:
+        return _words(self._history[place], "tags")
+
+    @cached_property
+    def _omitted(self) -> dict[int, tuple[str, JSON]]:
+        """Each observation as it is replaced: its text, and the message."""
+        omitted = {}
+        for place in self._observations:
+            message = self._history[place]
+            text = _omission(message.get("content"))
+            omitted[place] = text, {**message, "content": text}
+        return omitted
+
+
+def _words(value: JSON, key: str) -> set[str]:
+    return {item for item in fields.items(value, key) if isinstance(item, str)}
+
+
+def _omission(content: Any) -> str:
+    """What takes the place of an observation."""
+    if isinstance(content, str):
+        return f"Old environment output: ({len(content.splitlines())} lines omitted)"
+    items = list(fields.objects(content))
+    lines = sum(len(fields.text(item, "text").splitlines()) for item in items if fields.text(item, "type") == "text")
+    images = sum(fields.text(item, "type") == "image_url" for item in items)
+    text = f"Old environment output: ({lines} lines omitted)"
+    return f"{text} ({images} images omitted)" if images else text
+
+
+def _masking(config: JSON, history: list[JSON], head: int) -> _Masking | None:
+    """What the configuration says of observations that are replaced; None where it does not say it, where several
+    agents share the history, or where the requests would have too much of it."""
+    masks = [item for item in _processors(config) if fields.text(item, "type") == LAST_N]
+    agents = {fields.text(message, "agent") for message in history}
+    if len(masks) != 1 or len(agents) > 1 or not (kept := fields.tokens(masks[0], "n")):
+        return None
+    keep, remove = (
+        _words(masks[0], name) if name in masks[0] else set(usual)
+        for name, usual in (("always_keep_output_for_tags", _KEEP), ("always_remove_output_for_tags", _REMOVE))
+    )
+    masking = _Masking(history, head, kept, fields.tokens(masks[0], "polling") or 1, (keep, remove))
+    return masking if masking.size <= MOST_EDITED else None
 
 
 def _event(source: ByteSource, message: JSON) -> Event | None:
@@ -200,13 +300,13 @@ def _settings(config: JSON) -> tuple[AgentSetting, ...]:
     if "history_processors" not in config and "history_processor" not in config:
         return ()
     for item in _processors(config):
-        if fields.text(item, "type") == "last_n_observations" and (kept := fields.tokens(item, "n")):
+        if fields.text(item, "type") == LAST_N and (kept := fields.tokens(item, "n")):
             polling = fields.tokens(item, "polling") or 1
             return AgentSetting("n", kept, CONFIG_NOTE), AgentSetting("polling", polling, CONFIG_NOTE)
     return (AgentSetting("n", 0, CONFIG_NOTE),)
 
 
-def _notes(value: JSON, *, has_queries: bool) -> list[str]:
+def _notes(value: JSON, *, has_queries: bool, is_masked: bool) -> list[str]:
     stats = fields.mapping(fields.mapping(value, "info"), "model_stats")
     notes = ["SWE-agent records no tokens per call."]
     sent, calls = fields.tokens(stats, "tokens_sent"), fields.tokens(stats, "api_calls")
@@ -214,6 +314,9 @@ def _notes(value: JSON, *, has_queries: bool) -> list[str]:
         notes = [f"SWE-agent records no tokens per call: {sent} prompt tokens in {calls} calls together."]
     config = _config(value)
     names = [name for item in _processors(config) if (name := fields.text(item, "type"))]
+    if is_masked:
+        notes.append(f"What {LAST_N} replaced in the requests follows from its settings in the file.")
+        names = [name for name in names if name not in (LAST_N, *_WORDLESS)]
     if names and not has_queries:
         notes.append(
             f"Requests were changed by history processors that leave no trace in the file: {', '.join(names)}."

@@ -11,7 +11,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.swe_agent import FORMAT
 from guard_core.sessions import Evidence
-from guard_core.views import Span
+from guard_core.views import Rewritten, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -107,6 +107,87 @@ def test_what_a_request_elided_is_an_edit_of_the_history():
     assert (kept, changed.event, changed.message.parts) == (Span(0, 2), 2, (TextPart("Old output omitted"),))
     assert compactions[0].messages == ()
     assert recording.facts.compactions == 0
+
+
+def masked(count: int = 6, **processor: Any) -> Any:
+    """A run with so many observations behind the task, masked by its configuration, and its session."""
+    said = {"role": "assistant", "message_type": "action", "content": "I look", "agent": "main"}
+    seen = {"role": "user", "message_type": "observation", "agent": "main"}
+    history: list[dict[str, Any]] = [
+        {"role": "system", "message_type": "system_prompt", "content": "S", "agent": "main"},
+        {**seen, "content": "Show it", "is_demo": True},
+        {**seen, "content": "Fix it"},
+    ]
+    for number in range(count):
+        history += [said, {**seen, "content": f"{number}\nseen"}]
+    history[4]["tags"] = ["keep_output"]
+    history[-1]["tags"] = ["remove_output"]
+    history.append(said)
+    config = {"agent": {"history_processors": [{"type": "last_n_observations", **processor}]}}
+    session = read_as(FORMAT, trajectory(history, replay_config=config)).sessions[0]
+    check_session(session)
+    return session
+
+
+def omitted(session: Any) -> list[list[str]]:
+    """The first lines of the observations that each request has in other words, by what they were."""
+    requests = []
+    for call in session.calls:
+        made = [item for item in session.compactions if item.at <= call.at]
+        changed = [part for part in made[-1].base if isinstance(part, Rewritten)] if made else []
+        assert {part.message.parts[0].text for part in changed} <= {"Old environment output: (2 lines omitted)"}
+        requests.append([session.events[part.event].parts[0].text.split()[0] for part in changed])
+    return requests
+
+
+def test_what_its_configuration_masks_is_missing_in_each_request():
+    """The newest two stay, and the task; the demonstration is none of them, a tag keeps the first, another hides the
+    last."""
+    session = masked(n=2)
+    assert omitted(session) == [[], [], [], [], ["1"], ["1", "2"], ["1", "2", "3", "5"]]
+    assert {item.evidence for item in session.compactions} == {Evidence.INFERRED}
+    assert "follows from its settings in the file" in session.notes[1]
+    assert len(session.notes) == 2
+
+
+def test_masking_in_steps_and_with_other_tags():
+    assert omitted(masked(n=1, polling=3, always_keep_output_for_tags=[])) == [
+        [],
+        [],
+        ["0"],
+        ["0"],
+        ["0"],
+        ["0", "1", "2", "3"],
+        ["0", "1", "2", "3", "5"],
+    ]
+
+
+def test_a_result_of_a_tool_is_masked_in_its_place_with_its_pictures():
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    results = [{**CALL_HISTORY[3], "content": [{"type": "text", "text": "a\nb"}, picture]}]
+    task = {"role": "user", "message_type": "observation", "content": "Fix it"}
+    again = {**CALL_HISTORY[2], "tool_calls": [{**CALL, "id": "c2"}]}
+    history = [task, CALL_HISTORY[2], *results, again, {**CALL_HISTORY[3], "tool_call_ids": ["c2"]}, CALL_HISTORY[2]]
+    config = {"agent": {"history_processors": [{"type": "last_n_observations", "n": 1}, {"type": "closed_window"}]}}
+    session = read_as(FORMAT, trajectory(history, replay_config=config)).sessions[0]
+    check_session(session)
+    (edit,) = session.compactions
+    (changed,) = [part for part in edit.base if isinstance(part, Rewritten)]
+    text = "Old environment output: (2 lines omitted) (1 images omitted)"
+    assert (changed.event, changed.message.parts) == (2, (ToolResultPart("", text, "c1"),))
+    assert session.notes[-1].endswith("leave no trace in the file: closed_window.")
+
+
+def test_the_history_of_several_agents_is_masked_by_no_configuration():
+    session = masked(n=1)
+    assert session.compactions
+    config = {"agent": {"history_processors": [{"type": "last_n_observations", "n": 1}]}}
+    seen = {"role": "user", "message_type": "observation", "content": "x"}
+    said = {"role": "assistant", "content": "y"}
+    history = [{**item, "agent": name} for item, name in zip([seen, said] * 4, "abababab", strict=True)]
+    other = read_as(FORMAT, trajectory(history, replay_config=config)).sessions[0]
+    assert other.compactions == ()
+    assert "leave no trace in the file: last_n_observations" in other.notes[-1]
 
 
 def test_other_attempts_are_sessions_behind_the_chosen_one():
