@@ -7,7 +7,8 @@ from enum import StrEnum
 import msgspec
 
 from guard_core.corpus.bounds import Place, SessionStretch
-from guard_core.rules.base import Moment, OwnRule, RuleSetting
+from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.settings import RuleSetting
 from guard_core.sessions import Provenance
 
 FILE = (Provenance.RECORDER, Provenance.STATE, Provenance.PROVIDER)  # sources of settings that the recording holds

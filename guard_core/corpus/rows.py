@@ -15,10 +15,11 @@ from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch, join
 from guard_core.corpus.obedience import State, obedience_of, stated_settings
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.ledger import Ints
-from guard_core.rules.base import Hypothesis, Moment, OwnRule, RuleSetting, Stretch
+from guard_core.rules.base import Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.evidence import EVIDENCE, Cause, CompactionCheck
 from guard_core.rules.inference import Interval, general_variants
 from guard_core.rules.registry import AGENTS
+from guard_core.rules.settings import RuleSetting
 
 BY_LABEL = {agent.label: agent for agent in AGENTS}
 
@@ -274,7 +275,7 @@ class _Group:
         largest = max(item.evidence.stretch.largest for item in self.items)
         stretch = Stretch(0, 1, self.key.version, self.key.model, first.window, largest)
         agent = BY_LABEL.get(self.key.agent)
-        yield from general_variants(stretch) if agent is None else agent.variants(stretch, {})
+        yield from general_variants(stretch) if agent is None else agent.hypotheses(stretch, {})
 
 
 def _distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:

@@ -6,13 +6,14 @@ A rule is one module with an `AGENT`, and one line in `registry.AGENTS`.
 from __future__ import annotations
 
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
-from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, RuleSetting, Stretch
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.decisions import Decision, OwnChecks
 from guard_core.rules.explanation import Explanation, explain
 from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, KeptVerdict
 from guard_core.rules.registry import AGENTS, agent_of
 from guard_core.rules.report import report
+from guard_core.rules.settings import RuleSetting
 
 __all__ = [
     "AGENTS",

@@ -13,19 +13,10 @@ import numpy as np
 
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
-from guard_core.rules.base import (
-    LARGEST_LIMIT,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Stretch,
-    Typed,
-    round_limits,
-    whole,
-)
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import INVOCATIONS, LAST_PROMPT, PROMPT, UNKNOWN, Checks, Counter
+from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.thresholds import LARGEST_LIMIT, round_limits
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
 
@@ -42,12 +33,10 @@ def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: 
     note = "not in the file" if value is None else "typed in"
     return OwnRule(
         agent="ADK",
-        version=stretch.version,
         policy="adk-events",
         profile="2.13",
         settings=(RuleSetting(name, value, unit, source, note),),
         counter=counter,
-        relation=">=",
         threshold=value,
         formula=name if value is None else f"{name} {value:,}",
         checks=checks,
@@ -62,9 +51,6 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Thresholds typed by hand."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for limit in round_limits(LARGEST_LIMIT):
         yield Hypothesis(f"token_threshold {limit:,}", limit, 1)
 
@@ -86,9 +72,6 @@ def _count(text: str) -> int:
 
 def interval_variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Small numbers of invocations."""
-    default = interval_rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for count in INTERVALS:
         yield Hypothesis(f"compaction_interval {count}", count, 1)
 

@@ -10,20 +10,10 @@ from collections.abc import Iterable
 
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.aider import LEAST_TOKENS, MOST_TOKENS, SHARE, AiderSettings
-from guard_core.rules.base import (
-    NO_WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Stretch,
-    Typed,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import UNKNOWN, Checks, Counter
+from guard_core.rules.settings import RuleSetting, Typed, whole, window_setting
+from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Provenance, Session
 
 ESTIMATE = "estimate"
@@ -48,17 +38,13 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     elif window is not None:
         formula, threshold = _limit(window.value)
     return OwnRule(
-        agent="Aider",
-        version=stretch.version,
         policy="aider-chat-summary",
-        profile="current",
         settings=tuple(settings),
         counter=ESTIMATE,
         relation=">",
         threshold=threshold,
         formula=formula,
         checks=Moment.TURN_END,
-        reason="" if threshold else NO_WINDOW,
     )
 
 

@@ -9,30 +9,21 @@ Hypothesis  a threshold that the rule's formula gives with other settings
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
-from guard_core.defaults import MAX_WINDOW
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.counters import Checks, Counter, unit_of
+from guard_core.rules.settings import AUTO, WINDOW, RuleSetting, Typed, switched, whole
 from guard_core.sessions import AgentSetting, Provenance, Session, Sourced
-from guard_core.sizes import parse_count
 from guard_core.windows import models
 from guard_core.windows.agent_windows import has_fixed_window
-
-Typed = Mapping[str, str]  # settings as typed, by name
-
-# Values that users and versions set, for hypotheses: windows of models and what is kept free of them, in tokens.
-WINDOWS = (200_000, 400_000, 1_000_000, 128_000)
-RESERVES = (8_192, 10_000, 16_384, 20_000, 32_000, 64_000)
-FRACTIONS = (0.5, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-LARGEST_LIMIT = 1_000_000  # tokens, of limits typed by hand
 
 
 class Moment(StrEnum):
@@ -44,36 +35,26 @@ class Moment(StrEnum):
     NEVER = "never"
 
 
-class RuleSetting(msgspec.Struct, frozen=True, gc=False):
-    """A number that the rule is made of. None: not known, the note says why."""
-
-    name: str
-    value: float | None
-    unit: str
-    source: Provenance
-    note: str = ""
-
-
-class OwnRule(msgspec.Struct, frozen=True, gc=False):
+class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The rule of an agent on one stretch of a session.
 
     It compacts where `count relation threshold`; `counter` names the count (guard_core.rules.counters), in tokens.
     `threshold` is None where there is none or a setting is not known, which `reason` says. `formula` is the threshold
     as a sum with its numbers. `profile` is the group of versions with the same rule. `is_window_assumed`: little or
     nothing says that the window among its settings is the model's. `is_window_doubted`: the agent compacted far below
-    it.
+    it. A module states what differs from the values below; `Agent.ruled` adds agent, version and the usual reason.
     """
 
-    agent: str
-    version: str
+    agent: str = ""
+    version: str = ""
     policy: str
-    profile: str
+    profile: str = "current"
     settings: tuple[RuleSetting, ...]
     counter: str
-    relation: str
+    relation: str = ">="
     threshold: int | None
     formula: str
-    checks: Moment
+    checks: Moment = Moment.BEFORE_CALL
     reason: str = ""
     is_window_assumed: bool = False
     is_window_doubted: bool = False
@@ -176,10 +157,15 @@ def no_hold(_: Session, __: Ledger, checks: Checks) -> Ints:
     return checks.step * 0
 
 
+CONTRADICTED = "a prompt of {:,} tokens was answered, so the window is not {:,}: set it"
+NO_WINDOW = "the context window is not known: set it"
+
+
 @dataclass(frozen=True)
 class Agent:
     """How the rule of an agent follows from a stretch. One module of this package each.
 
+    `rule` and `variants` are called by `ruled` and `hypotheses` alone; `variants` are thresholds with other settings.
     `names` are the settings that can be typed, with what they mean; `aliases` say which of them each name of the
     agent's own configuration or environment is: "!" before it where true and false are exchanged, WINDOW for the
     context window. `held` marks checks (not 0) at which the agent did not or could not compact for another reason than
@@ -189,9 +175,9 @@ class Agent:
     count is not known until the next answer. `clears_apart`: it clears old results by another rule than this one, and
     what it compares after that is not known until the next answer.
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
-    `wrote` says whether it wrote a session of this format; an empty format
-    is any. `series` gives the counts of an agent that compares an estimate of its own. `keeps` says what stays
-    verbatim at a compaction, None where it was not measured.
+    `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
+    agent that compares an estimate of its own. `keeps` says what stays verbatim at a compaction, None where it was not
+    measured.
     """
 
     format: str
@@ -233,7 +219,7 @@ class Agent:
 
     def ruled(self, stretch: Stretch, typed: Typed) -> OwnRule:
         """The rule of a stretch; one without a threshold where automatic compaction is switched off."""
-        rule = self.rule(stretch, typed)
+        rule = self._stated(stretch, typed)
         if not has_fixed_window(self.format) and rule.contradicted_by(stretch.largest):
             rule = self._without_window(stretch, typed)
         if rule.window is not None and models.is_assumed(rule.window, stretch.model):
@@ -252,10 +238,23 @@ class Agent:
             reason="automatic compaction is switched off",
         )
 
+    def hypotheses(self, stretch: Stretch, typed: Typed) -> Iterator[Hypothesis]:
+        """Thresholds that the rule gives: its own first, then those with other settings."""
+        own = self.rule(stretch, typed)
+        if own.threshold is not None:
+            yield Hypothesis(own.formula, own.threshold, 0)
+        yield from self.variants(stretch, typed)
+
+    def _stated(self, stretch: Stretch, typed: Typed) -> OwnRule:
+        """The rule as its module states it, with agent, version, and why there is no threshold."""
+        rule = self.rule(stretch, typed)
+        reason = rule.reason or (NO_WINDOW if rule.threshold is None else "")
+        return msgspec.structs.replace(rule, agent=rule.agent or self.label, version=stretch.version, reason=reason)
+
     def _without_window(self, stretch: Stretch, typed: Typed) -> OwnRule:
         """The rule where a larger prompt than its window was answered: by the agent's own default, else without a
         threshold."""
-        rule = self.rule(stretch._replace(window=None), typed)
+        rule = self._stated(stretch._replace(window=None), typed)
         if rule.window is not None and not rule.contradicted_by(stretch.largest):
             return rule
         reason = CONTRADICTED.format(stretch.largest, stretch.window_tokens)
@@ -284,20 +283,6 @@ class Agent:
         return ", ".join(words)
 
 
-WINDOW = "window"  # the setting that every rule has: the context window of the model, in tokens
-AUTO = "auto"  # the setting of agents that can be told not to compact by themselves
-SWITCH_WORDS = "automatic compaction: on or off"
-_ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
-
-
-def switched(typed: Typed, name: str = AUTO) -> bool:
-    """Is a switch on, as it is where it was not typed. Raises SettingError."""
-    value = typed.get(name, "on").strip().lower()
-    if value not in _ON + _OFF:
-        raise SettingError(f"{name} is on or off (true or false), not {typed[name][:20]!r}")
-    return value in _ON
-
-
 def _opposite(name: str, value: str) -> str:
     return "off" if switched({name: value}, name) else "on"
 
@@ -310,91 +295,3 @@ def _last(name: str) -> str:
 def _plain(name: str) -> str:
     """A name without the marks by which spellings differ: `autoCompactWindow`, `auto_compact_window`."""
     return re.sub(r"[-_\s]", "", name).lower()
-
-
-def whole(typed: Typed, name: str, least: int = 1) -> int | None:
-    """A number of tokens as typed (k and M allowed), None where it was not. Raises SettingError."""
-    if name not in typed:
-        return None
-    return parse_count(typed[name], name, least, MAX_WINDOW, "tokens")
-
-
-def percentage(typed: Typed, name: str, *, is_fraction: bool = True) -> float | None:
-    """A percentage of 1 to 100 as typed, None where it was not. `is_fraction`: the agent itself has fractions, so that
-    0.2 is 20 %. Raises SettingError."""
-    if name not in typed:
-        return None
-    text = typed[name].strip()
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = 0.0
-    if is_fraction and 0 < value < 1 and not text.endswith("%"):
-        value = round(value * 100, 6)
-    if not 1 <= value <= 100:
-        also = ", or a fraction from 0.01 to 1" if is_fraction else ""
-        raise SettingError(f"{name} is a percentage from 1 to 100{also}, not {text[:20]!r}")
-    return value
-
-
-def fraction(typed: Typed, name: str, least: float = 0.01, most: float = 1.0) -> float | None:
-    """A fraction as typed (0.85, 85%), None where it was not. Raises SettingError."""
-    if name not in typed:
-        return None
-    text = typed[name].strip()
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not least <= value <= most:
-        raise SettingError(f"{name} is a fraction from {least:g} to {most:g}, not {text[:20]!r}")
-    return value
-
-
-def chosen(
-    name: str, value: float | None, default: float, unit: str, note: str, known: AgentSetting | None = None
-) -> RuleSetting:
-    """A setting that was typed, else that of the file, else its default, an assumption: `note` says of what."""
-    if value is not None:
-        return RuleSetting(name, value, unit, Provenance.USER, "typed in")
-    if known is not None:
-        return RuleSetting(name, known.value, unit, Provenance.RECORDER, known.note)
-    return RuleSetting(name, default, unit, Provenance.ASSUMED, note)
-
-
-def window_setting(window: Sourced | None) -> RuleSetting:
-    """The context window as a setting of a rule."""
-    if window is None:
-        note = "neither the file nor the model table has it"
-        return RuleSetting("window", None, "tokens", Provenance.ASSUMED, note)
-    return RuleSetting("window", window.value, "tokens", window.source, window.note)
-
-
-CONTRADICTED = "a prompt of {:,} tokens was answered, so the window is not {:,}: set it"
-NO_WINDOW = "the context window is not known: set it"
-
-
-def windows_of(stretch: Stretch, more: tuple[int, ...] = ()) -> tuple[tuple[int, int], ...]:
-    """The windows that hypotheses are made of, each with the settings that differ: 0 for the stretch's own, which comes
-    first. `more`: of the agent's models. Where the own one is not known, round numbers are tried, too."""
-    return _windows(None if stretch.window is None else stretch.window.value, more)
-
-
-@lru_cache(maxsize=32)  # asked for each model of a session
-def _windows(own: int | None, more: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    known = tuple(dict.fromkeys((*WINDOWS, *more)))
-    if own is not None:
-        return ((own, 0), *((value, 1) for value in known if value != own))
-    return (*((value, 1) for value in known), *((value, 2) for value in round_limits(LARGEST_LIMIT)))
-
-
-def part_of(share: float, tokens: int) -> int:
-    """A share of a number of tokens, rounded down as agents do."""
-    return int(share * tokens)
-
-
-@lru_cache(maxsize=32)
-def round_limits(most: int) -> tuple[int, ...]:
-    """Round numbers of tokens that a person may have typed, the roundest first."""
-    units = (50_000, 10_000, 5_000, 1_000)
-    return tuple(dict.fromkeys(limit for unit in units for limit in range(unit, min(most, LARGEST_LIMIT) + 1, unit)))

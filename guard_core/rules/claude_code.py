@@ -32,27 +32,10 @@ from guard_core.policies.claude_code import (
     rounded_messages_and_calls,
     rounded_messages_at_first,
 )
-from guard_core.rules.base import (
-    AUTO,
-    RESERVES,
-    SWITCH_WORDS,
-    Agent,
-    Hypothesis,
-    Keeps,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Shape,
-    Stretch,
-    Typed,
-    chosen,
-    percentage,
-    round_limits,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, Keeps, Moment, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, RuleSetting, Typed, chosen, percentage, whole, window_setting
+from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.agent_windows import taken_by_agent
 
@@ -111,13 +94,10 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     reserve = reserve_of(profile, min(int(output.value or 0), most_output(stretch.model)))
     formula, threshold = threshold_of(size, reserve, percent)
     return OwnRule(
-        agent="Claude Code",
-        version=stretch.version,
         policy="claude-code",
         profile=profile,
         settings=tuple(settings),
         counter=counter(stretch).name,
-        relation=">=",
         threshold=None if reason else threshold,
         formula="the provider's refusal" if reason else formula,
         checks=Moment.REFUSAL if reason else Moment.BEFORE_CALL,
@@ -134,8 +114,6 @@ def _window(stretch: Stretch) -> Sourced:
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other thresholds that the formula gives: other windows, reserves, percentages."""
     default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     own = stretch._replace(window=_window(stretch))
     profile = profile_of(stretch.version)
     most = min(whole(typed, "max_output_tokens") or MAX_OUTPUT, most_output(stretch.model))

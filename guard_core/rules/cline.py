@@ -9,19 +9,10 @@ from collections.abc import Iterable
 
 from guard_core.policies.cline import limit_of
 from guard_core.rules import roo
-from guard_core.rules.base import (
-    NO_WINDOW,
-    WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    Stretch,
-    Typed,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.settings import WINDOW, Typed, window_setting
+from guard_core.rules.thresholds import windows_of
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:
@@ -29,17 +20,11 @@ def rule(stretch: Stretch, _: Typed) -> OwnRule:
     window = stretch.window
     formula, threshold = limit_of(window.value) if window else ("a limit by window", None)
     return OwnRule(
-        agent="Cline",
-        version=stretch.version,
         policy="cline",
-        profile="current",
         settings=(window_setting(window),),
         counter=TOTAL,
-        relation=">=",
         threshold=threshold,
         formula=formula,
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 

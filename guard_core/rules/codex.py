@@ -11,27 +11,10 @@ from collections.abc import Iterable
 
 from guard_core.agent_versions import numbers
 from guard_core.policies.codex import default_limit, output_tokens
-from guard_core.rules.base import (
-    FRACTIONS,
-    LARGEST_LIMIT,
-    NO_WINDOW,
-    WINDOW,
-    Agent,
-    Hypothesis,
-    Keeps,
-    Moment,
-    OwnRule,
-    Shape,
-    Stretch,
-    Typed,
-    chosen,
-    part_of,
-    round_limits,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
+from guard_core.rules.settings import WINDOW, Typed, chosen, whole, window_setting
+from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.window_evidence import CODEX_USABLE
 
@@ -57,17 +40,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     setting = chosen("model_auto_compact_token_limit", limit, most, "tokens", "default: 90 % of the raw window")
     ninety = f"90 % of {window.value:,}" if window else ""
     return OwnRule(
-        agent="Codex",
-        version=stretch.version,
         policy="codex",
         profile="current" if counted == TOTAL_PENDING else "seed",
         settings=(window_setting(window), setting) if window else (window_setting(None),),
         counter=counted,
-        relation=">=",
         threshold=min(limit or most, most) if window else None,
         formula=(f"min({limit:,}, {ninety})" if limit else ninety) or "90 % of the raw window",
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 
@@ -83,12 +61,10 @@ def raw_window(stretch: Stretch) -> Sourced | None:
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows and other shares of them."""
     default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for window, other in windows_of(stretch._replace(window=raw_window(stretch))):
         for share in FRACTIONS:
             changes = other + (share != 0.9)
-            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), changes)
+            yield Hypothesis(*share_of(share, window), changes)
     for limit in round_limits((default.threshold or LARGEST_LIMIT) - 1):
         yield Hypothesis(f"model_auto_compact_token_limit {limit:,}", limit, 1)
 

@@ -15,19 +15,10 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.contextguard import Settings
 from guard_core.replay import observe_recorded
-from guard_core.rules.base import (
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Stretch,
-    Typed,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import UNKNOWN, Checks, Counter
+from guard_core.rules.settings import RuleSetting, Typed, whole, window_setting
+from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Provenance, Session, Sourced
 
 ESTIMATE = "estimate"
@@ -41,16 +32,11 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     source, note = (Provenance.USER, "typed in") if limit else (Provenance.ASSUMED, "its default for this window")
     buffer = limit or usual
     return OwnRule(
-        agent="ContextGuard",
-        version=stretch.version,
         policy="contextguard",
-        profile="current",
         settings=(window_setting(window), RuleSetting("buffer", buffer, "tokens", source, note)),
         counter=ESTIMATE,
-        relation=">=",
         threshold=window.value - buffer,
         formula=f"{window.value:,} − {buffer:,} (buffer)",
-        checks=Moment.BEFORE_CALL,
     )
 
 
@@ -64,8 +50,6 @@ def _buffer(window: int) -> int:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows."""
-    default = rule(stretch, typed)
-    yield Hypothesis(default.formula, default.threshold or 0, 0)
     for window, other in windows_of(stretch._replace(window=_window(stretch))):
         buffer = _buffer(window)
         yield Hypothesis(f"{window:,} − {buffer:,} (buffer)", window - buffer, other)

@@ -11,24 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.ledger import Ints, Ledger
-from guard_core.rules.base import (
-    AUTO,
-    FRACTIONS,
-    NO_WINDOW,
-    SWITCH_WORDS,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    Stretch,
-    Typed,
-    chosen,
-    part_of,
-    percentage,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, Typed, chosen, percentage, window_setting
+from guard_core.rules.thresholds import FRACTIONS, share_of, windows_of
 from guard_core.sessions import Session
 from guard_core.views import Span
 
@@ -45,30 +31,22 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     window = stretch.window
     share = chosen("background_threshold", percentage(typed, "background_threshold"), SHARE, "%", "default")
     part = float(share.value or SHARE) / 100
+    formula, threshold = share_of(part, window.value) if window else (f"{part * 100:g} % of the window", None)
     return OwnRule(
-        agent="Copilot CLI",
-        version=stretch.version,
         policy="copilot-cli",
-        profile="current",
         settings=(window_setting(window), share),
         counter=TOTAL_PENDING,
-        relation=">=",
-        threshold=part_of(part, window.value) if window else None,
-        formula=f"{part * 100:g} % of {window.value:,}" if window else f"{part * 100:g} % of the window",
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
+        threshold=threshold,
+        formula=formula,
     )
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other shares and windows."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for window, other in windows_of(stretch):
         for share in FRACTIONS:
             changes = other + (share * 100 != SHARE)
-            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), changes)
+            yield Hypothesis(*share_of(share, window), changes)
 
 
 def held(session: Session, _: Ledger, checks: Checks) -> Ints:

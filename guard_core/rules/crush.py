@@ -8,40 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.policies.crush import buffer_of
-from guard_core.rules.base import (
-    AUTO,
-    NO_WINDOW,
-    SWITCH_WORDS,
-    WINDOW,
-    Agent,
-    Hypothesis,
-    Keeps,
-    Moment,
-    OwnRule,
-    Shape,
-    Stretch,
-    Typed,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, Typed, window_setting
+from guard_core.rules.thresholds import windows_of
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:
     """The rule of a stretch."""
     window = stretch.window
     return OwnRule(
-        agent="Crush",
-        version=stretch.version,
         policy="crush",
-        profile="current",
         settings=(window_setting(window),),
         counter=TOTAL,
-        relation=">=",
         threshold=window.value - buffer_of(window.value) if window else None,
         formula=_formula(window.value) if window else "window − 20,000, or − 20 % of one up to 200,000",
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 

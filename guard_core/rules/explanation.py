@@ -10,11 +10,12 @@ import numpy as np
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
-from guard_core.rules.base import OwnRule, Stretch, Typed
+from guard_core.rules.base import OwnRule, Stretch
 from guard_core.rules.evidence import StretchEvidence
 from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, kept_messages
 from guard_core.rules.registry import agent_of
+from guard_core.rules.settings import Typed
 from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of
 from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Session, Sourced

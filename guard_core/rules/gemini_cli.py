@@ -13,20 +13,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from guard_core.ledger import Ints, Ledger
-from guard_core.rules.base import (
-    FRACTIONS,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    Stretch,
-    Typed,
-    chosen,
-    percentage,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, PROMPT, Checks
+from guard_core.rules.settings import Typed, chosen, percentage, window_setting
+from guard_core.rules.thresholds import FRACTIONS, windows_of
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows.agent_windows import GEMINI_CLI_LIMIT, taken_by_agent
 
@@ -40,16 +30,11 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     share = chosen("compression_threshold", percentage(typed, "compression_threshold"), SHARE, "%", "default")
     value = share.value or SHARE
     return OwnRule(
-        agent="Gemini CLI",
-        version=stretch.version,
         policy="gemini-cli",
-        profile="current",
         settings=(window_setting(window), share),
         counter=PROMPT,
-        relation=">=",
         threshold=_threshold(value / 100, window.value),
         formula=f"{value:g} % of {window.value:,}",
-        checks=Moment.BEFORE_CALL,
     )
 
 
@@ -66,8 +51,6 @@ def _window(stretch: Stretch) -> Sourced:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other shares of the limit, and other windows."""
-    default = rule(stretch, typed)
-    yield Hypothesis(default.formula, default.threshold or 0, 0)
     for window, other in windows_of(stretch._replace(window=_window(stretch))):
         for share in dict.fromkeys((SHARE / 100, *FRACTIONS, *PERCENTAGES)):
             text, changes = f"{share * 100:g} % of {window:,}", other + (share != SHARE / 100)

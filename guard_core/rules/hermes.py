@@ -7,26 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guard_core.rules.base import (
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
+from guard_core.rules.counters import LAST_PROMPT, PROMPT
+from guard_core.rules.settings import (
     AUTO,
-    FRACTIONS,
-    NO_WINDOW,
     SWITCH_WORDS,
     WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
     RuleSetting,
-    Stretch,
     Typed,
     chosen,
     percentage,
     whole,
     window_setting,
-    windows_of,
 )
-from guard_core.rules.counters import LAST_PROMPT, PROMPT
+from guard_core.rules.thresholds import FRACTIONS, windows_of
 from guard_core.sessions import Provenance
 
 SMALL_WINDOW = 512_000  # tokens below which at least SMALL_SHARE counts: context_compressor.py
@@ -53,17 +47,11 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         settings.append(RuleSetting("threshold_tokens", most, "tokens", Provenance.USER, "typed in"))
         threshold, formula = min(most, threshold or most), f"min({most:,}, {formula})"
     return OwnRule(
-        agent="Hermes",
-        version=stretch.version,
         policy="hermes",
-        profile="current",
         settings=tuple(settings),
         counter=PROMPT,
-        relation=">=",
         threshold=threshold,
         formula=formula,
-        checks=Moment.BEFORE_CALL,
-        reason="" if threshold is not None else NO_WINDOW,
     )
 
 
@@ -78,9 +66,6 @@ def _formula(window: int, percent: float) -> str:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows and shares."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for window, other in windows_of(stretch):
         for percent in dict.fromkeys((SHARE, *(share * 100 for share in FRACTIONS), *range(1, 101))):
             yield Hypothesis(_formula(window, percent), threshold_of(window, percent), other + (percent != SHARE))

@@ -13,17 +13,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from guard_core.rules.base import (
-    FRACTIONS,
-    LARGEST_LIMIT,
-    RESERVES,
-    Hypothesis,
-    Stretch,
-    part_of,
-    round_limits,
-    windows_of,
-)
+from guard_core.rules.base import Hypothesis, Stretch
 from guard_core.rules.counters import unit_of
+from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, RESERVES, round_limits, share_of, windows_of
 
 SHOWN = 12  # hypotheses that are listed; the others are counted
 
@@ -178,4 +170,4 @@ def general_variants(stretch: Stretch) -> Iterable[Hypothesis]:
         for reserve in RESERVES:
             yield Hypothesis(f"{window:,} − {reserve:,}", window - reserve, other + 1)
         for share in FRACTIONS:
-            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + 1)
+            yield Hypothesis(*share_of(share, window), other + 1)

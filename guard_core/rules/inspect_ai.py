@@ -10,25 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guard_core.rules.base import (
-    FRACTIONS,
-    LARGEST_LIMIT,
-    NO_WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Stretch,
-    Typed,
-    part_of,
-    percentage,
-    round_limits,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Counter
+from guard_core.rules.settings import RuleSetting, Typed, percentage, whole, window_setting
+from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
 
 SHARE = 0.9  # of the window: the default of every strategy
@@ -47,20 +32,14 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         threshold, formula = int(setting.value or 0), f"{int(setting.value or 0):,} (threshold)"
     else:
         settings.insert(0, window_setting(window))
-        threshold = part_of(share, window.value) if window else 0
-        formula = f"{share * 100:g} % of {window.value:,}" if window else f"{share * 100:g} % of the window"
+        formula, threshold = share_of(share, window.value) if window else (f"{share * 100:g} % of the window", 0)
     return OwnRule(
-        agent="Inspect",
-        version=stretch.version,
         policy="inspect",
-        profile="current",
         settings=tuple(settings),
         counter=TOTAL_PENDING,
         relation=">",
         threshold=threshold or None,
         formula=formula,
-        checks=Moment.BEFORE_CALL,
-        reason="" if threshold else NO_WINDOW,
     )
 
 
@@ -81,12 +60,9 @@ def _setting(stretch: Stretch, typed: Typed) -> tuple[RuleSetting, float | None]
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other shares and windows, and numbers of tokens typed by hand."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for window, other in windows_of(stretch):
         for share in FRACTIONS:
-            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + (share != SHARE))
+            yield Hypothesis(*share_of(share, window), other + (share != SHARE))
     for limit in round_limits(LARGEST_LIMIT):
         yield Hypothesis(f"threshold {limit:,}", limit, 1)
 

@@ -17,24 +17,10 @@ from guard_core.costs import HAS_RESULT, STARTS_TURN
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.kimi_cli import CHARS_PER_TOKEN, KEPT, RESERVED, SHARE_OF_WINDOW, text_chars
 from guard_core.policies.pieces.estimates import at_ends
-from guard_core.rules.base import (
-    NO_WINDOW,
-    RESERVES,
-    WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    Stretch,
-    Typed,
-    chosen,
-    fraction,
-    round_limits,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
+from guard_core.rules.settings import WINDOW, Typed, chosen, fraction, whole, window_setting
+from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
 from guard_core.sessions import Session
 
 LEAST_RATIO, MOST_RATIO = 0.5, 0.99  # what src/kimi_cli/config.py allows
@@ -81,17 +67,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     reserve = int(reserved.value or 0)
     ratio = None if profile == "before-1.17" else share.value
     return OwnRule(
-        agent="Kimi CLI",
-        version=stretch.version,
         policy="kimi-cli",
         profile=profile,
         settings=(window_setting(window), reserved, *(() if ratio is None else (share,))),
         counter=counter(stretch).name,
-        relation=">=",
         threshold=threshold_of(window.value, reserve, ratio) if window else None,
         formula=_formula(window.value, reserve, ratio) if window else f"window − {reserve:,} (reserve)",
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 
@@ -111,10 +92,7 @@ def _formula(window: int, reserve: int, ratio: float | None) -> str:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows, reserves and shares."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
-    usual = int(default.settings[1].value or RESERVED)
+    usual = int(rule(stretch, typed).settings[1].value or RESERVED)
     for window, other in windows_of(stretch, WINDOWS):
         round_sizes = round_limits(window // 2) if other < 2 else ()
         for reserve in dict.fromkeys((usual, RESERVED, *RESERVES, *round_sizes)):

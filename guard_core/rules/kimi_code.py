@@ -12,27 +12,10 @@ import math
 from collections.abc import Iterable, Iterator
 
 from guard_core.policies.kimi_code import RESERVED, SHARE_OF_WINDOW
-from guard_core.rules.base import (
-    FRACTIONS,
-    NO_WINDOW,
-    RESERVES,
-    WINDOW,
-    Agent,
-    Hypothesis,
-    Keeps,
-    Moment,
-    OwnRule,
-    Shape,
-    Stretch,
-    Typed,
-    chosen,
-    percentage,
-    round_limits,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Counter, unused_summaries
+from guard_core.rules.settings import WINDOW, Typed, chosen, percentage, whole, window_setting
+from guard_core.rules.thresholds import FRACTIONS, RESERVES, round_limits, windows_of
 
 RATIO = 100 * SHARE_OF_WINDOW  # per cent, as the settings have it
 WINDOWS = (262_144, 131_072)  # tokens; of Kimi's own models
@@ -59,25 +42,16 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     percent, size = ratio.value or RATIO, int(reserve.value or 0)
     threshold, formula = threshold_of(window.value, percent, size) if window else (None, "")
     return OwnRule(
-        agent="Kimi Code",
-        version=stretch.version,
         policy="kimi-code",
-        profile="current",
         settings=(window_setting(window), ratio, reserve),
         counter=TOTAL_PENDING,
-        relation=">=",
         threshold=threshold,
         formula=formula or f"the lower of {percent:g} % of the window and the window − {size:,} (reserve)",
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows, reserves and ratios."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for window, other in windows_of(stretch, WINDOWS):
         yield from _of_window(window, other)
 

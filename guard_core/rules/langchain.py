@@ -10,25 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guard_core.rules.base import (
-    FRACTIONS,
-    LARGEST_LIMIT,
-    NO_WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Stretch,
-    Typed,
-    part_of,
-    percentage,
-    round_limits,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import NO_WINDOW, Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.settings import RuleSetting, Typed, percentage, whole, window_setting
+from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
 
 DEEPAGENTS, DEEPAGENTS_SHARE = 170_000, 0.85  # tokens, and a share of the window: the factory of deepagents
@@ -38,48 +23,34 @@ NOT_IN_FILE = "the middleware's trigger is not in the file: set trigger_tokens o
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     tokens, percent, window = whole(typed, "trigger_tokens"), percentage(typed, "trigger_fraction"), stretch.window
-    settings, threshold, reason = (
-        [RuleSetting("trigger", None, "tokens", Provenance.ASSUMED, "not in the file")],
-        None,
-        "",
-    )
-    formula = "trigger"
+    settings = [RuleSetting("trigger", None, "tokens", Provenance.ASSUMED, "not in the file")]
+    formula, threshold, reason = "trigger", None, NOT_IN_FILE
     if tokens is not None:
         settings = [RuleSetting("trigger_tokens", tokens, "tokens", Provenance.USER, "typed in")]
-        threshold, formula = tokens, f"{tokens:,} (trigger)"
+        formula, threshold, reason = f"{tokens:,} (trigger)", tokens, ""
     elif percent is not None:
         settings = [window_setting(window), RuleSetting("trigger_fraction", percent, "%", Provenance.USER, "typed in")]
-        threshold = part_of(percent / 100, window.value) if window else None
-        formula = f"{percent:g} % of {window.value:,}" if window else f"{percent:g} % of the window"
-        reason = "" if window else NO_WINDOW
-    else:
-        reason = NOT_IN_FILE
+        formula, threshold, reason = f"{percent:g} % of the window", None, NO_WINDOW
+        if window is not None:
+            formula, threshold, reason = *share_of(percent / 100, window.value), ""
     return OwnRule(
-        agent="LangChain",
-        version=stretch.version,
         policy="langchain-summarization",
-        profile="current",
         settings=tuple(settings),
         counter=TOTAL,
-        relation=">=",
         threshold=threshold,
         formula=formula,
-        checks=Moment.BEFORE_CALL,
         reason=reason,
     )
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """The triggers of deepagents, shares of windows, and triggers typed by hand."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     yield Hypothesis(f"{DEEPAGENTS:,} (deepagents)", DEEPAGENTS, 1)
     for window, other in windows_of(stretch):
-        name = f"{DEEPAGENTS_SHARE * 100:g} % of {window:,} (deepagents)"
-        yield Hypothesis(name, part_of(DEEPAGENTS_SHARE, window), other + 1)
+        formula, threshold = share_of(DEEPAGENTS_SHARE, window)
+        yield Hypothesis(f"{formula} (deepagents)", threshold, other + 1)
         for share in FRACTIONS:
-            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + 2)
+            yield Hypothesis(*share_of(share, window), other + 2)
     for limit in round_limits(LARGEST_LIMIT):
         yield Hypothesis(f"trigger {limit:,}", limit, 1)
 

@@ -11,22 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.policies.mistral_vibe import DECLARED_SHARE, DEFAULT_THRESHOLD
-from guard_core.rules.base import (
-    FRACTIONS,
-    LARGEST_LIMIT,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Stretch,
-    Typed,
-    part_of,
-    round_limits,
-    whole,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
 
 THRESHOLD = "auto_compact_threshold"
@@ -36,22 +24,17 @@ OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
-    settings, threshold, formula = _threshold(stretch, typed)
+    settings, formula, threshold = _threshold(stretch, typed)
     return OwnRule(
-        agent="Mistral Vibe",
-        version=stretch.version,
         policy="mistral-vibe",
-        profile="current",
         settings=settings,
         counter=TOTAL,
-        relation=">=",
         threshold=threshold,
         formula=formula,
-        checks=Moment.BEFORE_CALL,
     )
 
 
-def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...], int, str]:
+def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...], str, int]:
     own, length = whole(typed, THRESHOLD), whole(typed, "max_context_length")
     if length is None and stretch.window is not None and stretch.window.source is Provenance.USER:
         length = stretch.window.value
@@ -61,25 +44,23 @@ def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...],
     if own is not None:
         settings.append(RuleSetting(THRESHOLD, own, "tokens", Provenance.USER, "typed in"))
     if own is not None and (length is None or own < length):
-        return tuple(settings), own, f"auto_compact_threshold {own:,}"
+        return tuple(settings), f"auto_compact_threshold {own:,}", own
     if length is not None:
-        return tuple(settings), part_of(DECLARED_SHARE, length), f"{DECLARED_SHARE * 100:g} % of {length:,}"
+        return tuple(settings), *share_of(DECLARED_SHARE, length)
     if (known := stretch.setting(THRESHOLD)) is not None:
         setting = RuleSetting(THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
-        return (setting,), int(known.value), f"{int(known.value):,} (in the file)"
+        return (setting,), f"{int(known.value):,} (in the file)", int(known.value)
     setting = RuleSetting(THRESHOLD, DEFAULT_THRESHOLD, "tokens", Provenance.ASSUMED, "default")
-    return (setting,), DEFAULT_THRESHOLD, f"{DEFAULT_THRESHOLD:,} (default)"
+    return (setting,), f"{DEFAULT_THRESHOLD:,} (default)", DEFAULT_THRESHOLD
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """The default, shares of windows, and thresholds typed by hand."""
-    default = rule(stretch, typed)
-    yield Hypothesis(default.formula, default.threshold or DEFAULT_THRESHOLD, 0)
     yield Hypothesis(f"{DEFAULT_THRESHOLD:,} (default)", DEFAULT_THRESHOLD, 1)
     for window, other in (*((window, 0) for window in WINDOWS), *windows_of(stretch)):
-        yield Hypothesis(f"{DECLARED_SHARE * 100:g} % of {window:,}", part_of(DECLARED_SHARE, window), other + 1)
+        yield Hypothesis(*share_of(DECLARED_SHARE, window), other + 1)
         for share in FRACTIONS:
-            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + 2)
+            yield Hypothesis(*share_of(share, window), other + 2)
     for limit in (*OTHERS, *round_limits(LARGEST_LIMIT)):
         yield Hypothesis(f"auto_compact_threshold {limit:,}", limit, 1)
 

@@ -10,30 +10,20 @@ from collections.abc import Iterable
 
 from guard_core.agent_versions import numbers
 from guard_core.policies.opencode import MOST_OUTPUT, MOST_RESERVED
-from guard_core.rules.base import (
+from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
+from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.settings import (
     AUTO,
-    LARGEST_LIMIT,
-    NO_WINDOW,
-    RESERVES,
     SWITCH_WORDS,
     WINDOW,
-    Agent,
-    Hypothesis,
-    Keeps,
-    Moment,
-    OwnRule,
     RuleSetting,
-    Shape,
-    Stretch,
     Typed,
     chosen,
-    round_limits,
     switched,
     whole,
     window_setting,
-    windows_of,
 )
-from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.thresholds import LARGEST_LIMIT, RESERVES, round_limits, windows_of
 from guard_core.sessions import Provenance
 
 STRICT_BEFORE = (1, 1, 54)  # 1.1.53 passes at the threshold, 1.1.65 compacts; versions between were not measured
@@ -59,8 +49,6 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         settings.append(reserved)
         threshold, formula = limit - int(reserved.value or 0), f"{limit:,} (input limit) − {reserved.value:,}"
     return OwnRule(
-        agent="OpenCode",
-        version=stretch.version,
         policy="opencode",
         profile="before-1.0" if () < numbers(stretch.version) < (1, 0) else "1.18",
         settings=tuple(settings),
@@ -68,16 +56,11 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         relation=">" if strict else ">=",
         threshold=threshold,
         formula=formula,
-        checks=Moment.BEFORE_CALL,
-        reason="" if threshold is not None else NO_WINDOW,
     )
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows, other outputs, and the reserve of the source's newer revision."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for size in (MOST_RESERVED, *(size for size in RESERVES if size != MOST_RESERVED)):
         text = f"{INPUT_LIMIT:,} (input limit) − {size:,}"
         yield Hypothesis(text, INPUT_LIMIT - size, 1 + (size != MOST_RESERVED))

@@ -14,17 +14,9 @@ import numpy as np
 
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.openhands import sdk_events
-from guard_core.rules.base import (
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Stretch,
-    Typed,
-    whole,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import EVENTS, Checks, Counter
+from guard_core.rules.settings import RuleSetting, Typed, whole
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Inserted, Rewritten, Span
 
@@ -43,25 +35,18 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if (first := whole(typed, "keep_first", 0)) is not None:
         settings.append(RuleSetting("keep_first", first, EVENTS, Provenance.USER, "typed in"))
     return OwnRule(
-        agent="OpenHands",
-        version=stretch.version,
         policy="openhands",
-        profile="current",
         settings=tuple(settings),
         counter=EVENTS,
         relation=">",
         threshold=size,
         formula="max_size" if size is None else f"{size:,} (max_size)",
-        checks=Moment.BEFORE_CALL,
         reason=NOT_IN_FILE if size is None else "",
     )
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Sizes of other condensers, and round ones."""
-    default = rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
     for size, owner in SIZES.items():
         yield Hypothesis(f"{size:,} (max_size, {owner})", size, 1)
     for size in ROUND_SIZES:

@@ -14,29 +14,10 @@ import numpy as np
 
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pi import RESERVE, message_tokens
-from guard_core.rules.base import (
-    AUTO,
-    NO_WINDOW,
-    RESERVES,
-    SWITCH_WORDS,
-    WINDOW,
-    WINDOWS,
-    Agent,
-    Hypothesis,
-    Keeps,
-    Moment,
-    OwnRule,
-    RuleSetting,
-    Shape,
-    Stretch,
-    Typed,
-    chosen,
-    round_limits,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, Keeps, Moment, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleSetting, Typed, chosen, whole, window_setting
+from guard_core.rules.thresholds import RESERVES, WINDOWS, round_limits, windows_of
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
 
@@ -63,17 +44,13 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if (recent := whole(typed, "keep_recent_tokens")) is not None:
         settings.append(RuleSetting("keep_recent_tokens", recent, "tokens", Provenance.USER, "typed in"))
     return OwnRule(
-        agent="pi",
-        version=stretch.version,
         policy="pi",
-        profile="current",
         settings=tuple(settings),
         counter=counter(stretch).name,
         relation=">",
         threshold=window.value - size if window else None,
         formula=f"{window.value:,} − {size:,} (reserve)" if window else f"window − {size:,} (reserve)",
         checks=Moment.TURN_END if stretch.setting(WITHIN_TURNS) is None else Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 

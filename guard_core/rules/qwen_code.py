@@ -14,21 +14,10 @@ from collections.abc import Iterable
 
 from guard_core.agent_versions import numbers
 from guard_core.policies.qwen_code import BUFFER, MOST_OUTPUT, RESERVED, SHARE_OF_WINDOW, sent_together
-from guard_core.rules.base import (
-    NO_WINDOW,
-    WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    Stretch,
-    Typed,
-    chosen,
-    fraction,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Counter, unused_summaries
+from guard_core.rules.settings import WINDOW, Typed, chosen, fraction, window_setting
+from guard_core.rules.thresholds import windows_of
 
 EARLY_SHARE = 0.7  # COMPRESSION_TOKEN_THRESHOLD, later DEFAULT_PCT, in chatCompressionService.ts
 TOTAL_FROM, ESTIMATE_FROM, CEILING_FROM = (0, 8), (0, 16), (0, 20)
@@ -66,17 +55,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     share = chosen(name, fraction(typed, name), default, "of the window", "default")
     value = share.value or default
     return OwnRule(
-        agent="Qwen Code",
-        version=stretch.version,
         policy="qwen-code",
         profile=profile,
         settings=(window_setting(window), share),
         counter=counter(stretch).name,
-        relation=">=",
         threshold=threshold_of(window.value, value, profile) if window else None,
         formula=_formula(window.value, value, profile) if window else f"{value * 100:g} % of the window",
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 
@@ -98,10 +82,7 @@ def _formula(window: int, share: float, profile: str) -> str:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other shares and windows, and the rules of other versions."""
-    own, default = profile_of(stretch.version), rule(stretch, typed)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
-    usual = default.settings[1].value
+    own, usual = profile_of(stretch.version), rule(stretch, typed).settings[1].value
     for profile in dict.fromkeys((own, "0.20", "0.16", "0.8")):
         for window, other in windows_of(stretch, WINDOWS):
             for share in dict.fromkeys((usual or SHARE_OF_WINDOW, SHARE_OF_WINDOW, EARLY_SHARE, *SHARES)):

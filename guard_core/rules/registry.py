@@ -25,7 +25,8 @@ from guard_core.rules import (
     roo,
     swe_agent,
 )
-from guard_core.rules.base import Agent, Typed
+from guard_core.rules.base import Agent
+from guard_core.rules.settings import Typed
 from guard_core.sessions import Session
 
 NOTHING: Typed = {}

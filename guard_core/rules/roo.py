@@ -12,23 +12,10 @@ import math
 from collections.abc import Iterable
 
 from guard_core.policies.roo import FRESH, RESERVED, allowed_of
-from guard_core.rules.base import (
-    NO_WINDOW,
-    RESERVES,
-    WINDOW,
-    Agent,
-    Hypothesis,
-    Moment,
-    OwnRule,
-    Stretch,
-    Typed,
-    chosen,
-    percentage,
-    whole,
-    window_setting,
-    windows_of,
-)
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Counter
+from guard_core.rules.settings import WINDOW, Typed, chosen, percentage, whole, window_setting
+from guard_core.rules.thresholds import RESERVES, windows_of
 from guard_core.sessions import Session
 
 NAME = "Roo Code"
@@ -70,8 +57,6 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         if by_share[1] <= threshold:
             (formula, threshold), relation = by_share, ">="
     return OwnRule(
-        agent=NAME,
-        version=stretch.version,
         policy="roo",
         profile=FRESH,
         settings=(window_setting(window), reserved, share),
@@ -79,17 +64,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         relation=relation,
         threshold=threshold,
         formula=formula,
-        checks=Moment.BEFORE_CALL,
-        reason="" if window else NO_WINDOW,
     )
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows, reserves and shares. What passes is at most a reserve's limit, and less than that of a share."""
-    default = rule(stretch, typed)
-    more, less = (0, -1) if default.relation == ">" else (1, 0)
-    if default.threshold is not None:
-        yield Hypothesis(default.formula, default.threshold, 0)
+    more, less = (0, -1) if rule(stretch, typed).relation == ">" else (1, 0)
     own = whole(typed, "reserved") or RESERVED
     for window, other in windows_of(stretch):
         for reserved in dict.fromkeys((own, *RESERVES)):

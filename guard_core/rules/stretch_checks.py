@@ -17,7 +17,7 @@ from guard_core.estimation.recorder_figures import Unfit, unfit_figures
 from guard_core.ledger import EDIT, Ints, Ledger
 from guard_core.rules import agreement
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
-from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch, Typed
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import (
     LAST_PROMPT,
     LAST_TOTAL,
@@ -31,6 +31,7 @@ from guard_core.rules.counters import (
 )
 from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
 from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
+from guard_core.rules.settings import Typed
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
 
@@ -270,7 +271,7 @@ class StretchChecks:
         return interval_of(self.stretch, counter.name, relation, self.passed(counts), fired)
 
     def _variants(self) -> Iterable[Hypothesis]:
-        return () if self.agent is None else self.agent.variants(self.stretch, self.typed)
+        return () if self.agent is None else self.agent.hypotheses(self.stretch, self.typed)
 
     def evidence(
         self, agent: str, explained: Sequence[ExplainedCompaction], missed: Sequence[MissedCheck]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, RuleSetting, Stretch, Typed, whole
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, PROMPT
+from guard_core.rules.settings import RuleSetting, Typed, whole
 from guard_core.sessions import Provenance
 
 OBSERVATIONS = "observations"
@@ -18,15 +19,11 @@ NOT_IN_FILE = "only its history processors edit requests, and which it had is no
 WHOLE = "each request is the whole conversation"
 
 
-def _never(agent: str, policy: str, stretch: Stretch, settings: tuple[RuleSetting, ...], reason: str) -> OwnRule:
+def _never(policy: str, settings: tuple[RuleSetting, ...], reason: str) -> OwnRule:
     return OwnRule(
-        agent=agent,
-        version=stretch.version,
         policy=policy,
-        profile="current",
         settings=settings,
         counter=PROMPT,
-        relation=">=",
         threshold=None,
         formula="",
         checks=Moment.NEVER,
@@ -45,7 +42,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         reason = f"in each request its processor replaces all observations but the first and the newest {kept:,}"
         if (polling := values.get("polling", 1)) > 1:
             reason += f", {polling:,} at a time"
-    return _never("SWE-agent", "sweagent-last-n", stretch, settings, reason)
+    return _never("sweagent-last-n", settings, reason)
 
 
 def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleSetting | None:
@@ -56,9 +53,9 @@ def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleSetting | None:
     return None if known is None else RuleSetting(name, known.value, OBSERVATIONS, Provenance.RECORDER, known.note)
 
 
-def mini_rule(stretch: Stretch, _: Typed) -> OwnRule:
+def mini_rule(_: Stretch, __: Typed) -> OwnRule:
     """The rule of a stretch of mini-swe-agent."""
-    return _never("mini-swe-agent", "none", stretch, (), WHOLE)
+    return _never("none", (), WHOLE)
 
 
 def variants(_: Stretch, __: Typed) -> Iterable[Hypothesis]:

@@ -19,7 +19,7 @@ def fired(tokens, passed=0, cause=Cause.AUTOMATIC, step=5, time=None):
 def stretch(session, *compactions, passed=None, version="2.1.14", window=200_000, day=1.0, agent=AGENT, **typed):
     """The evidence of a session under a rule with typed settings; `passed`: its largest count without a compaction."""
     place = Stretch(0, 50, version, "claude-opus-4-5", Sourced(window, Provenance.RECORDER))
-    rule = None if agent is None else agent.rule(place, typed)
+    rule = None if agent is None else agent.ruled(place, typed)
     return SessionStretch(
         session,
         f"title of {session}",

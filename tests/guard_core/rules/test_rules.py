@@ -38,7 +38,7 @@ OPUS = "claude-opus-4-5-20251101"
 
 def rule(format_, version="", window=200_000, source=Provenance.MODEL_TABLE, largest=0, **typed):
     stretch = Stretch(0, 1, version, OPUS, Sourced(window, source) if window else None, largest)
-    return BY_FORMAT[format_].rule(stretch, typed)
+    return BY_FORMAT[format_].ruled(stretch, typed)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_claude_code_has_the_threshold_that_was_measured_of_its_version(version,
 )
 def test_claude_code_with_a_model_of_a_million_tokens_has_the_threshold_that_was_measured(version, typed, threshold):
     stretch = Stretch(0, 1, version, f"{OPUS}[1m]", Sourced(1_000_000, Provenance.MODEL_TABLE))
-    assert BY_FORMAT["claude-code"].rule(stretch, typed).threshold == threshold
+    assert BY_FORMAT["claude-code"].ruled(stretch, typed).threshold == threshold
 
 
 def test_a_window_that_was_set_is_among_the_hypotheses_of_versions_that_take_it():
@@ -168,8 +168,8 @@ def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)
 def test_the_default_is_among_the_hypotheses_of_each_rule(agent):
     stretch = Stretch(0, 1, "2.1.14", OPUS, Sourced(200_000, Provenance.USER))
-    thresholds = {item.threshold for item in agent.variants(stretch, {}) if item.changes == 0}
-    default = agent.rule(stretch, {}).threshold
+    thresholds = {item.threshold for item in agent.hypotheses(stretch, {}) if item.changes == 0}
+    default = agent.ruled(stretch, {}).threshold
     assert default in thresholds or (default is None and not thresholds)
 
 
@@ -685,8 +685,8 @@ def test_rule_and_policy_of_an_agent_have_one_threshold(window):
         stretch = Stretch(0, 1, "", "m", Sourced(window, Provenance.USER))
         settings = get_policy(name, profile="current").settings
         own = settings.threshold(window) if hasattr(settings, "threshold") else settings.limits(window).threshold
-        assert agent.rule(stretch, {}).threshold == own
-        assert agent.rule(stretch, {}).profile in policy_kind(name).profile_names
+        assert agent.ruled(stretch, {}).threshold == own
+        assert agent.ruled(stretch, {}).profile in policy_kind(name).profile_names
 
 
 def test_an_output_set_above_the_most_of_a_model_counts_as_that():
@@ -727,7 +727,7 @@ def test_a_file_of_roo_code_has_its_rule_and_not_that_of_cline(typed, relation, 
 def test_rule_and_policy_of_roo_code_fire_at_the_same_count():
     (agent,) = (agent for agent in AGENTS if agent.label == "Roo Code")
     for window, share in ((200_000, 100), (128_001, 100), (9_000, 100), (200_000, 50), (64_000, 33)):
-        found = agent.rule(Stretch(0, 1, "", "m", Sourced(window, Provenance.USER)), {"share": str(share)})
+        found = agent.ruled(Stretch(0, 1, "", "m", Sourced(window, Provenance.USER)), {"share": str(share)})
         least = get_policy("roo", share=share / 100).threshold(window)
         assert [found.fires(least - 1), found.fires(least)] == [False, True]
 
@@ -742,9 +742,9 @@ def test_rule_and_policy_of_roo_code_fire_at_the_same_count():
 def test_a_limit_of_roo_code_that_its_relation_does_not_have_is_one_token_off(share, other, formula):
     (agent,) = (agent for agent in AGENTS if agent.label == "Roo Code")
     stretch = Stretch(0, 1, "", "m", Sourced(200_000, Provenance.USER))
-    relation = agent.rule(stretch, {"share": share}).relation
-    threshold = next(item.threshold for item in agent.variants(stretch, {"share": share}) if item.formula == formula)
-    real = agent.rule(stretch, other)
+    relation = agent.ruled(stretch, {"share": share}).relation
+    threshold = next(item.threshold for item in agent.hypotheses(stretch, {"share": share}) if item.formula == formula)
+    real = agent.ruled(stretch, other)
     for count in range(threshold - 2, threshold + 3):
         assert (count > threshold if relation == ">" else count >= threshold) == real.fires(count)
 
