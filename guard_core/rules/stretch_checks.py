@@ -210,9 +210,11 @@ class StretchChecks:
         return ""
 
     def trigger(self, row: int) -> str:
-        """The recorder's own word for why it compacted; OVERFLOW where a request was refused before."""
-        word = self.session.compactions[int(self.checks.place[row])].trigger.lower()
-        return OVERFLOW if self.counted.refused[row] and word not in NO_COUNT else word
+        """The recorder's own word for why it compacted; OVERFLOW where a request was refused before, and no person
+        asked."""
+        item = self.session.compactions[int(self.checks.place[row])]
+        word, by_person = item.trigger.lower(), trigger_of(item) == MANUAL
+        return OVERFLOW if self.counted.refused[row] and not by_person and word not in NO_COUNT else word
 
     def _fires(self, row: int) -> bool:
         """Does the rule fire at a compaction, as far as its threshold is known."""
@@ -350,7 +352,7 @@ class StretchChecks:
         if self.rule is None or interval is None:
             return Agreement.NOT_MODELLED, "the rule of this agent is not known", 0, 0
         if excuse := self.excuse(row):
-            verdict = Agreement.AGREES if excuse == NO_COUNT[OVERFLOW] else Agreement.NOT_MODELLED
+            verdict = Agreement.AGREES if self.trigger(row) == OVERFLOW else Agreement.NOT_MODELLED
             return verdict, excuse, 0, 0
         if count is None:
             return Agreement.NOT_MODELLED, why_uncounted(self.checks, row, self.counted.ledger), 0, 0

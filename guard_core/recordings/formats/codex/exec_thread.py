@@ -13,7 +13,7 @@ from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 
 NAME, LABEL = "codex", "Codex CLI"
 COMPACTED = "Compact task completed"  # what 0.36 and 0.45 say after a compaction
@@ -30,7 +30,6 @@ class ExecThread:
         self.log = SessionBuilder(NAME, source)
         self.id = self.model = self.failure = ""
         self.run = 0  # the ids of items begin anew with each
-        self.window = 0
         self.prompted = False
         self.itemised = False
         self.counted: list[int] = []  # input tokens that the ends of turns report
@@ -89,7 +88,8 @@ class ExecThread:
         for key in ("text", "message"):
             wrong_kinds.check_words(self.source, said, key, "a message", line)
         compacting = envelope.startswith(COMPACTING)
-        self.window = fields.window(said, "model_context_window") or self.window
+        if kind != "token_count":
+            self.log.states_window(len(self.log.events), fields.window(said, "model_context_window"))
         if kind == "token_count":
             self._token_count(said, line, compacting=compacting)
         elif kind == "agent_message" and fields.text(said, "message") == COMPACTED:
@@ -121,7 +121,9 @@ class ExecThread:
         info = fields.mapping(said, "info")
         usage = fields.mapping(info, "last_token_usage") if "info" in said else said
         total = info.get("total_token_usage")
-        self.window = fields.window(info, "model_context_window") or self.window
+        answered = len(self.log.events) if self.answer is None else self.answer
+        for value in (said, info):
+            self.log.states_window(answered, fields.window(value, "model_context_window"))
         prompt = fields.tokens(usage, "input_tokens")
         if not prompt:
             self.notes.skip("token_count without numbers")
@@ -208,12 +210,11 @@ class ExecThread:
         self._close()
         if not self.log.events:
             return None
-        window = Sourced(self.window, Provenance.RECORDER, "model_context_window in the file, the usable part of it")
         return self.log.session(
             source_id=self.id,
             agent=LABEL,
             model=self.model,
-            window=window if self.window else None,
+            window=self.log.window("model_context_window in the file, the usable part of it"),
             notes=tuple(self._notes()),
         )
 

@@ -138,7 +138,7 @@ class OpenHandsReader:
     def session(self, about: JSON) -> Session:
         instance = fields.text(about, "instance_id") or fields.text(fields.mapping(about, "issue"), "title")
         metadata = fields.mapping(fields.mapping(about, "metadata"), "llm_config")
-        self._usage.note(fields.mapping(about, "metrics"))
+        self._usage.note(fields.mapping(about, "metrics"), 0)
         self._complete(counted=bool(about))
         if self._builder.calls and not any(call.prompt_tokens is not None for call in self._builder.calls):
             self._builder.notes.append("OpenHands recorded no usage per call in this file.")
@@ -149,14 +149,16 @@ class OpenHandsReader:
             model=self._model or fields.text(metadata, "model"),
             title=instance,
             source_id=fields.text(about, "instance_id"),
-            window=self._usage.window,
+            window=self._builder.window("context_window in the file"),
         )
 
     def _complete(self, *, counted: bool) -> None:
         for index, call in enumerate(self._builder.calls):
             self._builder.calls[index] = completed = self._usage.completed(call)
-            if counted and completed is not call and completed.prompt_tokens is not None:
+            if counted and call.prompt_tokens is None and completed.prompt_tokens is not None:
                 self._facts.call(completed.prompt_tokens)
+        for at, window in self._usage.windows(self._builder.calls):
+            self._builder.states_window(at, window)
 
     # -- SDK events
 
@@ -247,7 +249,7 @@ class OpenHandsReader:
     def _metrics(self, usage_id: str, metrics: JSON) -> None:
         totals = fields.mapping(metrics, "accumulated_token_usage")
         if usage_id in AGENT_USAGE:
-            self._usage.note(metrics)
+            self._usage.note(metrics, len(self._builder.events))
             self._model = fields.text(metrics, "model_name") or self._model
             if unanswered := self._usage.agent.update(totals):
                 self._builder.side_calls.append(ModelCall(at=len(self._builder.events), **unanswered))
@@ -305,7 +307,7 @@ class OpenHandsReader:
         if response_id and response_id in self._responses and isinstance(parts[-1], ToolCallPart):
             self._add_call(item, self._responses[response_id], parts[-1])
             return
-        self._usage.note(fields.mapping(item, "llm_metrics"))
+        self._usage.note(fields.mapping(item, "llm_metrics"), len(self._builder.events))
         self._usage.agent.update(fields.mapping(fields.mapping(item, "llm_metrics"), "accumulated_token_usage"))
         self._model = fields.text(response, "model") or self._model
         self._answer(item, parts, line, response_id, fields.mapping(response, "usage"))
@@ -364,7 +366,7 @@ class OpenHandsReader:
         call = self._usage.agent.call(usage)
         if usage is not None and (prompt := call.get("prompt_tokens")) is not None:
             self._facts.call(prompt)
-        call |= {"timestamp": time, "line": line, "source_id": response_id}
+        call |= {"timestamp": time, "line": line, "source_id": response_id, "model": self._model}
         index = self._builder.answer(parts, call=call, line=line, source_id=_id(item), timestamp=time)
         self._place(item, index)
         if response_id:

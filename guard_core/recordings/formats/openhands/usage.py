@@ -6,13 +6,14 @@ that is not confirmed folds several calls and is left out. Definition: `openhand
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.sessions import ModelCall, Provenance, Sourced
+from guard_core.sessions import ModelCall
 
 _TOTALS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
 
@@ -24,25 +25,38 @@ class RecordedUsage:
         self.agent = RunningTotals()
         self.condenser = RunningTotals()
         self._by_response: dict[str, JSON] = {}
-        self._window = 0
+        self._models: dict[str, str] = {}  # by response
+        self._windows: dict[str, int] = {}
+        self._largest: list[tuple[int, int]] = []  # context windows of the totals, each with the event from which it is
+        self._unnamed = 0  # the largest window of a response without an id
 
-    def note(self, metrics: JSON) -> None:
-        """What metrics hold besides their totals: usage by response, the context window."""
-        for usage in (*fields.objects(metrics.get("token_usages")), fields.mapping(metrics, "accumulated_token_usage")):
-            self._window = max(self._window, fields.window(usage, "context_window") or 0)
-            response = fields.text(usage, "response_id")
-            if response and fields.tokens(usage, "prompt_tokens"):
+    def note(self, metrics: JSON, at: int = 0) -> None:
+        """What metrics hold besides their totals: usage by response, context windows. `at`: the events before."""
+        for usage in fields.objects(metrics.get("token_usages")):
+            response, window = fields.text(usage, "response_id"), fields.window(usage, "context_window") or 0
+            if not response:
+                self._unnamed = max(self._unnamed, window)
+                continue
+            self._models[response] = fields.text(usage, "model")
+            self._windows[response] = window
+            if fields.tokens(usage, "prompt_tokens"):
                 self._by_response[response] = _counts({name: fields.tokens(usage, name) or 0 for name in _TOTALS})
+        totals = fields.mapping(metrics, "accumulated_token_usage")
+        if largest := fields.window(totals, "context_window"):
+            self._largest.append((at, largest))
 
     def completed(self, call: ModelCall) -> ModelCall:
-        """The call with the usage of its response, where it has none yet."""
+        """The call with the model of its response, and its usage where it has none yet."""
+        call = replace(call, model=self._models.get(call.source_id) or call.model)
         if call.prompt_tokens is not None or call.source_id not in self._by_response:
             return call
         return replace(call, **self._by_response[call.source_id])
 
-    @property
-    def window(self) -> Sourced | None:
-        return Sourced(self._window, Provenance.RECORDER, "context_window in the file") if self._window else None
+    def windows(self, calls: Iterable[ModelCall]) -> Iterator[tuple[int, int]]:
+        """The context windows in tokens that the file states, each with the event from which it holds: those of the
+        responses, else the largest so far, which the totals have."""
+        stated = [(call.at, window) for call in calls if (window := self._windows.get(call.source_id))]
+        yield from stated or self._largest or ([(0, self._unnamed)] if self._unnamed else [])
 
 
 class RunningTotals:

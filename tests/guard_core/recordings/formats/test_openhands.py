@@ -8,9 +8,11 @@ from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultP
 from guard_core.recordings.formats.openhands.format import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Span
+from guard_core.windows.window_evidence import stated_windows
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
+    check_session,
     lines,
     read_as,
     recognises,
@@ -167,6 +169,44 @@ def test_usage_listed_by_response_belongs_to_its_call():
     session = recording.sessions[0]
     assert [call.prompt_tokens for call in session.calls] == [90, None]
     assert (session.window.value, recording.facts.prompt_tokens_sum) == (1000, 90)
+
+
+def test_each_call_has_the_model_and_the_window_that_its_response_states():
+    listed = [
+        {"response_id": "r1", "model": "m-1", "prompt_tokens": 90, "completion_tokens": 5, "context_window": 128_000},
+        {"response_id": "r2", "model": "m-2", "prompt_tokens": 95, "completion_tokens": 5, "context_window": 200_000},
+        {"response_id": "r3", "model": "m-1", "prompt_tokens": 99, "completion_tokens": 5, "context_window": 128_000},
+    ]
+    history = [message("Go"), *(action(f"a{n}", f"c{n}", f"r{n}") for n in (1, 2, 3))]
+    totals = {"accumulated_token_usage": {"context_window": 200_000}}
+    row = {"instance_id": "i1", "history": history, "metrics": {"token_usages": listed, **totals}}
+    session = read_as(FORMAT, lines(row)).sessions[0]
+    check_session(session)
+    assert [call.model for call in session.calls] == ["m-1", "m-2", "m-1"]
+    assert stated_windows(session) == [128_000, 200_000, 128_000]
+    assert session.window.value == 128_000
+
+
+def test_totals_state_the_largest_window_from_where_they_grow():
+    def grown(prompt: int, name: str, window: int) -> dict[str, Any]:
+        update = stats(prompt, prompt + 10)
+        metrics = update["value"]["usage_to_metrics"]["default"]
+        metrics["model_name"] = name
+        metrics["accumulated_token_usage"]["context_window"] = window
+        return update
+
+    session = read_as(
+        FORMAT,
+        lines(
+            message("Go"),
+            grown(60, "m-1", 128_000),
+            action("a1", "c1", "r1"),
+            grown(160, "m-2", 200_000),
+            action("a2", "c2", "r2"),
+        ),
+    ).sessions[0]
+    assert [call.model for call in session.calls] == ["m-1", "m-2"]
+    assert stated_windows(session) == [128_000, 200_000]
 
 
 def test_errors_and_rejections_answer_their_call():

@@ -6,6 +6,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, OtherPart, ReasoningPart, Role, TextPart, ToolCallPart
 from guard_core.recordings.formats.codex.exec import FORMAT
 from guard_core.sessions import Evidence
+from guard_core.windows.window_evidence import stated_windows
 from tests.guard_core.recordings.checks import check_hostile, check_session, lines, read_as, recognises, spoiled, texts
 
 STARTED, TURN = {"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"}
@@ -172,6 +173,32 @@ def test_envelopes_tell_the_prompt_and_the_tokens_of_each_call():
     assert (session.model, session.window.value, recording.notes.folded) == ("model-1", 272_000, 1)
     assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (2, 220)
     assert session.notes == ("The system prompt and the schemas of the tools are not in the file.",)
+
+
+def test_each_call_has_the_window_that_was_printed_for_it():
+    def counted(prompt, total, window):
+        info = {**count(prompt, total)["msg"]["info"], "model_context_window": window}
+        return told("token_count", info=info)
+
+    session = read_as(
+        FORMAT,
+        lines(
+            SETTINGS,
+            {"prompt": "Look"},
+            told("agent_message", message="One"),
+            counted(100, 100, 272_000),
+            told("session_configured", model="model-2"),
+            told("agent_message", message="Two"),
+            counted(120, 220, 128_000),
+            told("task_started", model_context_window=272_000),
+            told("agent_message", message="Three"),
+            counted(130, 350, 272_000),
+        ),
+    ).sessions[0]
+    check_session(session)
+    assert [call.model for call in session.calls] == ["model-1", "model-2", "model-2"]
+    assert stated_windows(session) == [272_000, 128_000, 272_000]
+    assert session.window.value == 272_000
 
 
 def test_counts_without_a_running_total_are_one_call_each():
