@@ -79,14 +79,14 @@ def calls(
     events: tuple[Event, ...], overhead: int = 500, bytes_per_token: float = 3.0, reported: bool = True
 ) -> tuple[ModelCall, ...]:
     """One call per model event, reported or not."""
-    made = []
+    model_calls = []
     size = 0
     for index, event in enumerate(events):
         if event.role is Role.MODEL:
             tokens = overhead + round(size / bytes_per_token) if reported else None
-            made.append(ModelCall(at=index, response=index, prompt_tokens=tokens))
+            model_calls.append(ModelCall(at=index, response=index, prompt_tokens=tokens))
         size += sum(len(part_text(part).encode()) for part in event.parts)
-    return tuple(made)
+    return tuple(model_calls)
 
 
 OPUS = "claude-opus-4-5-20251101"

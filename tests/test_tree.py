@@ -87,11 +87,11 @@ def graph(root: Path) -> Graph:
             name = name.rpartition(".")[0]
         return name
 
-    found: Graph = {}
+    needs: Graph = {}
     for module, path in modules.items():
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        found[module] = {module_of(name) for name in names(path, package)} - {"", module}
-    return found
+        needs[module] = {module_of(name) for name in names(path, package)} - {"", module}
+    return needs
 
 
 def circle(imports: Graph) -> list[str]:

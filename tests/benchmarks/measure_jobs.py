@@ -101,14 +101,14 @@ def cancelled(server: Running, path: Path, place: str) -> str:
     start = time.monotonic()
     server.post(job["url"] + "cancel")
     answered = time.monotonic()
-    told = wait_for(lambda: stand(server).state in ("cancelled", "done"))
+    last = wait_for(lambda: stand(server).state in ("cancelled", "done"))
     idle = wait_for(lambda: not number(server, BUSY))
     state = stand(server).state
     sessions = number(server, LISTED)
     swept = wait_for(lambda: not number(server, UNSWEPT), 0.2)
     if sessions != (state == "done"):
         raise SystemExit(f"{sessions} sessions of an import that is {state}")
-    figures = (answered - start, told - start, idle - start, swept - start)
+    figures = (answered - start, last - start, idle - start, swept - start)
     words = "answer {:.2f}, {}told {:.2f}, worker free {:.2f}, texts gone {:.2f}"
     late = "too late: it was complete first; " if met.state == "done" or state == "done" else ""
     return words.format(figures[0], late, *figures[1:])

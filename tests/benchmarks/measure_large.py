@@ -118,14 +118,14 @@ def at_rest(server: Running) -> None:
 
 def family(root: int) -> list[int]:
     """A process and all below it."""
-    found = [root]
-    for pid in found:
+    processes = [root]
+    for pid in processes:
         for task in Path(f"/proc/{pid}/task").glob("*/children"):
             try:
-                found += [int(child) for child in task.read_text().split()]
+                processes += [int(child) for child in task.read_text().split()]
             except OSError:
                 continue
-    return found
+    return processes
 
 
 def size_of(folder: Path) -> int:
@@ -174,15 +174,15 @@ def send_file(server: Running, path: Path) -> tuple[dict[str, Any], float, float
     answered = time.monotonic()
     connection.close()
     assert response.status == 201, body[:500]
-    (found,) = json.loads(body)["imports"]
-    return found, last, answered
+    (item,) = json.loads(body)["imports"]
+    return item, last, answered
 
 
 def wait_for(condition: Callable[[], Any], every: float) -> Any:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        if found := condition():
-            return found
+        if result := condition():
+            return result
         time.sleep(every)
     raise SystemExit("it did not end in time")
 

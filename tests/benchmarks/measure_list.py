@@ -126,9 +126,9 @@ def act(server: Running, name: str, path: str, **fields: str) -> str:
 def measure(server: Running) -> None:
     whole: list[float] = []
     for address in ADDRESSES:
-        found = delays(server, f"/?{address}")
-        whole += found
-        told(f"/?{address}", found)
+        times = delays(server, f"/?{address}")
+        whole += times
+        told(f"/?{address}", times)
     told("all of these", whole)
     told("the whole page", [*delays(server, "/")])
     act(server, "tag all 10 % of a filter", "/sessions/bulk", action="tag", tags="new", all="1", list="?tag=kept")

@@ -87,7 +87,7 @@ class Viewer:
 
     def delays(self) -> tuple[list[float], int]:
         """Seconds from each batch to the first push after it, and of how many batches no push came."""
-        pushes, found, missed = iter(self.pushes), [], 0
+        pushes, seconds, missed = iter(self.pushes), [], 0
         push = next(pushes, None)
         for begun in self.agent.begun:
             while push is not None and push < begun:
@@ -95,8 +95,8 @@ class Viewer:
             if push is None:
                 missed += 1
             else:
-                found.append(push - begun)
-        return found, missed
+                seconds.append(push - begun)
+        return seconds, missed
 
 
 def measure(server: Running, streams: int, rate: float, seconds: float, viewers: int) -> None:

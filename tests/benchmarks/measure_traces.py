@@ -53,13 +53,13 @@ def request_of(first: int, count: int, size: int, program: int) -> bytes:
         span = scope.spans.add(name="chat gpt-4o", trace_id=number.to_bytes(16), span_id=number.to_bytes(8))
         span.start_time_unix_nano = span.end_time_unix_nano = 10**18 + number * 10**9
         conversation, call = divmod(number, CALLS_OF_A_CONVERSATION)
-        said = messages_of(conversation, call, 2 * size // CALLS_OF_A_CONVERSATION)
+        messages = messages_of(conversation, call, 2 * size // CALLS_OF_A_CONVERSATION)
         texts = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": "gpt-4o",
             "gen_ai.conversation.id": f"c-{program}-{conversation}",
-            "gen_ai.input.messages": json.dumps(said[:-1]),
-            "gen_ai.output.messages": json.dumps(said[-1:]),
+            "gen_ai.input.messages": json.dumps(messages[:-1]),
+            "gen_ai.output.messages": json.dumps(messages[-1:]),
         }
         for key, text in texts.items():
             span.attributes.add(key=key).value.string_value = text
@@ -70,12 +70,12 @@ def request_of(first: int, count: int, size: int, program: int) -> bytes:
 def messages_of(conversation: int, call: int, size: int) -> list[dict[str, Any]]:
     """What was said up to the answer of a call: of `size` bytes a question with its answer, the same at every call."""
     dice = random.Random(conversation)
-    said = []
+    messages = []
     for _ in range(call + 1):
         for role, share in (("user", 0.8), ("assistant", 0.2)):
             text = " ".join(dice.choices(WORDS, k=int(size * share / BYTES_OF_A_WORD)))
-            said.append({"role": role, "parts": [{"type": "text", "content": text}]})
-    return said
+            messages.append({"role": role, "parts": [{"type": "text", "content": text}]})
+    return messages
 
 
 def send(server: Running, bodies: list[bytes], seconds: list[float]) -> None:

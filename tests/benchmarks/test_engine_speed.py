@@ -50,8 +50,8 @@ def best(work: Callable[[], object], repeats: int = 3) -> float:
 
 def replayed(ledger: Ledger, name: str = "contextguard", summarizer: object = None, **settings: object) -> float:
     policy = get_policy(name, **settings)
-    made = summarizer or FixedSummaries(2_000)
-    return best(lambda: replay(ledger, policy, window=200_000, summarizer=made))  # type: ignore[arg-type]
+    summaries = summarizer or FixedSummaries(2_000)
+    return best(lambda: replay(ledger, policy, window=200_000, summarizer=summaries))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

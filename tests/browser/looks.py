@@ -100,8 +100,8 @@ def check_looks(page, name: str, **picture) -> None:
         show(page, width, theme)
         shot(page, f"{name}-{width}-{theme}", **picture)
         wait(page, FITS)  # a chart follows a new width a moment later
-        found = complaints(page, rules, contrasts=True) if rules else []
-        assert not found, "\n".join([f"{name} at {width} pixels, {theme}:", *found])
+        flaws = complaints(page, rules, contrasts=True) if rules else []
+        assert not flaws, "\n".join([f"{name} at {width} pixels, {theme}:", *flaws])
 
 
 def show(page, width: int, theme: str, height: int = 900) -> None:

@@ -25,9 +25,9 @@ DROP = """([name, text]) => {
 
 def recording(path: str, sample: str) -> tuple[str, bytes]:
     """A recording that an agent wrote, where it is at hand; else one of the project's own."""
-    found = REAL / path
-    if found.is_file():
-        return found.name, found.read_bytes()
+    real = REAL / path
+    if real.is_file():
+        return real.name, real.read_bytes()
     return f"{sample}.jsonl", native.write(SAMPLES[sample].build())
 
 

@@ -9,8 +9,8 @@ from tests.builders import model, session, user
 
 
 def grown(turns: int) -> bytes:
-    said = [event for n in range(turns) for event in (user(f"request {n}"), model(f"answer {n}"))]
-    return native.write(session(*said, source_id="growing", started_at=1.0))
+    events = [event for n in range(turns) for event in (user(f"request {n}"), model(f"answer {n}"))]
+    return native.write(session(*events, source_id="growing", started_at=1.0))
 
 
 def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served):

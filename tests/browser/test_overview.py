@@ -38,9 +38,9 @@ def test_hovering_says_tokens_share_and_step(overview):
     layer = overview.locator("#timeline .nsewdrag").first.bounding_box()
     overview.mouse.move(layer["x"] + layer["width"] * 0.5, layer["y"] + layer["height"] * 0.5)
     overview.wait_for_selector(".hoverlayer text")
-    said = overview.locator(".hoverlayer").text_content()
-    assert re.search(r"[\d.]+k tokens \(\d+\s%\) at step 28", said), said
-    assert "step 28" in said
+    label = overview.locator(".hoverlayer").text_content()
+    assert re.search(r"[\d.]+k tokens \(\d+\s%\) at step 28", label), label
+    assert "step 28" in label
 
 
 def test_without_javascript_there_is_a_picture_instead_of_the_chart(open_page, sessions):

@@ -64,11 +64,11 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path) -> Agent:
     """With one session, which no other test brings to the server."""
-    made = Agent(tmp_path / "opencode")
-    made.session(made.first, made.title)
-    made.exchange(made.first, 1)
-    made.exchange(made.first, 2)
-    return made
+    writer = Agent(tmp_path / "opencode")
+    writer.session(writer.first, writer.title)
+    writer.exchange(writer.first, 1)
+    writer.exchange(writer.first, 2)
+    return writer
 
 
 @pytest.fixture(scope="module")

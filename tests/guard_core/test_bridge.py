@@ -41,18 +41,20 @@ def test_the_framing_of_an_empty_tool_message_goes_with_the_tools():
 
 def test_what_the_file_does_not_explain_is_not_said_to_be_inserted():
     value = chat(4_000, 4_100, 4_200, 9_000, 9_100, compactions=(compaction(4),))
-    found = bridge(value)
-    rest = part(found, UNEXPLAINED)
+    inserted = bridge(value)
+    rest = part(inserted, UNEXPLAINED)
     assert (rest.removed, rest.inserted) == (0, 0)
     assert rest.unexplained == rest.after - rest.before > 4_000
-    assert found.total("inserted") == part(found, INSERTED).inserted < 100
-    columns = [found.total(name) for name in ("before", "grown", "inserted", "unexplained")]
-    assert sum(columns) - found.total("removed") == found.total("after") == 9_000
+    assert inserted.total("inserted") == part(inserted, INSERTED).inserted < 100
+    columns = [inserted.total(name) for name in ("before", "grown", "inserted", "unexplained")]
+    assert sum(columns) - inserted.total("removed") == inserted.total("after") == 9_000
 
 
 def test_a_summary_that_replaces_one_of_the_same_size_is_removed_and_inserted():
-    found = part(bridge(chat(4_000, 4_100, 900, 1_000, 900, compactions=(compaction(3), compaction(5))), 1), INSERTED)
-    assert found.before == found.removed == found.inserted == found.after > 0
+    inserted = part(
+        bridge(chat(4_000, 4_100, 900, 1_000, 900, compactions=(compaction(3), compaction(5))), 1), INSERTED
+    )
+    assert inserted.before == inserted.removed == inserted.inserted == inserted.after > 0
 
 
 def cached(*tokens: int, keeps: bool = False) -> Ledger:

@@ -11,8 +11,8 @@ KEPT_OUT = ("django", "channels", "plotly", "inspector", "tiktoken", "genai_pric
 @pytest.mark.parametrize("module", ["guard_core", "guard_core.__main__", "guard_core.recordings", "guard_core.sweep"])
 def test_it_loads_no_web_framework(module):
     code = f"import sys, {module}; print([name for name in {KEPT_OUT!r} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"
 
 
 def test_reading_needs_no_arrays():
@@ -21,8 +21,8 @@ def test_reading_needs_no_arrays():
         "import sys, inspector.ingest.reading.reader; "
         "print([name for name in ('numpy', 'django') if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"
 
 
 def test_the_end_of_a_command_searches_no_module_for_garbage():

@@ -29,8 +29,8 @@ def test_a_submodule_does_not_hide_the_function_of_its_name():
         "import guard_core.replay, guard_core.sweep; from guard_core import replay, sweep;"
         "print(callable(replay), callable(sweep), guard_core.replay is replay)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["True"] * 3
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == ["True"] * 3
 
 
 def test_an_unknown_name_is_an_error_of_the_usual_kind():
@@ -53,9 +53,9 @@ def test_importing_the_package_loads_no_other_module_of_it_than_its_version():
 
 
 def test_nothing_else_is_imported_for_the_public():
-    found = {
+    names = {
         name
         for name, value in vars(guard_core).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("guard_core")
     }
-    assert found <= set(guard_core.__all__)
+    assert names <= set(guard_core.__all__)

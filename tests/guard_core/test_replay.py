@@ -54,8 +54,8 @@ GOLDEN = {
 def digest(name, policy, profile):
     simulation = SCENARIOS[name].simulations[0]
     ledger = Ledger.of(play(simulation).session)
-    made = get_policy(policy, **({"profile": profile} if profile else {}))
-    return replay(ledger, made, window=simulation.window, summarizer=FixedSummaries(120)).digest()
+    chosen = get_policy(policy, **({"profile": profile} if profile else {}))
+    return replay(ledger, chosen, window=simulation.window, summarizer=FixedSummaries(120)).digest()
 
 
 @pytest.mark.parametrize("key", GOLDEN, ids=lambda key: "-".join(map(str, key)))
@@ -66,11 +66,11 @@ def test_the_golden_digests_stand(key):
 def test_the_digest_does_not_depend_on_the_process():
     code = "from tests.guard_core.test_replay import *; print(digest('Stress_8k_KubeAgent', 'contextguard', 'current'))"
     seeds = [{"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "C"}, {"PYTHONHASHSEED": "2", "TZ": "UTC"}]
-    found = {
+    digests = {
         subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
         for env in seeds
     }
-    assert len(found) == 1
+    assert len(digests) == 1
 
 
 def test_the_digest_sees_every_setting_and_number(tool_heavy):

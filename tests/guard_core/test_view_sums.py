@@ -120,12 +120,12 @@ def test_what_differs_between_two_views_lies_between_an_equal_beginning_and_an_e
 
 
 def check_difference(first, one, second, other):
-    gone, come = difference(first, second)
+    removed, added = difference(first, second)
     same = common_length(one, other)
-    stays = len(one) - same - len(gone)
+    stays = len(one) - same - len(removed)
     assert stays >= 0
-    assert one == (*one[:same], *gone, *one[len(one) - stays :])
-    assert other == (*one[:same], *come, *one[len(one) - stays :])
+    assert one == (*one[:same], *removed, *one[len(one) - stays :])
+    assert other == (*one[:same], *added, *one[len(one) - stays :])
 
 
 def test_where_the_oldest_messages_went_only_those_are_added_up():

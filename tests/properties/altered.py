@@ -54,17 +54,23 @@ def _moved(session: Session, events: Iterable[Event], place: Callable[[int], int
         return new if new is not None and new < len(log) else None
 
     calls = tuple(replace(call, at=place(call.at), response=answer(call)) for call in session.calls)
-    made = tuple(replace(item, at=place(item.at), base=view(item.base)) for item in session.compactions)
+    compactions = tuple(replace(item, at=place(item.at), base=view(item.base)) for item in session.compactions)
     versions = tuple((place(at), name) for at, name in session.versions)
     states = tuple(replace(state, at=place(state.at)) for state in session.guard_states)
-    changed = {"calls": tuple(call for call in calls if call.at > 0), "compactions": made, "guard_states": states}
+    changed = {
+        "calls": tuple(call for call in calls if call.at > 0),
+        "compactions": compactions,
+        "guard_states": states,
+    }
     return replace(session, events=log, versions=versions, sub_agents=(), **changed)
 
 
 def _asks_again(chance: Random, session: Session) -> Session:
     words, at = chance.choice(_requests(session)), chance.randint(0, len(session.events))
-    said = chance.choice([words, f'"{words}"', f"“{words[:60]}” — 'no'", f"… {words}", words[: chance.randint(1, 200)]])
-    event = Event(Role.USER, (TextPart(said),), meta=chance.random() < 0.2)
+    quotation = chance.choice(
+        [words, f'"{words}"', f"“{words[:60]}” — 'no'", f"… {words}", words[: chance.randint(1, 200)]]
+    )
+    event = Event(Role.USER, (TextPart(quotation),), meta=chance.random() < 0.2)
     return _moved(session, (*session.events[:at], event, *session.events[at:]), lambda old: old + (old >= at))
 
 
@@ -100,30 +106,32 @@ def _compaction(chance: Random, session: Session, at: int) -> RecordedCompaction
     sealed = kind == "opaque" or chance.random() < 0.1
     messages = [Event(Role.USER, (ReasoningPart(opaque_bytes=900) if sealed else TextPart(words),), meta=True)]
     messages = [] if kind in ("trim", "edit") else messages
-    kept = sorted(chance.choices(range(at + 1), k=3))
-    base: list[Segment] = [Span(0, kept[0]), *(Inserted(number) for number in range(len(messages)))]
-    base += chance.choice([[], [Span(kept[1], kept[2])], [Span(kept[1], at)]])
+    edges = sorted(chance.choices(range(at + 1), k=3))
+    base: list[Segment] = [Span(0, edges[0]), *(Inserted(number) for number in range(len(messages)))]
+    base += chance.choice([[], [Span(edges[1], edges[2])], [Span(edges[1], at)]])
     if at and chance.random() < 0.3:
         event = chance.randrange(at)
         text = Event(session.events[event].role, (TextPart(chance.choice(requests)[:90]),))
         base.append(Rewritten(event, text, chance.choice([JOINED, "pruned"])))
     view = tuple(part for part in base if not isinstance(part, Span) or part.start < part.stop)
-    made = RecordedCompaction(at, Evidence.DECLARED, kind, view, tuple(messages), trigger=chance.choice(TRIGGERS))
+    compaction = RecordedCompaction(at, Evidence.DECLARED, kind, view, tuple(messages), trigger=chance.choice(TRIGGERS))
     if kind == "edit" and chance.random() < 0.4:
-        return replace(made, trigger="resume")
-    return replace(made, tokens_before=chance.choice([None, None, 8_000, 150_000, chance.randint(1, 300_000)]))
+        return replace(compaction, trigger="resume")
+    return replace(compaction, tokens_before=chance.choice([None, None, 8_000, 150_000, chance.randint(1, 300_000)]))
 
 
 def _compacts(chance: Random, session: Session) -> Session:
     """One compaction more, one less, or one that is told otherwise."""
-    made = list(session.compactions)
-    if made and chance.random() < 0.6:
-        item = made.pop(chance.randrange(len(made)))
-        told = replace(item, trigger=chance.choice(TRIGGERS), tokens_before=chance.choice([None, 1, 5_000, 170_000]))
-        made += chance.choice([[], [told], [_compaction(chance, session, item.at)]])
+    compactions = list(session.compactions)
+    if compactions and chance.random() < 0.6:
+        item = compactions.pop(chance.randrange(len(compactions)))
+        restated = replace(
+            item, trigger=chance.choice(TRIGGERS), tokens_before=chance.choice([None, 1, 5_000, 170_000])
+        )
+        compactions += chance.choice([[], [restated], [_compaction(chance, session, item.at)]])
     else:
-        made.append(_compaction(chance, session, chance.randint(1, len(session.events))))
-    return replace(session, compactions=tuple(sorted(made, key=lambda item: item.at)))
+        compactions.append(_compaction(chance, session, chance.randint(1, len(session.events))))
+    return replace(session, compactions=tuple(sorted(compactions, key=lambda item: item.at)))
 
 
 def _counts_otherwise(chance: Random, session: Session) -> Session:

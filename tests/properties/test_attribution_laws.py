@@ -42,27 +42,27 @@ def sessions(draw: st.DrawFn) -> Session:
 @given(sessions())
 def test_recorded_is_attributed_plus_residual(session):
     ledger = Ledger.of(session)
-    found = attribute(ledger)
+    attribution = attribute(ledger)
     for step, call in enumerate(session.calls):
         if call.prompt_tokens:
-            assert found.price(*ledger.recorded_view(step)) + found.residual[step] == call.prompt_tokens
+            assert attribution.price(*ledger.recorded_view(step)) + attribution.residual[step] == call.prompt_tokens
 
 
 @given(sessions())
 def test_no_event_and_no_overhead_is_negative(session):
-    found = attribute(Ledger.of(session))
-    assert found.overhead >= 0
-    assert (found.tokens >= 0).all()
-    assert all(tokens >= 0 for messages in found.inserted for tokens in messages)
+    attribution = attribute(Ledger.of(session))
+    assert attribution.overhead >= 0
+    assert (attribution.tokens >= 0).all()
+    assert all(tokens >= 0 for messages in attribution.inserted for tokens in messages)
 
 
 @given(sessions())
 def test_within_a_baseline_the_residual_changes_only_by_unexplained_growth(session):
-    found = attribute(Ledger.of(session))
+    attribution = attribute(Ledger.of(session))
     steps = [step for step, call in enumerate(session.calls) if call.prompt_tokens]
     for first, second in pairwise(steps):
-        if found.baseline[first] == found.baseline[second]:
-            assert found.residual[second] >= found.residual[first]
+        if attribution.baseline[first] == attribution.baseline[second]:
+            assert attribution.residual[second] >= attribution.residual[first]
 
 
 @given(sessions())
@@ -73,16 +73,16 @@ def test_a_longer_prefix_never_costs_less(session):
 
 @given(sessions())
 def test_measured_events_lie_between_two_reported_calls(session):
-    found = attribute(Ledger.of(session))
+    attribution = attribute(Ledger.of(session))
     reported = [call.at for call in session.calls if call.prompt_tokens]
-    for index in np.flatnonzero((found.source == EXACT) | (found.source == SHARED)):
+    for index in np.flatnonzero((attribution.source == EXACT) | (attribution.source == SHARED)):
         assert reported[0] <= index < reported[-1]
 
 
 @given(sessions())
 def test_bytes_give_the_same_attribution(session):
-    found = attribute(Ledger.of(session))
-    assert Attribution.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
+    attribution = attribute(Ledger.of(session))
+    assert Attribution.from_bytes(attribution.to_bytes()).to_bytes() == attribution.to_bytes()
 
 
 @given(sessions(), st.data())

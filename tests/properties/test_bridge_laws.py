@@ -44,11 +44,11 @@ def compacted(draw: st.DrawFn) -> Session:
 
 
 def _compaction(draw: st.DrawFn, session: Session, at: int) -> RecordedCompaction:
-    kept = draw(st.integers(0, at))
-    begin = draw(st.integers(0, kept))
+    start = draw(st.integers(0, at))
+    begin = draw(st.integers(0, start))
     summary = Event(Role.USER, (TextPart("s" * draw(sizes)),))
-    edited = [Rewritten(begin, Event(Role.USER, (TextPart("cut"),)), "pruned")] if begin < kept else []
-    view = (Span(0, begin), *edited, Inserted(0), Span(kept, at))
+    edited = [Rewritten(begin, Event(Role.USER, (TextPart("cut"),)), "pruned")] if begin < start else []
+    view = (Span(0, begin), *edited, Inserted(0), Span(start, at))
     return RecordedCompaction(at, Evidence.DECLARED, "summary", view, (summary,))
 
 

@@ -70,8 +70,8 @@ def _compaction(draw: st.DrawFn, at: int) -> RecordedCompaction:
     kind = draw(st.sampled_from(["summary", "summary+tail", "trim", "edit", "opaque", "fallback"]))
     text = draw(st.sampled_from(["", "All is well.", f"The user said: {REQUESTS[0]}", "x " * 3_000]))
     parts = (ReasoningPart(opaque_bytes=900),) if kind == "opaque" else (TextPart(text),)
-    kept = Span(draw(st.integers(0, at)), at)
-    base = (Inserted(0), kept) if draw(st.booleans()) else (Inserted(0),)
+    tail = Span(draw(st.integers(0, at)), at)
+    base = (Inserted(0), tail) if draw(st.booleans()) else (Inserted(0),)
     return RecordedCompaction(
         at=at,
         evidence=Evidence.DECLARED,
@@ -87,7 +87,7 @@ def _compaction(draw: st.DrawFn, at: int) -> RecordedCompaction:
 def stories(draw: st.DrawFn) -> Session:
     """A session whose counts follow its content, lie, or are missing."""
     log = draw(events())
-    made = draw(compactions(len(log)))
+    compacted = draw(compactions(len(log)))
     per_event = draw(st.sampled_from([5, 700, 9_000]))
     window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Provenance.RECORDER))))
     known = ["nameless", "claude-sonnet-4-5", "gpt-5.2"]  # the latter two have prices, and windows of their own
@@ -99,7 +99,7 @@ def stories(draw: st.DrawFn) -> Session:
     windows = ((0, larger), (draw(st.integers(0, len(log))), window.value)) if window and larger else ()
     calls = []
     for at in sorted(draw(st.sets(st.integers(1, len(log)), min_size=1))):
-        since = max([0, *(item.at for item in made if item.at <= at)])
+        since = max([0, *(item.at for item in compacted if item.at <= at)])
         size = sum(len(part_text(part)) for event in log[since:at] for part in event.parts)
         count = 1_500 + (size if of_characters else per_event * (at - since))
         reported = draw(st.sampled_from([count, count, count, None, count * 3]))
@@ -115,7 +115,7 @@ def stories(draw: st.DrawFn) -> Session:
     return Session(
         tuple(log),
         tuple(calls),
-        made,
+        compacted,
         window=window,
         windows=windows,
         refused=refused,
@@ -182,6 +182,6 @@ def test_every_claim_about_a_real_recording_is_confirmed():
     wrong = {}
     for name in names:
         for session in read(RECORDINGS / name).sessions:
-            if found := contradictions(session, (("contextguard", 8_000), ("contextguard", 128_000))):
-                wrong[f"{name} {session.source_id}"] = found
+            if objections := contradictions(session, (("contextguard", 8_000), ("contextguard", 128_000))):
+                wrong[f"{name} {session.source_id}"] = objections
     assert wrong == {}

@@ -153,8 +153,8 @@ def reading(draw: st.DrawFn) -> Session:
         events.append(tool_result(text, name, str(number)))
     calls.append(ModelCall(len(events), None, 5_000))
     at = draw(st.integers(0, len(events)))
-    kept = draw(st.integers(0, at))
-    base = RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0), Span(kept, at)), (user("sum"),))
+    start = draw(st.integers(0, at))
+    base = RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0), Span(start, at)), (user("sum"),))
     return Session(events=tuple(events), calls=tuple(calls), compactions=(base,))
 
 
@@ -164,12 +164,12 @@ def test_repeats_and_stale_reads_equal_a_plain_search_of_the_request(session):
     for step in range(len(session.calls)):
         held = held_results(filling, step)
         events = {place: session.events[place] for place in needed_events(filling, held)}
-        found = repeats_at(filling, held, events)
+        repeats = repeats_at(filling, held, events)
         view, _ = filling.sent.view(step)
         sent = [place for part in view if isinstance(part, Span) for place in range(part.start, part.stop)]
         answered = [place for place in sent if isinstance(session.events[place].parts[0], ToolResultPart)]
-        assert [(item.event, item.first, item.kind) for item in found.repeats] == plain_repeats(session, answered)
-        assert [(item.path, item.event, item.edit) for item in found.stale] == plain_stale(session, answered)
+        assert [(item.event, item.first, item.kind) for item in repeats.repeats] == plain_repeats(session, answered)
+        assert [(item.path, item.event, item.edit) for item in repeats.stale] == plain_stale(session, answered)
 
 
 def call_of(session: Session, place: int) -> ToolCallPart:

@@ -38,10 +38,10 @@ def sides(draw):
 
 def found_and_said(facts, trace):
     if trace is None:
-        found = recorded_findings(facts)
-        return found, recorded_verdict(facts, found)
-    found = replayed_findings(facts, trace)
-    return found, replayed_verdict(facts, trace, found)
+        findings = recorded_findings(facts)
+        return findings, recorded_verdict(facts, findings)
+    findings = replayed_findings(facts, trace)
+    return findings, replayed_verdict(facts, trace, findings)
 
 
 @given(sides())
@@ -57,19 +57,19 @@ def test_every_finding_has_a_sentence_and_steps_of_the_session(side):
 @given(sides())
 def test_overflows_are_those_of_the_columns(side):
     facts, trace = side
-    said = sum(item.count for item in found_and_said(facts, trace)[0] if item.kind == "overflow")
+    counted = sum(item.count for item in found_and_said(facts, trace)[0] if item.kind == "overflow")
     tokens = facts.requests.tokens if trace is None else trace.columns["modelled_prompt_tokens"]
     over = tokens > facts.window.value
     if trace is None:
         over &= facts.ledger.steps["prompt_tokens"] <= 0
-    assert said == (0 if facts.window.status is Status.CONTRADICTED else int(np.sum(over)))
+    assert counted == (0 if facts.window.status is Status.CONTRADICTED else int(np.sum(over)))
 
 
 @given(sides())
 def test_what_rests_on_an_unsure_window_says_so(side):
     facts, trace = side
-    found, said = found_and_said(facts, trace)
-    for claim in (*found, said):
+    claims, verdict = found_and_said(facts, trace)
+    for claim in (*claims, verdict):
         unsure = {"window_assumed", "window_doubted"} & set(claim.assumptions)
         assert not unsure or f"if the window is {facts.window.value:,}" in claim.sentence
 
@@ -77,9 +77,9 @@ def test_what_rests_on_an_unsure_window_says_so(side):
 @given(sides())
 def test_the_verdict_is_one_short_sentence_and_the_same_again(side):
     facts, trace = side
-    said = found_and_said(facts, trace)[1]
-    assert said.sentence.endswith(".")
-    assert "\n" not in said.sentence
-    assert len(said.sentence.split()) <= 25
+    verdict = found_and_said(facts, trace)[1]
+    assert verdict.sentence.endswith(".")
+    assert "\n" not in verdict.sentence
+    assert len(verdict.sentence.split()) <= 25
     again = Facts(facts.session, facts.ledger, facts.attribution, facts.window, facts.words)
-    assert said == found_and_said(again, trace)[1]
+    assert verdict == found_and_said(again, trace)[1]

@@ -163,11 +163,11 @@ def test_an_attribution_that_is_not_extended_stays_as_it_was_made(session):
 @given(counted_sessions, st.data())
 def test_what_an_extended_attribution_leaves_over_is_its_residual(session, data):
     whole = Ledger.of(session)
-    found = grown.extended(
+    attribution = grown.extended(
         attribute(Ledger.of(beginning(session, data.draw(st.integers(whole.event_count // 2, whole.event_count))))),
         whole,
     )
-    assert (found.tokens >= 0).all()
+    assert (attribution.tokens >= 0).all()
     for step, call in enumerate(session.calls):
         if call.prompt_tokens:
-            assert found.price(*whole.recorded_view(step)) + found.residual[step] == call.prompt_tokens
+            assert attribution.price(*whole.recorded_view(step)) + attribution.residual[step] == call.prompt_tokens

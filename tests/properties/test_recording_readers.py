@@ -127,9 +127,9 @@ def with_other_values(content, seed, others):
 def pieces():
     """Small recordings: our own, and small samples or the first lines of large ones, where those are there."""
     about = {"index.json", "README.md"}
-    found = sorted(path for path in SAMPLES.rglob("*") if path.is_file() and path.name not in about)
-    whole = [path.read_bytes() for path in found if path.stat().st_size < 130_000]
-    beginnings = [path.read_bytes()[:60_000].rpartition(b"\n")[0] for path in found if path.suffix == ".jsonl"]
+    paths = sorted(path for path in SAMPLES.rglob("*") if path.is_file() and path.name not in about)
+    whole = [path.read_bytes() for path in paths if path.stat().st_size < 130_000]
+    beginnings = [path.read_bytes()[:60_000].rpartition(b"\n")[0] for path in paths if path.suffix == ".jsonl"]
     return [*SMALL, *whole, *(content for content in beginnings if content)]
 
 

@@ -48,9 +48,9 @@ def test_the_factor_stays_in_its_bounds(session, policy, window, summarizer):
 @given(sessions(), policies(profiles=("early", "current", "fixed"), names=("contextguard",)), windows, summarizers)
 def test_the_estimate_is_never_below_the_count_it_rests_on(session, policy, window, summarizer):
     _, trace = run(session, policy, window, summarizer)
-    made = trace.columns["contents_built"] > 0
-    assert (trace.columns["decision_tokens"] >= trace.columns["real_loaded"])[made].all()
-    assert (trace.columns["decision_tokens"] >= trace.columns["calibrated"])[made].all()
+    built = trace.columns["contents_built"] > 0
+    assert (trace.columns["decision_tokens"] >= trace.columns["real_loaded"])[built].all()
+    assert (trace.columns["decision_tokens"] >= trace.columns["calibrated"])[built].all()
 
 
 @given(sessions(), policies(), windows, summarizers)
@@ -124,9 +124,9 @@ def test_looking_ahead_gives_the_numbers_of_deciding_step_by_step(session, polic
 @given(sessions(), policies(), windows, summarizers)
 def test_texts_do_not_change_a_number(session, policy, window, summarizer):
     _, sized = run(session, policy, window, summarizer)
-    _, told = run(session, policy, window, summarizer, texts=True)
+    _, with_texts = run(session, policy, window, summarizer, texts=True)
     for name in sized.columns:
-        assert np.array_equal(sized.columns[name], told.columns[name], equal_nan=True), name
+        assert np.array_equal(sized.columns[name], with_texts.columns[name], equal_nan=True), name
 
 
 @given(sessions(), policies(profiles=("fixed",)), windows, summarizers)
@@ -149,8 +149,8 @@ def test_fixed_never_parts_a_call_from_its_result(session, policy, window, summa
 def test_fixed_says_so_where_it_sends_too_much(session, policy, window, summarizer):
     _, trace = run(session, policy, window, summarizer)
     columns = trace.columns
-    made = columns["contents_built"] > 0
-    over = (columns["decision_tokens"] >= columns["threshold"]) & made
+    built = columns["contents_built"] > 0
+    over = (columns["decision_tokens"] >= columns["threshold"]) & built
     assert ((columns["fired"] == 1) | (columns["held"] > 0))[over].all()
     after = np.floor(columns["heuristic_sent"] * columns["correction"])
     vain = (columns["fired"] == 1) & (after >= columns["threshold"])
@@ -165,6 +165,6 @@ def test_the_shadow_equals_a_replay_that_never_fires(session, policy, window):
     assert {len(column) for column in shadow.columns.values()} == {len(session.calls)}
     played = replay(ledger, policy, window=window, usage=usage)
     if not played.columns["fired"].any() and not played.columns["held"].any() and session.usage_ratio is None:
-        made = played.columns["contents_built"] > 0
+        built = played.columns["contents_built"] > 0
         for name in ("heuristic_sent", "decision_tokens", "correction", "real_loaded"):
-            assert np.array_equal(shadow.columns[name][made], played.columns[name][made], equal_nan=True), name
+            assert np.array_equal(shadow.columns[name][built], played.columns[name][built], equal_nan=True), name

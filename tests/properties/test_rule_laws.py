@@ -55,10 +55,10 @@ def prompt_checks(session):
     """Every check in plain loops: the call that comes next, the last prompt known, the compaction made there. Not those
     where the history may have been cut without a record."""
     counted = counted_compactions(session).compactions
-    made = [(session.compactions[item.place].at, item.place) for item in counted]
+    places = [(session.compactions[item.place].at, item.place) for item in counted]
     for step, call in enumerate([*session.calls, None]):
         low = session.calls[step - 1].at if step else -1
-        here = [(at, place) for at, place in made if at > low and (call is None or at <= call.at)]
+        here = [(at, place) for at, place in places if at > low and (call is None or at <= call.at)]
         known = session.calls[step - 1].prompt_tokens if step else None
         for number, (_, place) in enumerate(here):
             yield step, known if not number else None, place
@@ -124,8 +124,8 @@ def is_repeated(session, step):
 
 def request_of(session, call):
     """The messages of a request: the last summary before it and what came since."""
-    made = [item for item in session.compactions if item.at <= call.at]
-    return (*made[-1].messages, *session.events[made[-1].at : call.at]) if made else session.events[: call.at]
+    earlier = [item for item in session.compactions if item.at <= call.at]
+    return (*earlier[-1].messages, *session.events[earlier[-1].at : call.at]) if earlier else session.events[: call.at]
 
 
 def text_tokens(events):
@@ -141,10 +141,12 @@ def is_of(interval, step, session, found):
 
 @given(sessions())
 def test_bounds_by_prompt_are_those_of_plain_loops(session):
-    found = explain(msgspec.structs.replace(session, format="homemade"))
+    explanation = explain(msgspec.structs.replace(session, format="homemade"))
     checks = list(prompt_checks(session))
-    for interval in (item for item in found.inference if item.counter == "prompt" and not item.left_out):
-        inside = [(count, place) for step, count, place in checks if count and is_of(interval, step, session, found)]
+    for interval in (item for item in explanation.inference if item.counter == "prompt" and not item.left_out):
+        inside = [
+            (count, place) for step, count, place in checks if count and is_of(interval, step, session, explanation)
+        ]
         passed = [count for count, place in inside if place < 0]
         fired = [
             count
@@ -159,12 +161,12 @@ def test_bounds_by_prompt_are_those_of_plain_loops(session):
 
 @given(sessions())
 def test_every_compaction_has_a_verdict_and_a_reason_that_hold(session):
-    found = explain(session)
-    assert sorted(item.place for item in found.compactions) == [
+    explanation = explain(session)
+    assert sorted(item.place for item in explanation.compactions) == [
         item.place for item in counted_compactions(session).compactions
     ]
-    rules = {rule.threshold: rule for rule in found.rules}
-    for item in found.compactions:
+    rules = {rule.threshold: rule for rule in explanation.rules}
+    for item in explanation.compactions:
         rule = rules.get(item.threshold)
         assert item.reason
         if item.verdict is Agreement.EARLY:
@@ -175,18 +177,18 @@ def test_every_compaction_has_a_verdict_and_a_reason_that_hold(session):
         elif item.verdict is Agreement.AGREES and rule.checks is not Moment.REFUSAL:
             was_refused = session.compactions[item.place].trigger == "overflow" or is_forced(session, item.place)
             assert was_refused or rule.fires(item.decision_tokens)
-    assert found.agrees <= found.auto <= len(found.compactions)
+    assert explanation.agrees <= explanation.auto <= len(explanation.compactions)
 
 
 @given(sessions())
 def test_missed_checks_fire_and_hypotheses_lie_inside_their_interval(session):
-    found = explain(session)
-    for check in found.missed:
+    explanation = explain(session)
+    for check in explanation.missed:
         assert check.count >= check.threshold
-    for interval in found.inference:
+    for interval in explanation.inference:
         assert all(interval.contains(item.threshold) for item in interval.hypotheses)
         assert bool(interval.contradiction) == (
             interval.above is not None and interval.at_most is not None and interval.above >= interval.at_most
         )
         assert interval.sentence
-    assert headline(found)
+    assert headline(explanation)

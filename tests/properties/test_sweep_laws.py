@@ -24,8 +24,8 @@ def test_every_cell_is_a_replay(session, window, summarizer, policy):
     usage = usage_for(ledger, None)
     result = sweep(ledger, AXES, window=window, policy=policy, usage=usage, summarizer=summarizer)
     for cell in result.cells[:: 5 if policy == "contextguard" else 12]:
-        made = get_policy(policy, **cell.values)
-        trace = replay(ledger, made, window=window, usage=usage, summarizer=summarizer)
+        chosen = get_policy(policy, **cell.values)
+        trace = replay(ledger, chosen, window=window, usage=usage, summarizer=summarizer)
         assert cell.figures == (figures_of(trace),), cell.values
 
 

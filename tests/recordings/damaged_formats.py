@@ -214,8 +214,8 @@ def _rows() -> Iterator[tuple[str, bytes]]:
 
 
 def _inputs() -> Iterator[tuple[str, bytes]]:
-    for made in (_damaged_seeds, _damaged_databases, _containers, _polyglots, _rows):
-        yield from made()
+    for inputs in (_damaged_seeds, _damaged_databases, _containers, _polyglots, _rows):
+        yield from inputs()
 
 
 INPUTS = dict(_inputs())

@@ -97,8 +97,8 @@ def _lhar() -> bytes:
 
 def _claude() -> bytes:
     user = {"type": "user", "uuid": "n1", "parentUuid": None, "sessionId": "s", "message": CHAT[1]}
-    said = {"id": "m1", "role": "assistant", "model": "m", "content": _text("Done"), "usage": INPUT}
-    return lines(user, {"type": "assistant", "uuid": "n2", "parentUuid": "n1", "sessionId": "s", "message": said})
+    answer = {"id": "m1", "role": "assistant", "model": "m", "content": _text("Done"), "usage": INPUT}
+    return lines(user, {"type": "assistant", "uuid": "n2", "parentUuid": "n1", "sessionId": "s", "message": answer})
 
 
 def _adk_event(role: str, words: str, at: float) -> dict[str, Any]:
@@ -135,22 +135,22 @@ def _codex() -> bytes:
 
 def _pi() -> bytes:
     usage = {"input": 100, "cacheRead": 0, "cacheWrite": 0, "output": 7}
-    said = {"role": "assistant", "content": _text("Done"), "usage": usage, "model": "m", "stopReason": "stop"}
+    answer = {"role": "assistant", "content": _text("Done"), "usage": usage, "model": "m", "stopReason": "stop"}
     entry = {"type": "message", "timestamp": TIME}
     return lines(
         {"type": "session", "version": 3, "id": "s1", "timestamp": TIME, "cwd": "/repo"},
         {**entry, "id": "e0", "parentId": None, "message": {"role": "user", "content": _text(WORDS)}},
-        {**entry, "id": "e1", "parentId": "e0", "message": said},
+        {**entry, "id": "e1", "parentId": "e0", "message": answer},
     )
 
 
 def _claude_stream() -> bytes:
     about = {"parent_tool_use_id": None, "session_id": "s"}
-    said = {"id": "m1", "role": "assistant", "model": "m", "content": _text("Done"), "usage": INPUT}
+    answer = {"id": "m1", "role": "assistant", "model": "m", "content": _text("Done"), "usage": INPUT}
     return lines(
         {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": ["ls"]},
         {"type": "user", "message": CHAT[1], **about},
-        {"type": "assistant", "message": said, **about},
+        {"type": "assistant", "message": answer, **about},
         {"type": "result", "is_error": False, "num_turns": 1, "session_id": "s", "result": "Done", "usage": INPUT},
     )
 
@@ -178,19 +178,19 @@ def _gemini_printed() -> bytes:
 
 def _pi_events() -> bytes:
     usage = {"input": 100, "cacheRead": 0, "cacheWrite": 0, "output": 7}
-    said = {"role": "assistant", "content": _text("Done"), "usage": usage, "model": "m", "stopReason": "stop"}
+    answer = {"role": "assistant", "content": _text("Done"), "usage": usage, "model": "m", "stopReason": "stop"}
     return lines(
         {"type": "agent_start"},
         {"type": "message_end", "message": {"role": "user", "content": _text(WORDS)}},
-        {"type": "message_end", "message": said},
+        {"type": "message_end", "message": answer},
     )
 
 
 def _opencode() -> bytes:
     end = {"type": "step-finish", "tokens": {"input": 100, "output": 5, "cache": {"read": 0, "write": 0}}}
     info = {"id": "m1", "role": "user", "time": {"created": 1_770_000_000_000}}
-    said = {"info": {**info, "id": "m2", "role": "assistant", "modelID": "m"}, "parts": [*_text("Done"), end]}
-    talk = [{"info": info, "parts": _text(WORDS)}, said]
+    answer = {"info": {**info, "id": "m2", "role": "assistant", "modelID": "m"}, "parts": [*_text("Done"), end]}
+    talk = [{"info": info, "parts": _text(WORDS)}, answer]
     return _json({"info": {"id": "ses_1", "title": "Files", "time": {"created": 1_770_000_000_000}}, "messages": talk})
 
 
@@ -234,11 +234,11 @@ def _cline() -> bytes:
 
 
 def _gemini() -> bytes:
-    said = {"type": "gemini", "content": "Done", "model": "g", "tokens": {"input": 100, "output": 5, "cached": 0}}
+    answer = {"type": "gemini", "content": "Done", "model": "g", "tokens": {"input": 100, "output": 5, "cached": 0}}
     return lines(
         {"sessionId": "s1", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME},
         {"id": "u1", "timestamp": TIME, "type": "user", "content": [{"text": WORDS}]},
-        {"id": "g1", "timestamp": TIME, **said},
+        {"id": "g1", "timestamp": TIME, **answer},
     )
 
 
@@ -247,22 +247,22 @@ def _qwen() -> bytes:
     usage = {"promptTokenCount": 100, "candidatesTokenCount": 5, "totalTokenCount": 105, "cachedContentTokenCount": 0}
     call = {"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}
     result = {"functionResponse": {"id": "c1", "name": "ls", "response": {"output": "a.txt"}}}
-    said = {"model": "m", "usageMetadata": usage, "contextWindowSize": 1_000_000}
+    answer = {"model": "m", "usageMetadata": usage, "contextWindowSize": 1_000_000}
     records = (
         {"type": "user", "message": {"role": "user", "parts": [{"text": WORDS}]}},
-        {"type": "assistant", **said, "message": {"role": "model", "parts": [call]}},
+        {"type": "assistant", **answer, "message": {"role": "model", "parts": [call]}},
         {"type": "tool_result", "message": {"role": "user", "parts": [result]}},
-        {"type": "assistant", **said, "message": {"role": "model", "parts": [{"text": "Done"}]}},
+        {"type": "assistant", **answer, "message": {"role": "model", "parts": [{"text": "Done"}]}},
     )
     linked = [{"uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, **place} for n in range(len(records))]
     return lines(*({**link, **record} for link, record in zip(linked, records, strict=True)))
 
 
 def _qwen_chat() -> bytes:
-    said = {"type": "qwen", "content": "Done", "model": "m", "tokens": {"input": 100, "output": 5, "cached": 0}}
+    answer = {"type": "qwen", "content": "Done", "model": "m", "tokens": {"input": 100, "output": 5, "cached": 0}}
     asked = {"id": "u1", "timestamp": TIME, "type": "user", "content": WORDS}
     head = {"sessionId": "s1", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME}
-    return _json({**head, "messages": [asked, {"id": "q1", "timestamp": TIME, **said}]})
+    return _json({**head, "messages": [asked, {"id": "q1", "timestamp": TIME, **answer}]})
 
 
 def _kimi_context() -> bytes:
@@ -289,8 +289,8 @@ def _kimi_wire() -> bytes:
 
     def usage(prompt: int) -> dict[str, Any]:
         counts = {"input_other": prompt, "output": 5, "input_cache_read": 0, "input_cache_creation": 0}
-        told = {"context_tokens": prompt, "max_context_tokens": 262_144, "token_usage": counts, "message_id": "m"}
-        return shown("StatusUpdate", told)
+        status = {"context_tokens": prompt, "max_context_tokens": 262_144, "token_usage": counts, "message_id": "m"}
+        return shown("StatusUpdate", status)
 
     call = {"type": "function", "id": "c1", "function": {"name": "ReadFile", "arguments": '{"path": "a.txt"}'}}
     result = {"is_error": False, "output": "a.txt", "message": "1 line read.", "display": []}
@@ -320,12 +320,12 @@ _EVAL = {"task": "explore", "model": "m", "created": "2026-03-01T10:00:00+00:00"
 
 def _otlp() -> bytes:
     asked = [{"role": "user", "parts": [{"type": "text", "content": WORDS}]}]
-    said = [{"role": "assistant", "parts": [{"type": "text", "content": "Done"}]}]
+    answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Done"}]}]
     values = {
         "gen_ai.operation.name": {"stringValue": "chat"},
         "gen_ai.usage.input_tokens": {"intValue": "100"},
         "gen_ai.input.messages": {"stringValue": json.dumps(asked)},
-        "gen_ai.output.messages": {"stringValue": json.dumps(said)},
+        "gen_ai.output.messages": {"stringValue": json.dumps(answer)},
     }
     span = {"traceId": "t", "spanId": "a", "name": "chat m", "startTimeUnixNano": "1000000000"}
     span["attributes"] = [{"key": key, "value": value} for key, value in values.items()]  # type: ignore[assignment]
@@ -344,17 +344,17 @@ _HERMES = {
 
 def _hermes_rows() -> list[dict[str, Any]]:
     row = {"tool_call_id": None, "tool_calls": None, "tool_name": None, "reasoning": None, "active": 1, "compacted": 0}
-    said = (("user", WORDS), ("assistant", "Done"))
+    answer = (("user", WORDS), ("assistant", "Done"))
     return [
         {"id": n, "session_id": "s1", "role": role, "content": words, "timestamp": 100.0 + n, **row}
-        for n, (role, words) in enumerate(said)
+        for n, (role, words) in enumerate(answer)
     ]
 
 
 def _crush() -> bytes:
     session = {"id": "s1", "parent_session_id": None, "title": "Files", "message_count": 2, "prompt_tokens": 900}
     session |= {"completion_tokens": 20, "created_at": 1, "summary_message_id": None}
-    said = (("user", WORDS), ("assistant", "Done"))
+    answer = (("user", WORDS), ("assistant", "Done"))
     rows = [
         {
             "id": f"m{n}",
@@ -365,7 +365,7 @@ def _crush() -> bytes:
             "created_at": n,
             "is_summary_message": 0,
         }
-        for n, (role, words) in enumerate(said)
+        for n, (role, words) in enumerate(answer)
     ]
     return database({"sessions": [session], "messages": rows})
 
@@ -384,9 +384,9 @@ def _swe() -> bytes:
 
 def _mini() -> bytes:
     reply = {"id": "r1", "model": "m", "usage": USAGE}
-    said = {**CHAT[4], "extra": {"response": reply, "timestamp": 1_760_000_000.5}}
+    answer = {**CHAT[4], "extra": {"response": reply, "timestamp": 1_760_000_000.5}}
     info = {"mini_version": "1.14", "config": {"model": {"model_name": "m"}}}
-    return _json({"info": info, "messages": [*CHAT[:2], said], "trajectory_format": "mini-swe-agent-1.1"})
+    return _json({"info": info, "messages": [*CHAT[:2], answer], "trajectory_format": "mini-swe-agent-1.1"})
 
 
 def _openhands() -> bytes:
@@ -408,8 +408,8 @@ def _openhands() -> bytes:
 
 
 def _atif() -> bytes:
-    said = {"step_id": 2, "source": "agent", "message": "Done", "metrics": USAGE}
-    steps = [{"step_id": 1, "source": "user", "message": WORDS}, said]
+    answer = {"step_id": 2, "source": "agent", "message": "Done", "metrics": USAGE}
+    steps = [{"step_id": 1, "source": "user", "message": WORDS}, answer]
     agent = {"name": "terminus", "version": "2", "model_name": "m"}
     return _json({"schema_version": "ATIF-v1.6", "session_id": "s", "agent": agent, "steps": steps})
 
@@ -462,8 +462,8 @@ def _vibe() -> bytes:
 
 
 def _vibe_log() -> bytes:
-    said = {"role": "assistant", "content": "I look", "injected": False, "tool_calls": [CALL], "message_id": "m2"}
-    return lines({"role": "user", "content": WORDS, "injected": False, "message_id": "m1"}, said)
+    answer = {"role": "assistant", "content": "I look", "injected": False, "tool_calls": [CALL], "message_id": "m2"}
+    return lines({"role": "user", "content": WORDS, "injected": False, "message_id": "m1"}, answer)
 
 
 def _aider() -> bytes:

@@ -105,8 +105,8 @@ class Running:
     def children(self, command: str = "") -> list[int]:
         """Process ids of what the server has started: worker, replays, watchers; those alone that have a `command`."""
         asked = ["pgrep", "-P", str(self.process.pid), "-f", command]
-        found = subprocess.run(asked, capture_output=True, text=True, check=False)
-        return [int(line) for line in found.stdout.split()]
+        result = subprocess.run(asked, capture_output=True, text=True, check=False)
+        return [int(line) for line in result.stdout.split()]
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ask it to end; its exit code. subprocess.TimeoutExpired when it does not end in time."""
@@ -117,9 +117,9 @@ class Running:
         self.cookie = ""  # with one, the answer would bring none
         page = self.get("/no-such-page/")  # every page carries a token, the smallest is this
         self.cookie = page.headers["set-cookie"].split(";")[0]
-        found = re.search(r'X-CSRFToken": "([^"]+)"', page.text)
-        assert found is not None, page.text[:500]
-        self.token = found[1]
+        result = re.search(r'X-CSRFToken": "([^"]+)"', page.text)
+        assert result is not None, page.text[:500]
+        self.token = result[1]
 
 
 def command(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
@@ -135,8 +135,8 @@ def command(*arguments: str, environment: dict[str, str] | None = None) -> subpr
 
 
 def clean_environment() -> dict[str, str]:
-    kept = {"PATH", "HOME", "LANG", "TMPDIR"}
-    return {**{key: value for key, value in os.environ.items() if key in kept}, "PYTHONUNBUFFERED": "1"}
+    inherited = {"PATH", "HOME", "LANG", "TMPDIR"}
+    return {**{key: value for key, value in os.environ.items() if key in inherited}, "PYTHONUNBUFFERED": "1"}
 
 
 @contextmanager
@@ -227,9 +227,9 @@ def _origin(lines: queue.Queue[str], errors: list[str]) -> str:
     greeting = lines.get(timeout=PATIENCE)
     if not greeting:  # the end of its output
         raise AssertionError("the server did not start: " + "".join(errors))
-    found = re.search(r"http://\S+:\d+", greeting)
-    assert found is not None, greeting
-    return found[0]
+    result = re.search(r"http://\S+:\d+", greeting)
+    assert result is not None, greeting
+    return result[0]
 
 
 def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
@@ -239,8 +239,8 @@ def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """
     begun = time.monotonic()
     while (begin := time.monotonic()) < begun + seconds:
-        if found := condition():
-            return found
+        if result := condition():
+            return result
         time.sleep(min(max(LOOK_EVERY, 3 * (time.monotonic() - begin)), LOOK_RARELY))
     raise AssertionError("what was waited for did not come")
 

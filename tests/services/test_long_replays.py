@@ -44,13 +44,13 @@ def imported(server: Running, recording: Path) -> str:
 
 def replaying(server: Running) -> list[int]:
     """Process ids of the replays of a server."""
-    found = subprocess.run(
+    completed = subprocess.run(
         ["pgrep", "-P", str(server.process.pid), "-f", "inspector.replays"],
         capture_output=True,
         text=True,
         check=False,
     )
-    return [int(line) for line in found.stdout.split()]
+    return [int(line) for line in completed.stdout.split()]
 
 
 def is_alive(process: int) -> bool:
@@ -126,9 +126,9 @@ def test_a_chart_says_in_json_that_its_replay_runs(served: tuple[Running, str]) 
     server, session = served
     answer = server.get(f"{session}figure.json?window=1002")
     assert (answer.status, answer.headers["retry-after"]) == (202, "1")
-    said: dict[str, Any] = json.loads(answer.body)
-    assert said["total"] == STEPS
-    assert said["state"] in ("waiting", "replaying")
+    document: dict[str, Any] = json.loads(answer.body)
+    assert document["total"] == STEPS
+    assert document["state"] in ("waiting", "replaying")
 
 
 @pytest.mark.once
@@ -214,8 +214,8 @@ def test_a_cancelled_replay_ends_for_all_who_wait_and_says_so(served: tuple[Runn
 
 def cancel(server: Running, session: str, path: str) -> Answer:
     """Cancel the replay that this page waits for, if it still does."""
-    found = re.search(r'name="replay" value="([^"]+)"', server.get(path).text) or "-"
-    return server.post(f"{session}replay/cancel", f"replay={found[1]}".encode())
+    match = re.search(r'name="replay" value="([^"]+)"', server.get(path).text) or "-"
+    return server.post(f"{session}replay/cancel", f"replay={match[1]}".encode())
 
 
 @pytest.mark.once

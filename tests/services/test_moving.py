@@ -110,8 +110,8 @@ def test_what_was_moved_has_the_same_digests_stays_when_moved_again_and_takes_ne
     (tmp_path / "new.jsonl").write_bytes(native.write(SAMPLES["timing-gap"].build()))
     added = run("manage.py", "import", str(tmp_path / "new.jsonl"), DATABASE_URL=empty)
     assert added.returncode == 0, added.stderr
-    found = run("-c", SEARCH, DATABASE_URL=empty)
-    assert found.stdout.split() == ["3", "0"], found.stderr
+    matches = run("-c", SEARCH, DATABASE_URL=empty)
+    assert matches.stdout.split() == ["3", "0"], matches.stderr
 
 
 SEARCH = """

@@ -55,9 +55,9 @@ class Visitor:
 
     def token(self) -> str:
         """The token of a form; every page has one."""
-        found = re.search(r'X-CSRFToken": "([^"]+)"', self.get("/no-such-page/").text)
-        assert found is not None
-        return found[1]
+        match = re.search(r'X-CSRFToken": "([^"]+)"', self.get("/no-such-page/").text)
+        assert match is not None
+        return match[1]
 
     @property
     def cookie(self) -> str:
@@ -114,8 +114,8 @@ def there(tmp_path_factory: pytest.TempPathFactory, canary: socket.socket) -> It
 @pytest.fixture(scope="module")
 def share(there: SimpleNamespace) -> SimpleNamespace:
     """A published report of alice's session."""
-    made = there.alice.post(f"{there.session}share", {"level": "text", "lifetime": "1d", "title": "About zanzibar"})
-    path = made.headers["location"]
+    answer = there.alice.post(f"{there.session}share", {"level": "text", "lifetime": "1d", "title": "About zanzibar"})
+    path = answer.headers["location"]
     until(lambda: "to be reviewed" in there.alice.get(path).text)
     page = there.alice.post(f"{path}publish").text
     return SimpleNamespace(path=path, link=re.search(r"/r/[\w-]{43,}/", page)[0])
@@ -273,8 +273,8 @@ def test_a_share_is_read_by_anyone_and_opens_nothing_else(there: SimpleNamespace
 
 
 def test_a_revoked_share_is_as_one_that_never_was(there: SimpleNamespace) -> None:
-    made = there.alice.post(f"{there.session}share", {"level": "numbers", "lifetime": "1d"})
-    path = made.headers["location"]
+    answer = there.alice.post(f"{there.session}share", {"level": "numbers", "lifetime": "1d"})
+    path = answer.headers["location"]
     until(lambda: "to be reviewed" in there.alice.get(path).text)
     link = re.search(r"/r/[\w-]{43,}/", there.alice.post(f"{path}publish").text)[0]
     nobody = Visitor(there.server)
@@ -386,9 +386,9 @@ def test_whoever_watches_over_it_asks_without_an_account(there: SimpleNamespace)
 
 def test_tokens_and_passwords_are_stored_nowhere_and_the_log_is_about_it(there: SimpleNamespace, share: Any) -> None:
     sign_in(there.server, "vera", "wrong")
-    told = there.alice.get("/team/audit").text
+    audit = there.alice.get("/team/audit").text
     for what in ("signed in", "sign-in failed", "share published", "share opened", "key made", "member removed"):
-        assert what in told, what
+        assert what in audit, what
     token = share.link.split("/")[2].encode()
     for path in there.server.data_dir.glob("inspector.sqlite3*"):
         stored = path.read_bytes()

@@ -57,19 +57,19 @@ def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> No
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
 def test_without_login_it_refuses_to_be_reached_from_elsewhere(address: str, tmp_path: Path) -> None:
     process = command("--bind", address, "--data-dir", str(tmp_path))
-    _, told = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert told.count("\n") == 1
-    assert "no login" in told
+    assert errors.count("\n") == 1
+    assert "no login" in errors
 
 
 @pytest.mark.once
 def test_a_port_in_use_is_told_in_one_sentence(server: Running, tmp_path: Path) -> None:
     process = command("--port", server.origin.rsplit(":", 1)[1], "--data-dir", str(tmp_path))
-    _, told = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert told.count("\n") == 1
-    assert "Address already in use" in told
+    assert errors.count("\n") == 1
+    assert "Address already in use" in errors
 
 
 @pytest.mark.once
@@ -78,29 +78,29 @@ def test_a_port_in_use_is_told_in_one_sentence(server: Running, tmp_path: Path) 
 )
 def test_a_wrong_setting_is_told_in_one_sentence(name: str, value: str, tmp_path: Path) -> None:
     process = command("--data-dir", str(tmp_path), environment={name: value})
-    _, told = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert told.count("\n") == 1
-    assert name in told
+    assert errors.count("\n") == 1
+    assert name in errors
 
 
 @pytest.mark.once
 def test_a_data_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     process = command("--data-dir", str(tmp_path / "file" / "data"))
-    _, told = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert told.count("\n") == 1
+    assert errors.count("\n") == 1
 
 
 @pytest.mark.once
 def test_a_database_that_does_not_answer_is_told_in_one_sentence(tmp_path: Path) -> None:
     nobody = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
     process = command("--port", "0", "--data-dir", str(tmp_path), environment=nobody)
-    _, told = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert told.count("\n") == 1
-    assert "database" in told
+    assert errors.count("\n") == 1
+    assert "database" in errors
 
 
 def _alive(pid: int) -> bool:

@@ -67,9 +67,9 @@ class Sender:
         batch = {"first": self.acknowledged, "lines": self.lines[self.acknowledged : self.acknowledged + size]}
         headers = {"Content-Type": "application/json"}
         answer = server.request("POST", f"/api/v1/sessions/{self.name}/events", json.dumps(batch), headers)
-        told = json.loads(answer.body)
+        document = json.loads(answer.body)
         if answer.status == 200:
-            self.acknowledged = told["acknowledged"]
+            self.acknowledged = document["acknowledged"]
         elif answer.status != 503:
             self.refused.append(answer.text)
 
@@ -84,8 +84,8 @@ class Sender:
 def lasting_port() -> int:
     """A port that is free, and that the system gives to nobody while the server that has it is away."""
     for port in random.sample(range(20_000, 32_000), 100):  # below those of /proc/sys/net/ipv4/ip_local_port_range
-        with socket.socket() as found, suppress(OSError):
-            found.bind(("127.0.0.1", port))
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
     raise AssertionError("a hundred ports are all in use")
 

@@ -127,8 +127,8 @@ def locked(server: Running) -> Iterator[None]:
 
 def session_of(server: Running) -> str:
     with closing(sqlite3.connect(server.data_dir / "inspector.sqlite3")) as database:
-        (found,) = until(lambda: database.execute("SELECT id FROM inspector_session WHERE deleted IS NULL").fetchone())
-    return f"/s/{UUID(found)}/"
+        (answer,) = until(lambda: database.execute("SELECT id FROM inspector_session WHERE deleted IS NULL").fetchone())
+    return f"/s/{UUID(answer)}/"
 
 
 @pytest.mark.parametrize("path", ["rename", "delete", "window"])
@@ -162,6 +162,6 @@ def test_an_upload_while_the_database_is_locked_is_answered_in_words_and_leaves_
 
 def test_a_health_check_names_a_locked_database(impatient: Running) -> None:
     with locked(impatient):
-        answer = until(lambda: (found := impatient.get("/healthz")).status == 503 and found)
+        answer = until(lambda: (health := impatient.get("/healthz")).status == 503 and health)
     assert json.loads(answer.body)["reasons"][0] == {"about": "database", "reason": "The database is busy."}
     until(lambda: impatient.get("/healthz").status == 200)

@@ -23,8 +23,8 @@ from tests.services.server import PATIENCE, Answer, Running, running, transcript
 
 def only(answer: Answer) -> dict:
     """The one import that an upload gave."""
-    (found,) = json.loads(answer.body)["imports"]
-    return found
+    (report,) = json.loads(answer.body)["imports"]
+    return report
 
 
 def settled(ask: Callable[[], Answer]) -> Answer:
@@ -43,10 +43,10 @@ def settled(ask: Callable[[], Answer]) -> Answer:
 def test_a_small_file_is_a_session_before_the_answer_comes(server: Running) -> None:
     content = transcript()
     answer = settled(lambda: server.send("chat.json", content))
-    found = only(answer)
+    report = only(answer)
     assert answer.status == 201
-    assert found["state"] == "done"
-    assert found["url"].startswith("/s/")
+    assert report["state"] == "done"
+    assert report["url"].startswith("/s/")
 
 
 def test_what_was_uploaded_comes_back_byte_for_byte(server: Running) -> None:
@@ -87,11 +87,11 @@ def test_a_sample_opens_in_one_click(sample: str, server: Running) -> None:
 )
 def test_bad_input_is_refused_in_a_sentence(content: bytes, line: int | None, server: Running) -> None:
     answer = settled(lambda: server.send("bad.jsonl", content))
-    found = only(answer)
+    report = only(answer)
     assert answer.status == 422
-    assert found["state"] == "failed"
-    assert found["error"]
-    assert line is None or found["line"] == line
+    assert report["state"] == "failed"
+    assert report["error"]
+    assert line is None or report["line"] == line
     assert not list(server.data_dir.rglob(hashlib.sha256(content).hexdigest()))
 
 
@@ -107,10 +107,10 @@ def test_a_damaged_line_can_be_left_out(server: Running) -> None:
     content = b"".join([*lines[:5], b"{broken\n", *lines[5:]])
     refused = only(settled(lambda: server.send("damaged.jsonl", content)))
     assert (refused["state"], refused["line"]) == ("failed", 6)
-    found = only(settled(lambda: server.send("damaged.jsonl", content, mode="lenient")))
-    assert found["state"] == "done"
-    assert found["url"].startswith("/imports/")
-    assert "6" in server.get(found["url"]).text
+    report = only(settled(lambda: server.send("damaged.jsonl", content, mode="lenient")))
+    assert report["state"] == "done"
+    assert report["url"].startswith("/imports/")
+    assert "6" in server.get(report["url"]).text
 
 
 @pytest.fixture(scope="module")

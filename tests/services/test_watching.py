@@ -45,8 +45,8 @@ class Watcher:
 
     def url(self, name: str) -> str:
         """Where the session of a file is."""
-        said = [line for line in self.lines if line.startswith(f"{name}: http")]
-        return re.sub(r".*(/s/[0-9a-f-]{36}/).*", r"\1", said[-1].strip()) if said else ""
+        match = [line for line in self.lines if line.startswith(f"{name}: http")]
+        return re.sub(r".*(/s/[0-9a-f-]{36}/).*", r"\1", match[-1].strip()) if match else ""
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)
@@ -60,8 +60,8 @@ class Watcher:
 
 def steps(server: Running, url: str) -> int:
     """How many model calls the session's page says that it has."""
-    said = re.search(r"([\d,]+) steps?\b", server.get(url).text) if url else None
-    return int(said[1].replace(",", "")) if said else 0
+    match = re.search(r"([\d,]+) steps?\b", server.get(url).text) if url else None
+    return int(match[1].replace(",", "")) if match else 0
 
 
 def test_sessions_grow_at_their_address_while_two_agents_write_them(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_folder_that_is_chosen_on_the_page_is_watched_by_the_server_until_it_i
         write(folder / "claude.jsonl", range(4))
 
         def session() -> str:
-            found = re.search(r'href="(/s/[0-9a-f-]{36}/)">claude.jsonl<', server.get("/watching/").text)
-            return found[1] if found else ""
+            match = re.search(r'href="(/s/[0-9a-f-]{36}/)">claude.jsonl<', server.get("/watching/").text)
+            return match[1] if match else ""
 
         url = until(session)
         until(lambda: steps(server, url) == 2)

@@ -17,10 +17,10 @@ from tests.services.server import running, until
 
 def test_a_near_miss_of_a_stream_reaches_the_receiver_signed_and_once(tmp_path: Path) -> None:
     events = [event for number in range(3) for event in (user(f"q{number}"), model(f"a{number}"))]
-    made = tuple(
+    calls = tuple(
         ModelCall(2 * n + 1, 2 * n + 1, prompt_tokens=count) for n, count in enumerate((9_000, 95_000, 96_000))
     )
-    lines = lines_of(session(*events, calls=made, window=100_000))
+    lines = lines_of(session(*events, calls=calls, window=100_000))
     with (
         receiving("error", "ok") as receiver,
         running(tmp_path, WEBHOOK_NETWORKS="127.0.0.0/8") as server,

@@ -60,7 +60,7 @@ def test_the_vocabularies_are_in_the_wheel(installed: Path) -> None:
 
 
 def test_the_package_finds_its_own_files(installed: Path) -> None:
-    found = run(
+    output = run(
         installed,
         "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'inspector.project.settings'\n"
         "import django; django.setup()\n"
@@ -68,7 +68,7 @@ def test_the_package_finds_its_own_files(installed: Path) -> None:
         "from django.contrib.staticfiles import finders\n"
         "print(get_template('base.html').origin.name); print(finders.find('css/base.css'))",
     )
-    assert all(str(installed) in line for line in found.splitlines())
+    assert all(str(installed) in line for line in output.splitlines())
 
 
 def test_the_installed_command_answers(installed: Path) -> None:

@@ -30,8 +30,8 @@ def replayed() -> dict[str, Claims]:
 
 
 def confirm(claims: Claims) -> list[str]:
-    found = check(claims.session, claims.findings, claims.window, claims.verdict, trace=claims.trace)
-    return [str(item) for item in found]
+    objections = check(claims.session, claims.findings, claims.window, claims.verdict, trace=claims.trace)
+    return [str(item) for item in objections]
 
 
 def test_it_confirms_every_claim_about_the_recordings(recorded):

@@ -40,9 +40,9 @@ def test_what_the_figures_rest_on_is_said(recording, capsys):
 
 
 def test_json_has_the_same_rows_with_money_in_millionths(recording, capsys):
-    found = json.loads(printed(capsys, recording, "--json"))
-    recorded, never = found["rows"][:2]
-    assert [row["title"] for row in found["rows"]][:2] == ["recording", "No compaction"]
+    document = json.loads(printed(capsys, recording, "--json"))
+    recorded, never = document["rows"][:2]
+    assert [row["title"] for row in document["rows"]][:2] == ["recording", "No compaction"]
     assert recorded["costs"]["prompt"] == sum(PROMPTS)
     assert recorded["reported"]["read"] == sum(PROMPTS[:-1])
     assert recorded["costs"]["total"] == never["costs"]["total"] > 1_000_000
@@ -54,8 +54,8 @@ def test_profiles_get_a_row_each_when_asked_for(recording, capsys):
 
 
 def test_a_window_of_ones_own_is_used(recording, capsys):
-    found = json.loads(printed(capsys, recording, "--json", "--window", "60k"))
-    assert {row["window"] for row in found["rows"]} == {60_000}
+    document = json.loads(printed(capsys, recording, "--json", "--window", "60k"))
+    assert {row["window"] for row in document["rows"]} == {60_000}
 
 
 def test_a_session_of_several_windows_says_which_one_judges_what(tmp_path, capsys):
@@ -63,10 +63,10 @@ def test_a_session_of_several_windows_says_which_one_judges_what(tmp_path, capsy
     names = (*(SONNET,) * 5, "gemini-2.5-pro")
     path.write_bytes(write(counted((*(50_000,) * 5, 300_000), names=names)))
     assert "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)." in printed(capsys, str(path))
-    found = json.loads(printed(capsys, str(path), "--json"))
-    assert found["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
-    assert "policies compact by 200,000 at every call" in found["assumptions"][0]
-    assert [row["overflows"] for row in found["rows"][:2]] == [0, 0]  # 300,000 tokens fit the window of its call
+    document = json.loads(printed(capsys, str(path), "--json"))
+    assert document["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
+    assert "policies compact by 200,000 at every call" in document["assumptions"][0]
+    assert [row["overflows"] for row in document["rows"][:2]] == [0, 0]  # 300,000 tokens fit the window of its call
 
 
 def test_an_unknown_price_is_said_and_no_figure_is_given(tmp_path, capsys):

@@ -48,8 +48,8 @@ def test_a_compaction_whose_removals_are_not_in_the_file_is_named(tmp_path, caps
 
 def test_its_json_has_every_lane_as_data(lost, capsys):
     assert main(["facts", lost, "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["sessions"]
-    (lane,) = found["lanes"]
+    (output,) = json.loads(capsys.readouterr().out)["sessions"]
+    (lane,) = output["lanes"]
     assert (lane["kind"], lane["text"], lane["message"], lane["state"]) == ("rule", RULE, 0, "gone")
     assert lane["lost"] == {"step": 2, "compaction": 0}
     assert lane["runs"] == [
@@ -60,8 +60,8 @@ def test_its_json_has_every_lane_as_data(lost, capsys):
 
 def test_a_given_text_is_followed_through_a_replay(lost, capsys):
     assert main(["facts", lost, "--find", "column tenant", "--policy", "none", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["sessions"]
-    assert [(lane["kind"], lane["state"], lane["lost"]) for lane in found["lanes"]] == [("typed", "verbatim", None)]
+    (output,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert [(lane["kind"], lane["state"], lane["lost"]) for lane in output["lanes"]] == [("typed", "verbatim", None)]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_given_text_is_followed_through_a_replay(lost, capsys):
 )
 def test_what_cannot_be_done_is_one_sentence(lost, capsys, arguments, reason):
     assert main(["facts", lost, *arguments]) == 2
-    said = capsys.readouterr().err
-    assert reason in said
-    assert "Traceback" not in said
+    output = capsys.readouterr().err
+    assert reason in output
+    assert "Traceback" not in output
 
 
 def test_a_real_recording_lost_its_request_at_the_second_compaction(capsys):

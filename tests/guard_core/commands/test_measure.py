@@ -27,10 +27,10 @@ def sample(name: str) -> str:
 
 def test_it_prints_a_table_with_every_estimator(capsys):
     assert run(sample("codex/rollout-0.169-2-compactions.jsonl")) == 0
-    told = capsys.readouterr().out
-    assert "forecast 10 calls ahead" in told
-    assert "interpolation between known calls" in told
-    assert all(name in told for name in ("chars/4", "bytes/4", "o200k_base", "cl100k_base"))
+    output = capsys.readouterr().out
+    assert "forecast 10 calls ahead" in output
+    assert "interpolation between known calls" in output
+    assert all(name in output for name in ("chars/4", "bytes/4", "o200k_base", "cl100k_base"))
 
 
 REAL = ("claude-code/long-2-compactions.jsonl", "codex/long-2-compactions.jsonl", "pi/large-session-v1.jsonl")
@@ -43,9 +43,9 @@ def measured(name: str, capsys) -> dict:
 
 
 def test_real_recordings_are_forecast_within_what_is_promised(capsys):
-    found = [measured(name, capsys)["forecast"] for name in REAL]
+    forecasts = [measured(name, capsys)["forecast"] for name in REAL]
     for horizon, most in {"1": 0.0025, "10": 0.012, "50": 0.035}.items():
-        assert statistics.median(item[horizon]["mape"] for item in found) <= most
+        assert statistics.median(item[horizon]["mape"] for item in forecasts) <= most
 
 
 def test_the_interpolation_keeps_its_own_name_and_says_how_much_lies_between_two_known_counts(capsys):
@@ -72,9 +72,9 @@ def test_a_file_that_is_no_recording_is_named(tmp_path, capsys):
     path = tmp_path / "notes.txt"
     path.write_text("buy milk")
     assert run(str(path), str(tmp_path / "absent")) == 2
-    told = capsys.readouterr().err
-    assert "notes.txt" in told
-    assert "absent" in told
+    output = capsys.readouterr().err
+    assert "notes.txt" in output
+    assert "absent" in output
 
 
 def test_an_empty_file_gets_one_sentence_and_no_output(tmp_path, capsys):

@@ -32,22 +32,24 @@ def printed(capsys, *arguments):
 
 
 def test_json_has_every_number_of_every_step(chat, capsys):
-    found = json.loads(printed(capsys, chat, "--window", "8000", "--summary", "fixed:100", "--json"))
-    assert (found["policy"], found["profile"], found["window"]) == ("contextguard", "current", 8_000)
-    assert {"settings", "engine_version", "digest", "compactions", "steps"} <= set(found)
-    assert all(set(step) >= KEYS for step in found["steps"])
-    assert [step["step"] for step in found["steps"] if step["fired"]] == [item["step"] for item in found["compactions"]]
-    assert found["numbering"].startswith("steps, messages and compactions count from 0 in fields")
-    assert found["steps"][0]["step"] == 0
-    assert found["steps"][0]["correction_raw"] is None
-    assert found["steps"][0]["fired"] is False
+    document = json.loads(printed(capsys, chat, "--window", "8000", "--summary", "fixed:100", "--json"))
+    assert (document["policy"], document["profile"], document["window"]) == ("contextguard", "current", 8_000)
+    assert {"settings", "engine_version", "digest", "compactions", "steps"} <= set(document)
+    assert all(set(step) >= KEYS for step in document["steps"])
+    assert [step["step"] for step in document["steps"] if step["fired"]] == [
+        item["step"] for item in document["compactions"]
+    ]
+    assert document["numbering"].startswith("steps, messages and compactions count from 0 in fields")
+    assert document["steps"][0]["step"] == 0
+    assert document["steps"][0]["correction_raw"] is None
+    assert document["steps"][0]["fired"] is False
 
 
 def test_settings_reach_the_policy(chat, capsys):
     arguments = ("--profile", "early", "--set", "cap=3", "--set", "buffer=1000", "--window", "8k", "--json")
-    found = json.loads(printed(capsys, chat, *arguments))
-    assert (found["settings"]["cap"], found["settings"]["default_factor"]) == (3.0, 2.0)
-    assert found["steps"][0]["threshold"] == 7_000
+    document = json.loads(printed(capsys, chat, *arguments))
+    assert (document["settings"]["cap"], document["settings"]["default_factor"]) == (3.0, 2.0)
+    assert document["steps"][0]["threshold"] == 7_000
 
 
 def test_two_runs_have_the_same_digest(chat, capsys):

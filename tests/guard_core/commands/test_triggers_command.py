@@ -27,8 +27,8 @@ def folder(tmp_path):
         "new.jsonl": session("c", 2, version="2.1.21", prompts=(20_000, 158_000, 167_000, 9)),
         "copy.jsonl": session("c", 2, version="2.1.21", prompts=(20_000, 168_000, 9), place=2),
     }
-    for name, made in sessions.items():
-        (tmp_path / name).write_bytes(native.write(made))
+    for name, build in sessions.items():
+        (tmp_path / name).write_bytes(native.write(build))
     (tmp_path / "notes.md").write_text("# nothing to read")
     return tmp_path
 
@@ -73,15 +73,15 @@ def test_a_change_of_the_threshold_is_named_with_its_date_and_both_checks(folder
 
 def test_its_json_has_rows_changes_and_every_compaction(folder, capsys):
     assert main(["triggers", str(folder), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    first, second = found["rows"]
+    document = json.loads(capsys.readouterr().out)
+    first, second = document["rows"]
     assert (first["agent"], first["version"], first["window"]) == ("Claude Code", "2.1.14", 200_000)
     assert first["at_most"] == {"tokens": 155_005, "session": f"{folder}/old/b.jsonl#1", "step": 3}
     assert (first["formula"]["threshold"], first["explained"], first["fired"]) == (155_000, 2, 2)
     assert len(second["sessions"]) == 1, "a copy is no session of its own"
-    assert len(found["compactions"]) == 3
-    assert [change["rule_after"] for change in found["changes"]] == [167_000]
-    assert [item["file"] for item in found["not_read"]] == [f"{folder}/notes.md"]
+    assert len(document["compactions"]) == 3
+    assert [change["rule_after"] for change in document["changes"]] == [167_000]
+    assert [item["file"] for item in document["not_read"]] == [f"{folder}/notes.md"]
 
 
 def test_a_file_that_was_named_and_cannot_be_read_is_an_error(folder, capsys):

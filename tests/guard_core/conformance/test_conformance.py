@@ -153,9 +153,9 @@ def test_every_difference_of_a_file_is_told_and_those_beyond_20_are_counted(tmp_
 
     assert main(["conformance", str(tmp_path)]) == 1
 
-    *told, total = capsys.readouterr().out.splitlines()
-    assert sum("h_built: expected" in line for line in told) == 20
-    counted = sum(int(line.split()[-3]) for line in told if line.endswith("more differences"))
+    *rows, total = capsys.readouterr().out.splitlines()
+    assert sum("h_built: expected" in line for line in rows) == 20
+    counted = sum(int(line.split()[-3]) for line in rows if line.endswith("more differences"))
     assert 20 + counted == len(steps)
     assert f"{len(steps)} differences" in total.replace(",", "").replace("\u202f", "")
 

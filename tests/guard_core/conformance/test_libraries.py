@@ -99,9 +99,9 @@ def test_messages_that_cannot_be_told_apart_are_the_same_by_any_name():
     ],
 )
 def test_what_differs_is_named(tmp_path, row, says):
-    found = differences(judged(tmp_path, [STEPS[0], row, *STEPS[2:]]))
-    assert says in found[0]
-    assert "small, step at message 4" in found[0]
+    named = differences(judged(tmp_path, [STEPS[0], row, *STEPS[2:]]))
+    assert says in named[0]
+    assert "small, step at message 4" in named[0]
 
 
 def test_a_run_that_ends_with_an_error_is_judged_up_to_it(tmp_path):
@@ -209,8 +209,8 @@ def test_the_command_fails_at_a_difference(tmp_path, capsys):
     ],
 )
 def test_parameters_of_a_library_become_our_settings(policy, parameters, settings):
-    made = policy_of(POLICIES[policy], {"name": "any", **parameters}).settings
-    assert {name: getattr(made, name) for name in settings} == settings
+    own = policy_of(POLICIES[policy], {"name": "any", **parameters}).settings
+    assert {name: getattr(own, name) for name in settings} == settings
 
 
 def test_a_summary_of_nothing_is_a_call_of_the_summariser_too(tmp_path):

@@ -16,8 +16,8 @@ def new(name, day, version="2.1.21"):
 
 
 def test_a_new_version_with_another_threshold_is_a_change_with_its_date_and_both_checks():
-    found = changes_of([old("a", 1), old("b", 2), new("c", 3), new("d", 4)])
-    (change,) = found.changes
+    changes = changes_of([old("a", 1), old("b", 2), new("c", 3), new("d", 4)])
+    (change,) = changes.changes
     assert (change.time, change.version, change.key.version) == (3 * DAY, "2.1.14", "2.1.21")
     assert (change.before.session, change.before.tokens) == ("a", 155_100)
     assert (change.after.session, change.after.tokens) == ("c", 166_500)
@@ -44,8 +44,8 @@ def test_one_compaction_that_a_person_may_have_asked_for_is_no_change():
 
 def test_a_session_that_contradicts_itself_and_one_without_a_time_are_named_apart():
     itself = stretch("b", fired(100_000), passed=120_000, day=2)
-    found = changes_of([old("a", 1), itself, stretch("c", passed=170_000, day=None)])
-    assert (found.changes, found.inconsistent, found.undated) == ([], ["b"], 1)
+    changes = changes_of([old("a", 1), itself, stretch("c", passed=170_000, day=None)])
+    assert (changes.changes, changes.inconsistent, changes.undated) == ([], ["b"], 1)
 
 
 def test_another_window_is_a_series_of_its_own():

@@ -22,73 +22,73 @@ from tests.builders import bundled, calls, image, model, session, tool_call, too
 def chat(*prompts: int | None, size: int = 300) -> Ledger:
     """A chat whose model calls were reported with these prompt tokens."""
     events = [part for turn in range(len(prompts)) for part in (user("ask " * size), model("tell " * size))]
-    made = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
-    return Ledger.of(session(*events, calls=made))
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
+    return Ledger.of(session(*events, calls=calls))
 
 
 def test_a_difference_is_shared_out_exactly(tool_heavy):
     ledger = Ledger.of(tool_heavy)
-    found = attribute(ledger)
+    attribution = attribute(ledger)
     at, recorded = ledger.steps["at"], ledger.steps["prompt_tokens"]
-    assert np.array_equal(np.diff(found.prefix_at(at)), np.diff(recorded))
-    assert not found.residual.any()
+    assert np.array_equal(np.diff(attribution.prefix_at(at)), np.diff(recorded))
+    assert not attribution.residual.any()
 
 
 def test_an_event_alone_between_two_calls_is_exact():
     first, second = ModelCall(1, None, 800), ModelCall(2, 2, 1_050)
     ledger = Ledger.of(session(user("a" * 900), user("b" * 900), model("c"), calls=(first, second)))
-    found = attribute(ledger)
-    assert (found.tokens[1], found.source[1]) == (250, EXACT)
+    attribution = attribute(ledger)
+    assert (attribution.tokens[1], attribution.source[1]) == (250, EXACT)
 
 
 def test_the_first_call_fixes_the_overhead():
-    found = attribute(chat(5_000, 5_600, 6_200))
-    assert 4_600 < found.overhead < 4_800
-    assert found.price((Span(0, 1),)) == 5_000
+    attribution = attribute(chat(5_000, 5_600, 6_200))
+    assert 4_600 < attribution.overhead < 4_800
+    assert attribution.price((Span(0, 1),)) == 5_000
 
 
 def test_an_unreported_call_is_bridged_by_its_neighbours():
     ledger = chat(1_000, None, 2_400)
-    found = attribute(ledger)
-    assert found.price((Span(0, 5),)) == 2_400
-    assert set(found.source[1:5]) == {SHARED}
-    assert found.residual[1] == 0
+    attribution = attribute(ledger)
+    assert attribution.price((Span(0, 5),)) == 2_400
+    assert set(attribution.source[1:5]) == {SHARED}
+    assert attribution.residual[1] == 0
 
 
 def test_what_no_call_measured_takes_the_sessions_ratio():
-    found = attribute(chat(*range(1_000, 29_000, 700)))
-    assert found.source[-1] == SESSION
-    assert found.tokens[-1] == pytest.approx(found.tokens[3], rel=0.05)
+    attribution = attribute(chat(*range(1_000, 29_000, 700)))
+    assert attribution.source[-1] == SESSION
+    assert attribution.tokens[-1] == pytest.approx(attribution.tokens[3], rel=0.05)
 
 
 def test_a_shrinking_request_starts_a_new_baseline():
-    found = attribute(chat(2_000, 2_700, 1_500, 2_200))
-    assert found.baseline.tolist() == [0, 0, 1, 1]
-    assert found.residual[:2].tolist() == [0, 0]
-    assert found.residual[2] == found.residual[3] < -1_500
+    attribution = attribute(chat(2_000, 2_700, 1_500, 2_200))
+    assert attribution.baseline.tolist() == [0, 0, 1, 1]
+    assert attribution.residual[:2].tolist() == [0, 0]
+    assert attribution.residual[2] == attribution.residual[3] < -1_500
 
 
 def test_growth_that_no_event_explains_stays_residual():
-    found = attribute(chat(1_000, 1_700, 42_400, 43_100))
-    assert found.residual[2] > 30_000
-    assert found.tokens.max() < 5_000
+    attribution = attribute(chat(1_000, 1_700, 42_400, 43_100))
+    assert attribution.residual[2] > 30_000
+    assert attribution.tokens.max() < 5_000
 
 
 def test_a_recording_without_usage_is_assumed(no_usage_reported):
-    found = attribute(Ledger.of(no_usage_reported))
-    assert not found.measured
-    assert set(found.source) == {0}
-    assert found.tokens.min() > 0
+    attribution = attribute(Ledger.of(no_usage_reported))
+    assert not attribution.measured
+    assert set(attribution.source) == {0}
+    assert attribution.tokens.min() > 0
 
 
 def test_a_recorded_total_is_the_sum_of_the_modelled_requests(no_usage_reported):
     size = int(requests_of(Ledger.of(no_usage_reported)).tokens.sum())
     ledger = Ledger.of(msgspec.structs.replace(no_usage_reported, prompt_tokens_total=size + 90_003, total_calls=10))
-    found = attribute(ledger)
-    assert found.overhead == 9_000
-    assert ATTRIBUTION_SOURCES[found.overhead_source] == "session total"
-    assert requests_of(ledger, found).tokens.sum() == pytest.approx(size + 90_003, abs=5)
-    assert set(found.source) == {0}
+    attribution = attribute(ledger)
+    assert attribution.overhead == 9_000
+    assert ATTRIBUTION_SOURCES[attribution.overhead_source] == "session total"
+    assert requests_of(ledger, attribution).tokens.sum() == pytest.approx(size + 90_003, abs=5)
+    assert set(attribution.source) == {0}
 
 
 def test_a_recorded_total_holds_on_top_of_a_compaction(no_usage_reported):
@@ -119,17 +119,21 @@ def test_reasoning_that_is_not_sent_again_costs_little():
         thought = "consider every option " * (200 if turn % 2 else 20)
         events += [user("ask " * 100), model("tell " * 100, reasoning=thought)]
     billed = [event if index % 2 == 0 else model("tell " * 100) for index, event in enumerate(events)]
-    found = attribute(Ledger.of(session(*events, calls=calls(tuple(billed)))))
-    assert found.ratios["reasoning"] < 0.08
-    turn = 400 * found.ratios["user text"] + 500 * found.ratios["model text"] + 2 * found.ratios["message"]
-    assert turn + 22 * 110 * found.ratios["reasoning"] == pytest.approx(300, rel=0.2)
+    attribution = attribute(Ledger.of(session(*events, calls=calls(tuple(billed)))))
+    assert attribution.ratios["reasoning"] < 0.08
+    turn = (
+        400 * attribution.ratios["user text"]
+        + 500 * attribution.ratios["model text"]
+        + 2 * attribution.ratios["message"]
+    )
+    assert turn + 22 * 110 * attribution.ratios["reasoning"] == pytest.approx(300, rel=0.2)
 
 
 def test_a_picture_does_not_cost_its_bytes():
     events = [user("look " * 50), image(900_000), model("A red chart."), user("and " * 50), model("Blue."), user("so")]
-    made = (ModelCall(1, None, 600), ModelCall(2, 2, 2_000), ModelCall(4, 4, 2_070))
-    found = attribute(Ledger.of(session(*events, calls=made)))
-    assert found.tokens[1] == 1_400
+    calls = (ModelCall(1, None, 600), ModelCall(2, 2, 2_000), ModelCall(4, 4, 2_070))
+    attribution = attribute(Ledger.of(session(*events, calls=calls)))
+    assert attribution.tokens[1] == 1_400
 
 
 def test_an_inserted_summary_takes_what_the_first_call_after_it_holds():
@@ -137,11 +141,11 @@ def test_an_inserted_summary_takes_what_the_first_call_after_it_holds():
     events = [part for _ in range(6) for part in (user("ask " * 300), model("tell " * 300))]
     cut = RecordedCompaction(6, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
     prompts = (900, 1_800, 2_700, 2_000, 2_900, 3_800)
-    made = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
-    found = attribute(Ledger.of(session(*events, calls=made, compactions=(cut,))))
-    assert found.baseline.tolist() == [0, 0, 0, 1, 1, 1]
-    assert found.price((Inserted(0), Span(6, 7)), 0) == pytest.approx(2_000, rel=0.05)
-    assert np.abs(found.residual).max() < 100
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
+    attribution = attribute(Ledger.of(session(*events, calls=calls, compactions=(cut,))))
+    assert attribution.baseline.tolist() == [0, 0, 0, 1, 1, 1]
+    assert attribution.price((Inserted(0), Span(6, 7)), 0) == pytest.approx(2_000, rel=0.05)
+    assert np.abs(attribution.residual).max() < 100
 
 
 def test_a_recording_that_begins_in_the_middle_does_not_bill_the_past_as_overhead():
@@ -149,11 +153,11 @@ def test_a_recording_that_begins_in_the_middle_does_not_bill_the_past_as_overhea
     events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
     cut = RecordedCompaction(4, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
     prompts = (127_000, 127_700, 6_000, 6_700)
-    made = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
-    found = attribute(Ledger.of(session(*events, calls=made, compactions=(cut,))))
-    assert found.overhead < 6_000
-    assert found.prologue > 110_000
-    assert not found.residual.any()
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
+    attribution = attribute(Ledger.of(session(*events, calls=calls, compactions=(cut,))))
+    assert attribution.overhead < 6_000
+    assert attribution.prologue > 110_000
+    assert not attribution.residual.any()
 
 
 def test_what_a_recording_leaves_out_at_its_beginning_stays_until_it_is_cut():
@@ -161,38 +165,40 @@ def test_what_a_recording_leaves_out_at_its_beginning_stays_until_it_is_cut():
     events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
     cut = RecordedCompaction(4, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
     prompts = (127_000, 127_700, 6_000, 6_700)
-    made = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
-    found = attribute(Ledger.of(session(*events, calls=made, compactions=(cut,))))
-    assert found.price((Span(0, 5),)) > 127_700
-    assert found.price((Span(1, 5),)) < 10_000
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
+    attribution = attribute(Ledger.of(session(*events, calls=calls, compactions=(cut,))))
+    assert attribution.price((Span(0, 5),)) > 127_700
+    assert attribution.price((Span(1, 5),)) < 10_000
 
 
 def test_more_tokens_in_the_events_than_reported_leave_no_negative_overhead():
-    found = attribute(chat(90, 200, 310))
-    assert found.overhead == 0
-    assert found.tokens.min() >= 0
+    attribution = attribute(chat(90, 200, 310))
+    assert attribution.overhead == 0
+    assert attribution.tokens.min() >= 0
 
 
 def test_tokenizer_counts_share_a_difference_in_their_proportion():
     events = (user("x" * 4_000), user("m" * 4_000), user("y" * 4_000), model("n"))
-    made = (ModelCall(1, None, 1_500), ModelCall(3, 3, 2_600))
-    found = attribute(Ledger.of(session(*events, calls=made)), np.array([500, 100, 900, 1]), weights_name="o200k_base")
-    assert found.tokens[2] / found.tokens[1] == pytest.approx(9, rel=0.2)
-    assert found.tokens[1] + found.tokens[2] == 1_100
-    assert found.weights == "o200k_base"
+    calls = (ModelCall(1, None, 1_500), ModelCall(3, 3, 2_600))
+    attribution = attribute(
+        Ledger.of(session(*events, calls=calls)), np.array([500, 100, 900, 1]), weights_name="o200k_base"
+    )
+    assert attribution.tokens[2] / attribution.tokens[1] == pytest.approx(9, rel=0.2)
+    assert attribution.tokens[1] + attribution.tokens[2] == 1_100
+    assert attribution.weights == "o200k_base"
 
 
 def test_a_synthetic_message_is_priced_at_the_sessions_ratio(tool_heavy):
-    found = attribute(Ledger.of(tool_heavy))
-    assert found.price((Synthetic("summary", 3_000),)) - found.overhead == pytest.approx(1_000, rel=0.25)
+    attribution = attribute(Ledger.of(tool_heavy))
+    assert attribution.price((Synthetic("summary", 3_000),)) - attribution.overhead == pytest.approx(1_000, rel=0.25)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_it_comes_back_from_bytes(name):
-    found = attribute(Ledger.of(bundled(name)))
-    assert Attribution.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
+    attribution = attribute(Ledger.of(bundled(name)))
+    assert Attribution.from_bytes(attribution.to_bytes()).to_bytes() == attribution.to_bytes()
     with pytest.raises(GuardError, match="import the session again"):
-        Attribution.from_bytes(found.to_bytes()[:-9])
+        Attribution.from_bytes(attribution.to_bytes()[:-9])
 
 
 def test_tool_results_of_an_empty_session_are_no_trouble():

@@ -14,18 +14,18 @@ def chat(*prompts: int, models: tuple[str, ...] = (), output: int | None = None,
     """Turns of one call each, reported with these prompt tokens; every message has 1,200 letters."""
     events = [part for _ in prompts for part in (user("question" * 150), model("answers " * 150))]
     names = models or ("one",) * len(prompts)
-    made = tuple(
+    calls = tuple(
         ModelCall(2 * step + 1, 2 * step + 1, tokens, output_tokens=output, model=names[step])
         for step, tokens in enumerate(prompts)
     )
-    return Ledger.of(session(*events, calls=made, **fields))
+    return Ledger.of(session(*events, calls=calls, **fields))
 
 
 def test_a_prompt_that_falls_while_the_log_grew_is_a_silent_truncation():
-    found = silent_truncations(chat(40_000, 40_600, 30_000, 30_600))
-    assert [(item.step, item.before, item.after) for item in found] == [(2, 40_600, 30_000)]
-    assert 300 < found[0].added < 900
-    assert found[0].missing == 10_600 + found[0].added
+    truncations = silent_truncations(chat(40_000, 40_600, 30_000, 30_600))
+    assert [(item.step, item.before, item.after) for item in truncations] == [(2, 40_600, 30_000)]
+    assert 300 < truncations[0].added < 900
+    assert truncations[0].missing == 10_600 + truncations[0].added
 
 
 def test_growth_is_none():
@@ -77,11 +77,11 @@ def test_a_provider_that_counts_otherwise_from_a_call_on_is_noted():
 
 
 def test_content_that_goes_or_comes_is_no_other_way_of_counting():
-    gone = [30_000 + 700 * step - (12_000 if step >= 20 else 0) for step in range(40)]
-    come = [30_000 + 700 * step + (12_000 if step >= 20 else 0) for step in range(40)]
-    assert count_changes(chat(*gone)) == count_changes(chat(*come)) == ()
-    assert [item.step for item in silent_truncations(chat(*gone))] == [20]
-    assert [item.step for item in unexplained_rises(chat(*come))] == [20]
+    falling = [30_000 + 700 * step - (12_000 if step >= 20 else 0) for step in range(40)]
+    rising = [30_000 + 700 * step + (12_000 if step >= 20 else 0) for step in range(40)]
+    assert count_changes(chat(*falling)) == count_changes(chat(*rising)) == ()
+    assert [item.step for item in silent_truncations(chat(*falling))] == [20]
+    assert [item.step for item in unexplained_rises(chat(*rising))] == [20]
 
 
 def test_growth_that_messages_explain_is_no_rise():
@@ -99,11 +99,12 @@ def test_every_new_baseline_is_noted_with_its_call():
 
 def test_a_conversation_that_began_before_the_file_is_noted_with_the_guess():
     ledger = chat(127_000, 127_700, 128_400, format="claude-code")
-    found = attribute(ledger)
-    assert found.overhead == 40_000
-    assert found.overhead + found.prologue > 126_000
+    attribution = attribute(ledger)
+    assert attribution.overhead == 40_000
+    assert attribution.overhead + attribution.prologue > 126_000
     assert (
-        "40,000 tokens are taken as system prompt and tools (usual for this agent)" in baseline_notes(ledger, found)[0]
+        "40,000 tokens are taken as system prompt and tools (usual for this agent)"
+        in baseline_notes(ledger, attribution)[0]
     )
 
 

@@ -14,18 +14,18 @@ from tests.builders import bundled, model, session, user
 
 
 def test_it_predicts_one_ten_and_fifty_calls_ahead_and_the_first_after_a_compaction():
-    found = forecast(Ledger.of(bundled("long-coding")))
-    assert list(found) == ["1", "10", "50", "compaction"]
-    assert found["compaction"].calls == 3
-    assert found["1"].mape < 0.01
-    assert found["10"].mape < 0.02
-    assert found["compaction"].mape < 0.05
+    errors = forecast(Ledger.of(bundled("long-coding")))
+    assert list(errors) == ["1", "10", "50", "compaction"]
+    assert errors["compaction"].calls == 3
+    assert errors["1"].mape < 0.01
+    assert errors["10"].mape < 0.02
+    assert errors["compaction"].mape < 0.05
 
 
 def test_a_horizon_without_a_call_is_none():
-    found = forecast(Ledger.of(bundled("long-coding")))
+    errors = forecast(Ledger.of(bundled("long-coding")))
     assert forecast(Ledger.of(session()))["1"] is None
-    assert found["50"] is None or found["50"].calls
+    assert errors["50"] is None or errors["50"].calls
 
 
 @pytest.mark.parametrize("name", ["healthy", "long-coding", "unpersisted-loop"])
@@ -44,37 +44,37 @@ def test_nothing_after_the_origin_changes_a_prediction(name):
 def test_texts_after_the_call_that_is_predicted_do_not_change_it():
     events = [part for turn in range(30) for part in (user(f"question {turn} " * 40), model(f"answer {turn} " * 60))]
     longer = [*events[:41], *(user("other words 77 " * 500) for _ in range(19))]
-    made = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 900 + 330 * turn) for turn in range(30))
-    first, second = (Ledger.of(session(*log, calls=made)) for log in (events, longer))
+    calls = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 900 + 330 * turn) for turn in range(30))
+    first, second = (Ledger.of(session(*log, calls=calls)) for log in (events, longer))
     assert predict(first, known_at(first, 10), 20) == predict(second, known_at(second, 10), 20)
 
 
 def test_the_call_after_the_origin_costs_its_count_and_what_was_added():
     events = [part for turn in range(30) for part in (user("word " * 200), model("answer " * 200))]
     hidden = 40_000  # appears at once and in no event
-    made = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 900 + 600 * turn + hidden * (turn > 5)) for turn in range(30))
-    ledger = Ledger.of(session(*events, calls=made))
-    assert predict(ledger, known_at(ledger, 20), 21) == pytest.approx(made[21].prompt_tokens, abs=150)
+    calls = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 900 + 600 * turn + hidden * (turn > 5)) for turn in range(30))
+    ledger = Ledger.of(session(*events, calls=calls))
+    assert predict(ledger, known_at(ledger, 20), 21) == pytest.approx(calls[21].prompt_tokens, abs=150)
 
 
 def test_the_first_calls_are_forecast_by_what_is_usual_for_the_model():
     events = [part for _ in range(4) for part in (user("word " * 200), user("more words " * 900))]
     level = 0.75  # of the tokens that Claude's tokenizer makes
     growth = round(level * 2_000) + 40
-    made = tuple(ModelCall(2 * call + 1, None, 900 + growth * call, model="gpt-5.3-codex") for call in range(4))
+    calls = tuple(ModelCall(2 * call + 1, None, 900 + growth * call, model="gpt-5.3-codex") for call in range(4))
     errors = {}
     for name in ("gpt-5.3-codex", "scripted-model"):
-        ledger = Ledger.of(session(*events, calls=tuple(msgspec.structs.replace(call, model=name) for call in made)))
-        errors[name] = abs(predict(ledger, known_at(ledger, 1), 2) / made[2].prompt_tokens - 1)
+        ledger = Ledger.of(session(*events, calls=tuple(msgspec.structs.replace(call, model=name) for call in calls)))
+        errors[name] = abs(predict(ledger, known_at(ledger, 1), 2) / calls[2].prompt_tokens - 1)
     assert errors["gpt-5.3-codex"] < 0.02 < errors["scripted-model"]
 
 
 def test_calls_of_another_model_are_not_predicted():
     events = [part for turn in range(6) for part in (user("word " * 200), model("answer " * 200))]
     names = ("one", "one", "one", "two", "two", "one")
-    made = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 900 + 600 * turn, model=names[turn]) for turn in range(6))
-    found = {(origin, step) for origin, step, _ in predictions(Ledger.of(session(*events, calls=made)))}
-    assert found == {(1, 2), (3, 4)}
+    calls = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 900 + 600 * turn, model=names[turn]) for turn in range(6))
+    pairs = {(origin, step) for origin, step, _ in predictions(Ledger.of(session(*events, calls=calls)))}
+    assert pairs == {(1, 2), (3, 4)}
 
 
 def test_a_long_session_is_forecast_from_evenly_spaced_origins():

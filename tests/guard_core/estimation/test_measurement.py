@@ -16,15 +16,15 @@ from tests.builders import bundled, model, session, user
 
 @pytest.mark.parametrize(("name", "most"), [("healthy", 0.01), ("timing-gap", 0.01), ("long-coding", 0.01)])
 def test_the_samples_are_predicted_within_a_percent(name, most):
-    found = interpolate(Ledger.of(bundled(name)))
-    assert found.overall.mape < most
-    assert abs(found.overall.bias) < most
+    measurement = interpolate(Ledger.of(bundled(name)))
+    assert measurement.overall.mape < most
+    assert abs(measurement.overall.bias) < most
 
 
 def test_whole_stretches_between_compactions_are_predicted_too():
-    found = interpolate(Ledger.of(bundled("long-coding")))
-    assert found.stretches.calls == found.overall.calls
-    assert found.stretches.mape < 0.03
+    measurement = interpolate(Ledger.of(bundled("long-coding")))
+    assert measurement.stretches.calls == measurement.overall.calls
+    assert measurement.stretches.mape < 0.03
 
 
 def test_a_prediction_does_not_know_the_call_it_predicts(tool_heavy):
@@ -36,16 +36,16 @@ def test_a_prediction_does_not_know_the_call_it_predicts(tool_heavy):
 
 def test_errors_are_relative_to_the_recorded_count():
     recorded, predicted = np.array([100, 200, 400]), np.array([110, 180, 400])
-    found = errors(recorded, predicted, np.arange(3))
-    assert (found.bias, found.mape, found.worst, found.worst_step) == (0.0, 0.066667, 0.1, 0)
+    relative = errors(recorded, predicted, np.arange(3))
+    assert (relative.bias, relative.mape, relative.worst, relative.worst_step) == (0.0, 0.066667, 0.1, 0)
     assert errors(recorded, predicted, np.arange(0)) is None
 
 
 def test_calls_are_told_apart_by_what_was_added(tool_heavy):
-    found = interpolate(Ledger.of(tool_heavy))
-    assert found.by_kind["tool results"].calls == 20
-    assert sum(part.calls for part in found.by_kind.values()) == found.overall.calls
-    assert sum(part.calls for part in found.by_method.values()) == found.overall.calls
+    measurement = interpolate(Ledger.of(tool_heavy))
+    assert measurement.by_kind["tool results"].calls == 20
+    assert sum(part.calls for part in measurement.by_kind.values()) == measurement.overall.calls
+    assert sum(part.calls for part in measurement.by_method.values()) == measurement.overall.calls
 
 
 @pytest.mark.parametrize("reported", [0, 1])
@@ -53,15 +53,15 @@ def test_too_few_reported_calls_give_no_measurement(reported, short_chat):
     calls = [
         call if index < reported else type(call)(call.at, call.response) for index, call in enumerate(short_chat.calls)
     ]
-    found = interpolate(Ledger.of(Session(events=short_chat.events, calls=tuple(calls))))
-    assert found.overall is None
-    assert found.predicted.tolist() == [-1, -1]
+    measurement = interpolate(Ledger.of(Session(events=short_chat.events, calls=tuple(calls))))
+    assert measurement.overall is None
+    assert measurement.predicted.tolist() == [-1, -1]
 
 
 def test_a_very_long_session_is_measured_on_a_part_of_its_calls():
-    found = interpolate(Ledger.of(big_session(3_000, 12)))
-    assert found.overall.calls == 2_000
-    assert found.overall.mape < 0.02
+    measurement = interpolate(Ledger.of(big_session(3_000, 12)))
+    assert measurement.overall.calls == 2_000
+    assert measurement.overall.mape < 0.02
 
 
 def test_measuring_a_long_session_takes_at_most_ten_seconds_of_processor_time():
@@ -81,10 +81,10 @@ def test_nearly_every_prediction_lies_between_two_known_counts():
 
 def test_estimators_are_compared_on_the_same_calls():
     chat = bundled("long-coding")
-    found = compare(chat, Ledger.of(chat))
-    assert list(found) == ["chars/4", "bytes/4", "o200k_base", "cl100k_base"]
-    assert found["chars/4"]["the text alone"].bias < -0.2
-    assert found["chars/4"]["and the call before"].mape < found["chars/4"]["and the first call"].mape
+    comparison = compare(chat, Ledger.of(chat))
+    assert list(comparison) == ["chars/4", "bytes/4", "o200k_base", "cl100k_base"]
+    assert comparison["chars/4"]["the text alone"].bias < -0.2
+    assert comparison["chars/4"]["and the call before"].mape < comparison["chars/4"]["and the first call"].mape
 
 
 def test_a_request_is_counted_with_what_a_compaction_left():
@@ -97,5 +97,5 @@ def test_a_request_is_counted_with_what_a_compaction_left():
 
 def test_text_outside_ascii_is_longer_in_bytes_than_in_characters():
     chat = session(user("漢字" * 400), model("かな"), user("漢字" * 400), model("かな"))
-    found = compare(chat, Ledger.of(chat))
-    assert found["bytes/4"]["the text alone"].bias > found["chars/4"]["the text alone"].bias
+    comparison = compare(chat, Ledger.of(chat))
+    assert comparison["bytes/4"]["the text alone"].bias > comparison["chars/4"]["the text alone"].bias

@@ -18,7 +18,7 @@ REASONING = (400, 40, 900, 15, 260, 700, 120, 33)  # tokens by call; the file sh
 
 def thinking(*, drops: bool, resent: bool = True, turns: int = 12, calls: int = 6) -> Ledger:
     """Turns of several calls whose reasoning is in no event, sent again within its turn, or beyond, or never."""
-    events, made, earlier, step = [], [], 0, 0
+    events, model_calls, earlier, step = [], [], 0, 0
     prompt = FIXED
     for _ in range(turns):
         prompt -= earlier if drops else 0
@@ -27,13 +27,13 @@ def thinking(*, drops: bool, resent: bool = True, turns: int = 12, calls: int = 
             events += [user("word " * 200)] if not call else [user("result " * 200)]
             prompt += ASKED
             reasoning = REASONING[step % len(REASONING)]
-            made.append(ModelCall(len(events), len(events), prompt, output_tokens=VISIBLE + reasoning))
+            model_calls.append(ModelCall(len(events), len(events), prompt, output_tokens=VISIBLE + reasoning))
             events.append(model("answer " * 48))
             sent = resent and not (drops and call == calls - 1)
             prompt += VISIBLE + FRAME + (reasoning if sent else 0)
             earlier += reasoning if sent else 0
             step += 1
-    return _by_turns(Ledger.of(session(*events, calls=tuple(made))), calls)
+    return _by_turns(Ledger.of(session(*events, calls=tuple(model_calls))), calls)
 
 
 def _by_turns(ledger: Ledger, calls: int) -> Ledger:
@@ -82,14 +82,14 @@ def test_a_session_without_outputs_drops_nothing():
 
 def thinking_aloud(model_name: str) -> Ledger:
     """Turns of one thought and one answer; the thoughts of earlier turns are not sent. No output is recorded."""
-    events, made, prompt = [], [], FIXED
+    events, calls, prompt = [], [], FIXED
     for _ in range(6):
         events.append(user("word " * 200))
         prompt += ASKED
-        made.append(ModelCall(len(events), len(events), prompt, model=model_name))
+        calls.append(ModelCall(len(events), len(events), prompt, model=model_name))
         events.append(Event(Role.MODEL, (ReasoningPart("thought " * 900), TextPart("answer " * 48))))
         prompt += VISIBLE + FRAME
-    return Ledger.of(session(*events, calls=tuple(made)))
+    return Ledger.of(session(*events, calls=tuple(calls)))
 
 
 def test_a_model_that_is_known_to_leave_out_earlier_reasoning_is_forecast_without_it():
@@ -98,11 +98,11 @@ def test_a_model_that_is_known_to_leave_out_earlier_reasoning_is_forecast_withou
 
 
 def test_growth_that_no_event_explains_is_expected_to_go_on():
-    events, made = [], []
+    events, calls = [], []
     for call in range(80):
         events += [user("word " * 200), model("answer " * 60)]
-        made.append(ModelCall(2 * call + 1, 2 * call + 1, FIXED + 900 * call))
-    ledger = Ledger.of(session(*events, calls=tuple(made)))
+        calls.append(ModelCall(2 * call + 1, 2 * call + 1, FIXED + 900 * call))
+    ledger = Ledger.of(session(*events, calls=tuple(calls)))
     assert error(ledger, 20, 70) == pytest.approx(0.0, abs=0.02)
 
 

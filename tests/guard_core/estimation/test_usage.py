@@ -65,8 +65,8 @@ def test_another_request_is_modelled_from_what_it_keeps(tool_heavy):
     usage = attributed(tool_heavy)
     at = int(usage.ledger.steps["at"][30])
     tokens, _, source = usage.one(30, (Synthetic("summary", 600), Span(at - 4, at)), 0)
-    kept = usage.attribution.prices.view((Span(at - 4, at),), -1)
-    assert tokens == pytest.approx(usage.attribution.overhead + kept + 200, abs=60)
+    price = usage.attribution.prices.view((Span(at - 4, at),), -1)
+    assert tokens == pytest.approx(usage.attribution.overhead + price + 200, abs=60)
     assert PROMPT_SOURCES[source] == "modelled"
 
 
@@ -91,12 +91,12 @@ def hidden_growth(agent: str = "", models: tuple[str, str] = ("one", "one"), fal
     events = [part for _ in range(30) for part in (user("question " * 90), model("answering " * 90))]
     prompts = [900 + 600 * step + 40_000 * (step > 4) - fall * (step > 9) for step in range(20)]
     prompts += [12_000 + 600 * step for step in range(10)]
-    made = tuple(
+    calls = tuple(
         ModelCall(2 * step + 1, 2 * step + 1, tokens, model=models[step > 14]) for step, tokens in enumerate(prompts)
     )
     note = user("summary of what was done " * 40)
     cut = RecordedCompaction(40, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
-    return session(*events, calls=made, compactions=(cut,), format=agent)
+    return session(*events, calls=calls, compactions=(cut,), format=agent)
 
 
 def without_compaction(value: Session) -> np.ndarray:

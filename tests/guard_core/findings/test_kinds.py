@@ -446,9 +446,9 @@ def test_equal_counts_of_requests_that_a_compaction_left_equally_large_repeat_no
         for place in range(4, 9)
     )
     built = chat(*(None for _ in range(3)), *(1_000 for _ in range(5)), window=100_000, compactions=slides)
-    found = findings(built)
-    assert "usage_repeated" not in found
-    assert check(built, list(found.values()), judge_session(built)) == []
+    claims = findings(built)
+    assert "usage_repeated" not in claims
+    assert check(built, list(claims.values()), judge_session(built)) == []
 
 
 def test_of_counts_of_characters_it_is_said_how_many_could_be_compared():
@@ -602,9 +602,9 @@ def test_a_tail_is_lost_only_where_later_requests_lack_it():
     facts = Facts.of(chat(*[5_000] * 6))
     after = (Synthetic("summary", 90), Span(2, 5))
     lost = trace(facts, record(4, after=after, carried=(Synthetic("summary", 90), Span(3, 4)), kept_from=5))
-    kept = trace(facts, record(4, after=after, carried=(Synthetic("summary", 90), Span(2, 5)), kept_from=5))
+    with_tail = trace(facts, record(4, after=after, carried=(Synthetic("summary", 90), Span(2, 5)), kept_from=5))
     assert of_replay(facts, lost)["tail_lost"].numbers == {"messages": 2, "first": 2, "last": 4, "compactions": [0]}
-    assert "tail_lost" not in of_replay(facts, kept)
+    assert "tail_lost" not in of_replay(facts, with_tail)
 
 
 SPAN = st.builds(lambda start, size: Span(start, start + size), st.integers(0, 11), st.integers(1, 4))
@@ -659,8 +659,8 @@ def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them():
 def test_results_that_a_client_clears_in_its_requests_are_named():
     _, by_kind, verdict = confirmed(clearing())
     finding = by_kind["results_cleared"]
-    gone = 2 * (len("file 0 " + "some words " * 500) - len("[cleared]"))
-    numbers = {"messages": 2, "bytes": gone, "tokens": finding.numbers["tokens"], "edits": 1}
+    cleared = 2 * (len("file 0 " + "some words " * 500) - len("[cleared]"))
+    numbers = {"messages": 2, "bytes": cleared, "tokens": finding.numbers["tokens"], "edits": 1}
     assert (finding.step, finding.numbers) == (3, numbers)
     assert finding.sentence.startswith(
         "The tool results of 2 older messages were cleared or shortened from step 4 on: "
@@ -695,8 +695,10 @@ def test_what_is_cleared_is_said_in_tokens_and_a_cut_of_a_few_is_no_clearing():
     assert 0.9 * attributed < item.tokens < attributed
     assert f"about {item.tokens:,} tokens less (estimated)" in findings(session)["results_cleared"].sentence
     (edit,) = session.compactions
-    kept = "file 0 " + "some words " * 400
-    nearly = msgspec.structs.replace(edit.base[1], message=Event(Role.USER, (ToolResultPart("read", kept, "call-0"),)))
+    beginning = "file 0 " + "some words " * 400
+    nearly = msgspec.structs.replace(
+        edit.base[1], message=Event(Role.USER, (ToolResultPart("read", beginning, "call-0"),))
+    )
     edit = msgspec.structs.replace(edit, base=(Span(0, 2), nearly, Span(3, 6)))
     assert "results_cleared" not in findings(msgspec.structs.replace(session, compactions=(edit,)))
 

@@ -100,8 +100,8 @@ def test_a_check_before_a_far_smaller_prompt_of_another_model_did_not_pass():
 
 def test_a_check_before_a_far_smaller_prompt_bounds_no_threshold():
     for last in (OPUS, SONNET):
-        found = explain(uncompacted((20_000, 160_000, 60_000), OPUS, OPUS, last))
-        assert [interval.above for interval in found.inference] == [21_010], last
+        explanation = explain(uncompacted((20_000, 160_000, 60_000), OPUS, OPUS, last))
+        assert [interval.above for interval in explanation.inference] == [21_010], last
 
 
 def test_the_verdict_on_a_check_that_passed_names_no_other_compaction_where_there_is_none():
@@ -150,7 +150,7 @@ def test_nothing_rests_on_a_window_that_the_recording_contradicts():
 def test_the_checker_works_out_the_sum_of_every_rule(agent):
     for window in (128_000, 200_000, 266_667, 1_000_000, 1_048_577):
         stretch = Stretch(0, 1, "2.1.14", "claude-opus-4-5", Sourced(window, Provenance.USER))
-        rule = agent.rule(stretch, {})
+        rule = agent.ruled(stretch, {})
         if rule.threshold is not None:
             assert worked_out(rule.formula, ceil if rule.agent in UNROUNDED else int) == rule.threshold
 

@@ -19,9 +19,9 @@ TEXTS = st.lists(st.sampled_from((*LETTERS, *SIGNS, *ESCAPES)), max_size=30).map
 
 @given(TEXTS, st.data())
 def test_a_text_that_says_some_words_has_their_letters(text, data):
-    said = data.draw(st.sampled_from(readings(text).split("\n")))
-    start = data.draw(st.integers(0, len(said)))
-    words = said[start : data.draw(st.integers(start, len(said)))]
+    reading = data.draw(st.sampled_from(readings(text).split("\n")))
+    start = data.draw(st.integers(0, len(reading)))
+    words = reading[start : data.draw(st.integers(start, len(reading)))]
     assert says(readings(text), words)
     assert may_say(letters_of(text), runs_of(words))
 
@@ -48,7 +48,7 @@ def test_only_texts_that_may_hold_a_request_are_read_in_all_ways():
     events = (user(ask), *(model(f"working on `part_{number}`") for number in range(60)), user("and then?"))
     log = session(*events, compactions=(compaction(40),))
     profile = cProfile.Profile()
-    (found,) = profile.runcall(request_words, log, Ledger.of(log), lambda: log.events)
-    assert found.events == (0,)
+    (request,) = profile.runcall(request_words, log, Ledger.of(log), lambda: log.events)
+    assert request.events == (0,)
     calls = {entry.code.co_name: entry.callcount for entry in profile.getstats() if hasattr(entry.code, "co_name")}
     assert calls["readings"] < 5

@@ -238,10 +238,10 @@ def test_texts_are_read_only_where_a_request_was_removed():
 
 def test_of_a_replay_only_the_message_itself_is_spoken_of():
     facts = Facts.of(talk())
-    gone = of_replay(facts, trace(facts, record(2, kept_from=3)))["request_lost"]
-    assert (gone.severity, gone.numbers["message"]) == ("info", 0)
-    kept = trace(facts, record(2, carried=(Span(0, 1),), kept_from=3))
-    assert "request_lost" not in of_replay(facts, kept)
+    lost = of_replay(facts, trace(facts, record(2, kept_from=3)))["request_lost"]
+    assert (lost.severity, lost.numbers["message"]) == ("info", 0)
+    carried = trace(facts, record(2, carried=(Span(0, 1),), kept_from=3))
+    assert "request_lost" not in of_replay(facts, carried)
 
 
 @pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")

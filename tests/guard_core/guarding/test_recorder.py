@@ -54,8 +54,8 @@ def test_the_file_is_the_session_with_the_requests_that_were_sent(tmp_path, poli
         texts = [
             part.text for event in materialise(view, session, epoch) for part in event.parts if hasattr(part, "text")
         ]
-        said = [message["content"] for message in messages if message["role"] != "tool" and message["content"]]
-        assert texts == said, step
+        contents = [message["content"] for message in messages if message["role"] != "tool" and message["content"]]
+        assert texts == contents, step
 
 
 def test_the_file_can_be_read_while_it_grows(tmp_path):

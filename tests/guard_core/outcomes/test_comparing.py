@@ -68,9 +68,9 @@ def test_never_compacting_sends_the_recording_where_it_has_no_compaction(growing
 
 def test_a_simulated_session_has_no_recording_to_compare_with():
     sample = next(iter(SAMPLES.values())).build()
-    made = rows(sample)
-    assert (made[0].candidate is None) == (sample.usage_ratio is None)
-    assert all(row.outcome for row in made)
+    table = rows(sample)
+    assert (table[0].candidate is None) == (sample.usage_ratio is None)
+    assert all(row.outcome for row in table)
 
 
 def test_progress_is_told_in_steps_and_can_end_the_work():
@@ -91,8 +91,8 @@ def test_progress_is_told_in_steps_and_can_end_the_work():
 
 
 def test_a_session_without_calls_has_rows_of_nothing():
-    made = rows(counted(()))
-    assert {row.outcome.costs.prompt for row in made} == {0}
+    table = rows(counted(()))
+    assert {row.outcome.costs.prompt for row in table} == {0}
 
 
 def test_what_the_cache_is_said_to_give_is_near_what_was_reported():

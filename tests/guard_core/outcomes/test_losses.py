@@ -80,10 +80,10 @@ def test_messages_that_a_policy_summarised_are_gone_and_so_are_their_rules():
     facts = facts_of(long_talk())
     sent, rules = replayed(facts), rules_of(facts)
     losses = losses_of(sent, rules)
-    kept = sum(len(range(span.start, span.stop)) for span in sent.view(29)[0] if isinstance(span, Span))
+    events = sum(len(range(span.start, span.stop)) for span in sent.view(29)[0] if isinstance(span, Span))
     in_view = [index for span in sent.view(29)[0] if isinstance(span, Span) for index in range(span.start, span.stop)]
     users = [index for index in in_view if index % 2 == 0]
-    assert kept
+    assert events
     assert (losses.requests, losses.rules) == (30, 30)
     assert losses.requests_dropped == losses.rules_gone == 30 - len(users) > 0
     assert losses.parted_steps == 0

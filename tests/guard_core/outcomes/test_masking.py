@@ -44,17 +44,17 @@ def table(turns=TURNS, masked_turns=TURNS):
 
 
 def test_runs_that_grow_evenly_and_keep_their_turns_are_predicted_exactly():
-    (found,) = savings(runs_of(table()))
-    assert (found.kept, found.instances) == (KEPT, len(TURNS))
-    assert (found.fixed, found.growth) == (FIXED, GROWTH)
-    assert abs(found.error) < 1e-3
-    assert 0 < found.predicted < 1
+    (saving,) = savings(runs_of(table()))
+    assert (saving.kept, saving.instances) == (KEPT, len(TURNS))
+    assert (saving.fixed, saving.growth) == (FIXED, GROWTH)
+    assert abs(saving.error) < 1e-3
+    assert 0 < saving.predicted < 1
 
 
 def test_runs_that_got_longer_save_less_than_predicted():
-    (found,) = savings(runs_of(table(masked_turns=[count + 10 for count in TURNS])))
-    assert found.published < found.predicted
-    assert found.masked_turns == round(found.turns + 10, 2)
+    (saving,) = savings(runs_of(table(masked_turns=[count + 10 for count in TURNS])))
+    assert saving.published < saving.predicted
+    assert saving.masked_turns == round(saving.turns + 10, 2)
 
 
 def test_the_prices_behind_costs_are_found_again():
@@ -70,10 +70,10 @@ def test_an_experiment_without_a_counterpart_is_left_out():
 
 @given(st.lists(st.integers(1, 90), min_size=3, max_size=12, unique=True))
 def test_the_closed_form_is_the_loop(turns):
-    (found,) = savings(runs_of(table(turns, turns)))
+    (saving,) = savings(runs_of(table(turns, turns)))
     loop = 1 - sum(sent(count, KEPT) for count in turns) / sum(map(sent, turns))
-    assert found.predicted == pytest.approx(loop, abs=2e-3)
-    assert found.published == pytest.approx(loop, abs=2e-3)
+    assert saving.predicted == pytest.approx(loop, abs=2e-3)
+    assert saving.published == pytest.approx(loop, abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_the_command_prints_the_prediction_beside_what_was_published(file, capsy
 
 def test_its_json_has_the_error(file, capsys):
     assert main(["masking", file, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert abs(found["savings"][0]["error"]) < 1e-3
-    assert found["prices"][0]["fit"] == pytest.approx(1, abs=1e-6)
+    document = json.loads(capsys.readouterr().out)
+    assert abs(document["savings"][0]["error"]) < 1e-3
+    assert document["prices"][0]["fit"] == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"not,a,table\n1,2,3\n", b""])

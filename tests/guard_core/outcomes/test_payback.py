@@ -74,10 +74,10 @@ def test_the_step_from_which_the_window_needed_it_is_named():
 
 def test_prices_add_up_to_the_difference_of_the_bills():
     calls = (90_000, 100_000, 30_000, 60_000, 80_000, 25_000, 26_000)
-    _, bill, made = prices(counted(calls, compactions=(compacted(5, 100_100), compacted(11, 80_100))))
-    assert [item.step for item in made] == [2, 5]
-    assert sum(item.summary for item in made) == bill.summary_cost
-    assert sum(item.net for item in made) == sum(item.paid for item in made) - sum(item.saved for item in made)
+    _, bill, costs = prices(counted(calls, compactions=(compacted(5, 100_100), compacted(11, 80_100))))
+    assert [item.step for item in costs] == [2, 5]
+    assert sum(item.summary for item in costs) == bill.summary_cost
+    assert sum(item.net for item in costs) == sum(item.paid for item in costs) - sum(item.saved for item in costs)
 
 
 @pytest.mark.parametrize("name", ["homemade", ""])
@@ -90,5 +90,5 @@ def test_without_prices_there_are_tokens_and_no_money(name):
 
 
 def test_a_session_without_compactions_has_no_prices():
-    *_, made = prices(counted((20_000, 21_000)))
-    assert made == ()
+    *_, costs = prices(counted((20_000, 21_000)))
+    assert costs == ()

@@ -43,8 +43,8 @@ NOTE_TEXT = "the plan so far " * 300
     ids=["grown", "same summary", "new summary", "summary gone", "head gone", "pruned now", "pruned further", "empty"],
 )
 def test_the_common_beginning_of_two_requests(first, second, same, expected):
-    found = common_beginning(Ledger.of(RESULTS), first, second, ("summary",) if same else ())
-    assert found == expected
+    common = common_beginning(Ledger.of(RESULTS), first, second, ("summary",) if same else ())
+    assert common == expected
 
 
 def test_between_compactions_a_request_shares_all_of_the_one_before():
@@ -124,6 +124,6 @@ def test_the_checker_confirms_what_is_said_of_the_price_where_a_message_is_inser
     for later in (note, user(NOTE_TEXT, meta=True), user("another plan " * 300)):
         built = twice_compacted(note, later)
         facts = facts_of(built)
-        found = recorded_findings(facts)
-        assert "never_paid" in {item.kind for item in found}
-        assert check(built, found, facts.window) == []
+        findings = recorded_findings(facts)
+        assert "never_paid" in {item.kind for item in findings}
+        assert check(built, findings, facts.window) == []

@@ -155,11 +155,11 @@ def test_where_the_request_for_the_summary_overflows_the_oldest_items_go_with_th
     policy = get_policy("codex", limit="1000")
     check = Check(ledger, 3, 9, 25_000, FixedSummaries(2_400), usage=RatioUsage(1.0))
     record = policy.decide(check, policy.observe(policy.start(), 24_000, 2)).compaction
-    made = record.passes[0]
-    first = made.summariser_view[0].start
-    assert made.dropped_before_summariser == first > 0
+    summarising = record.passes[0]
+    first = summarising.summariser_view[0].start
+    assert summarising.dropped_before_summariser == first > 0
     assert not any(part.name for part in log.events[first].parts if hasattr(part, "call_id"))  # begins with no result
-    assert made.summariser_tokens <= 25_000 < made.tokens_in
+    assert summarising.summariser_tokens <= 25_000 < summarising.tokens_in
 
 
 def test_a_compaction_that_leaves_the_request_over_the_limit_says_so():

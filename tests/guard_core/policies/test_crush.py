@@ -19,11 +19,11 @@ from tests.builders import model, session, tool_call, tool_result, user
 
 def steps(*calls):
     """One turn: a call of a tool and its result for each pair of prompt and output tokens."""
-    events, made = [user("Read it all")], []
+    events, model_calls = [user("Read it all")], []
     for number, (prompt, output) in enumerate(calls):
-        made.append(ModelCall(len(events), len(events), prompt, output_tokens=output))
+        model_calls.append(ModelCall(len(events), len(events), prompt, output_tokens=output))
         events += [tool_call("read", f"c{number}"), tool_result("y" * 400, "read", f"c{number}")]
-    return session(*events, calls=tuple(made))
+    return session(*events, calls=tuple(model_calls))
 
 
 def replayed(log, window=128_000, summarizer=None, **settings):

@@ -41,8 +41,8 @@ def result(size):
 
 
 def test_it_cuts_at_the_first_text_of_the_user_behind_70_percent():
-    said = [user("u" * 1_000), model("m" * 4_000), user("u" * 1_000), model("m" * 2_000)]
-    assert cut(*said, user("u" * 500), model("m" * 1_500)) == 4
+    messages = [user("u" * 1_000), model("m" * 4_000), user("u" * 1_000), model("m" * 2_000)]
+    assert cut(*messages, user("u" * 500), model("m" * 1_500)) == 4
 
 
 def test_where_no_text_of_the_user_is_behind_it_and_a_call_is_open_the_last_one_before_counts():

@@ -416,8 +416,8 @@ def scripted_views(run):
         if "view" in more:
             view = numbers(item for item in more["view"] if not isinstance(item, dict))
             marks = {n for item in more["view"] if isinstance(item, dict) for n in numbers(item.get("marks", ()))}
-        gone = set(numbers(more.get("gone", ())))
-        view = [number for number in view if number not in gone]
+        removed = set(numbers(more.get("gone", ())))
+        view = [number for number in view if number not in removed]
         yield list(view), marks
 
 

@@ -34,8 +34,8 @@ def conversation(words, *counts):
         result = "y" * 4 * int(word[1:] or 1)
         events += [tool_call("read", f"c{number}"), tool_result(result, "read", f"c{number}")]
     tokens = [*[1_000] * (len(calls) - len(counts)), *counts]
-    made = (ModelCall(at, at, count, output_tokens=0) for at, count in zip(calls, tokens, strict=True))
-    return session(*events, calls=tuple(made))
+    model_calls = (ModelCall(at, at, count, output_tokens=0) for at, count in zip(calls, tokens, strict=True))
+    return session(*events, calls=tuple(model_calls))
 
 
 def replayed(log, window=200_000, size=2_400, **settings):
@@ -99,9 +99,9 @@ def test_it_fires_at_every_call_of_a_recorded_run_where_opencode_fired_and_leave
     fired = np.flatnonzero(trace.columns["fired"])
     assert fired.tolist() == (np.flatnonzero(np.diff(ledger.steps["epoch"])) + 1).tolist()
     assert trace.columns["decision_tokens"][fired].tolist() == [item["count"] for item in truth["compactions"]]
-    made = replay(ledger, policy, window=run.window.value, usage=usage).compactions[0]
+    record = replay(ledger, policy, window=run.window.value, usage=usage).compactions[0]
     sizes = [len(message.parts[0].text) for message in log.compactions[0].messages]
-    assert (made.step, [item.bytes for item in made.after]) == (fired[0], sizes)
+    assert (record.step, [item.bytes for item in record.after]) == (fired[0], sizes)
 
 
 # ---- what it keeps
@@ -172,8 +172,8 @@ def test_results_older_than_two_turns_and_40000_tokens_are_cleared():
     log = conversation("u a25000 a15000 a20000 a18000 u a50000 u a1000 u a")
     trace = replayed(log, profile="before-1.0")
     after = materialise(trace.compactions[0].after, log)
-    gone = [index for index, event in enumerate(after) if event != log.events[index]]
-    assert gone == [2, 4]
+    cleared = [index for index, event in enumerate(after) if event != log.events[index]]
+    assert cleared == [2, 4]
 
 
 @pytest.mark.parametrize(("oldest", "count"), [(20_000, 0), (20_001, 1)])

@@ -92,8 +92,8 @@ def test_it_fires_at_every_call_of_a_recorded_run_where_pi_fired_and_keeps_what_
     fired = np.flatnonzero(trace.columns["fired"])
     assert fired.tolist() == (np.flatnonzero(np.diff(ledger.steps["epoch"])) + 1).tolist()
     assert trace.columns["decision_tokens"][fired].tolist() == [item["count"] for item in truth["compactions"]]
-    made = replay(ledger, policy, window=run.window.value, usage=usage_for(ledger, None)).compactions[0]
-    assert (made.step, *made.carried, Span(made.kept_from, log.compactions[0].at)) == (
+    summarising = replay(ledger, policy, window=run.window.value, usage=usage_for(ledger, None)).compactions[0]
+    assert (summarising.step, *summarising.carried, Span(summarising.kept_from, log.compactions[0].at)) == (
         fired[0],
         Synthetic("summary", 5_233),
         log.compactions[0].base[1],
@@ -158,7 +158,9 @@ def test_the_earlier_summary_is_continued_and_never_summarised_again():
     usage = usage_for(ledger, None)
     trace = replay(ledger, policy, window=40_000, usage=usage, summarizer=FixedSummaries(2_400))
     for record in trace.compactions:
-        assert not any(isinstance(item, Synthetic) for made in record.passes for item in made.summariser_view)
+        assert not any(
+            isinstance(item, Synthetic) for summarising in record.passes for item in summarising.summariser_view
+        )
 
 
 def test_the_seed_keeps_the_turns_whose_counts_are_within_the_budget_of_the_newest():

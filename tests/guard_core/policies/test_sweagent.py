@@ -27,23 +27,23 @@ def observations(count):
 def omitted(session, **settings):
     """For every step, which observations are omitted."""
     trace = replay(Ledger.of(session), get_policy("sweagent-last-n", **settings), window=1_000)
-    found = []
+    omissions = []
     for step, call in enumerate(session.calls):
         messages = materialise(trace.view(step, call.at), session)
         texts = [getattr(event.parts[-1], "content", "") for event in messages if event.role is Role.USER]
-        found.append([number for number, text in enumerate(texts) if str(text).startswith("Old")])
-    return found, trace
+        omissions.append([number for number, text in enumerate(texts) if str(text).startswith("Old")])
+    return omissions, trace
 
 
 def test_the_first_and_the_newest_stay():
-    found, trace = omitted(observations(6), n=2)
-    assert found == [[], [], [], [1], [1, 2], [1, 2, 3]]
+    omissions, trace = omitted(observations(6), n=2)
+    assert omissions == [[], [], [], [1], [1, 2], [1, 2, 3]]
     assert trace.columns["fired"].tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_with_polling_a_request_begins_as_the_one_before_more_often():
-    found, trace = omitted(observations(9), n=2, polling=3)
-    assert found == [[], [], [], [], [], [1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3, 4, 5, 6]]
+    omissions, trace = omitted(observations(9), n=2, polling=3)
+    assert omissions == [[], [], [], [], [], [1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3, 4, 5, 6]]
     assert trace.columns["fired"].tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 1]
 
 

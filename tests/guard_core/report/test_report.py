@@ -184,14 +184,14 @@ def test_the_chart_says_the_count_of_each_request_and_leads_to_each_compaction(p
     for item in side.compactions:
         assert f'href="#compaction-recorded-{item.index + 1}"' in html
         assert f'id="compaction-recorded-{item.index + 1}"' in html
-    said = re.findall(r"step (\d+): ([\d,]+) tokens, (recorded|modelled), ([\d.]+) % of the window", html)
-    assert 0 < len(said) <= 240
+    labels = re.findall(r"step (\d+): ([\d,]+) tokens, (recorded|modelled), ([\d.]+) % of the window", html)
+    assert 0 < len(labels) <= 240
     counts = dict(zip(side.series.steps, side.series.tokens, strict=True))
-    for step, count, source, share in said:
+    for step, count, source, share in labels:
         tokens = counts[int(step) - 1]
         assert (count, share) == (f"{tokens:,}", f"{100 * tokens / plain.window.value:.1f}")
         assert (source == "modelled") == side.series.modelled[side.series.steps.index(int(step) - 1)]
-    assert f"{max(side.series.tokens):,}" in {count for _, count, _, _ in said}  # however many are drawn
+    assert f"{max(side.series.tokens):,}" in {count for _, count, _, _ in labels}  # however many are drawn
 
 
 def test_a_request_that_was_never_counted_is_not_called_recorded(plain):
@@ -217,11 +217,11 @@ def test_hostile_text_stays_text_in_every_form(recording):
     assert "\u202e" not in html
     assert "\x1b" not in html
     assert "\\u202e" in html
-    told = markdown(one)
-    assert "<script" not in told
-    assert "](" not in told
-    assert "@everyone" not in told
-    assert "://" not in told
+    text = markdown(one)
+    assert "<script" not in text
+    assert "](" not in text
+    assert "@everyone" not in text
+    assert "://" not in text
     assert "<script" not in badge(one)
     rows = list(csv.reader(io.StringIO(sheet(one))))
     assert {len(row) for row in rows} == {len(rows[0])}
@@ -256,11 +256,11 @@ def test_what_is_no_report_is_refused_in_a_sentence(report):
 
 def test_a_session_without_calls_or_compactions_has_a_report():
     for one in (session(), session(user("Hello"), model("Hello."))):
-        made = build(one, Options(policy="codex"))
-        assert "<h1>" in page(made)
-        assert markdown(made)
-        assert badge(made)
-        assert verify(made, [one]) == []
+        report = build(one, Options(policy="codex"))
+        assert "<h1>" in page(report)
+        assert markdown(report)
+        assert badge(report)
+        assert verify(report, [one]) == []
 
 
 def test_the_share_that_a_compaction_left_names_its_source_where_the_provider_did_not_count_the_request():

@@ -20,21 +20,21 @@ def with_base(session, *base):
 
 
 def test_a_summary_alone_is_what_an_early_claude_code_keeps():
-    found = kept(transcript(tokens_after=900))
-    assert (found.verdict, found.messages, found.kept, found.removed) == (KeptVerdict.AGREES, 7, 0, 7)
-    assert (found.before, found.after, found.said_after, found.inserted) == (155_010, 30_000, 900, 1)
-    assert found.rule.startswith("the summary alone")
+    check = kept(transcript(tokens_after=900))
+    assert (check.verdict, check.messages, check.kept, check.removed) == (KeptVerdict.AGREES, 7, 0, 7)
+    assert (check.before, check.after, check.said_after, check.inserted) == (155_010, 30_000, 900, 1)
+    assert check.rule.startswith("the summary alone")
 
 
 def test_a_tail_is_not():
-    found = kept(with_base(transcript(), Span(5, 7)))
-    assert (found.verdict, found.kept, found.tail) == (KeptVerdict.DIFFERS, 2, 2)
-    assert found.reason == "2 messages kept, where the rule keeps none"
+    check = kept(with_base(transcript(), Span(5, 7)))
+    assert (check.verdict, check.kept, check.tail) == (KeptVerdict.DIFFERS, 2, 2)
+    assert check.reason == "2 messages kept, where the rule keeps none"
 
 
 def test_a_version_that_was_not_measured_has_no_verdict():
-    found = kept(transcript(version="2.1.62"))
-    assert (found.verdict, found.rule) == (KeptVerdict.NOT_MODELLED, "")
+    check = kept(transcript(version="2.1.62"))
+    assert (check.verdict, check.rule) == (KeptVerdict.NOT_MODELLED, "")
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,21 @@ def test_a_version_that_was_not_measured_has_no_verdict():
     ],
 )
 def test_each_agent_keeps_what_its_rule_says(format_, spans, verdict, reason):
-    found = kept(with_base(transcript(format_), *spans))
-    assert (found.verdict, found.reason) == (verdict, reason)
+    check = kept(with_base(transcript(format_), *spans))
+    assert (check.verdict, check.reason) == (verdict, reason)
 
 
 def test_an_encrypted_result_shows_nothing():
-    found = kept(transcript("codex", kind="opaque"))
-    assert (found.verdict, found.reason) == (KeptVerdict.NOT_MODELLED, "the file does not show what was kept")
-    assert found.is_sealed
+    check = kept(transcript("codex", kind="opaque"))
+    assert (check.verdict, check.reason) == (KeptVerdict.NOT_MODELLED, "the file does not show what was kept")
+    assert check.is_sealed
 
 
 def test_only_what_was_still_sent_counts_before_a_second_compaction():
     session = transcript()
     first = msgspec.structs.replace(session.compactions[0], at=4)
-    found = explain(msgspec.structs.replace(session, compactions=(first, *session.compactions))).kept
-    assert [item.messages for item in found] == [4, 3]
+    check = explain(msgspec.structs.replace(session, compactions=(first, *session.compactions))).kept
+    assert [item.messages for item in check] == [4, 3]
 
 
 def test_what_was_inserted_is_estimated_by_its_bytes():
@@ -74,13 +74,13 @@ def test_what_was_inserted_is_estimated_by_its_bytes():
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name.split("/")[0] in ("claude-code", "codex", "pi")])
 def test_measured_runs_keep_what_the_rule_says(name, tmp_path):
-    found = explain(run_of(name, tmp_path).session, window=run_of(name, tmp_path).window).kept
-    assert {item.verdict for item in found} == {KeptVerdict.AGREES}
+    check = explain(run_of(name, tmp_path).session, window=run_of(name, tmp_path).window).kept
+    assert {item.verdict for item in check} == {KeptVerdict.AGREES}
 
 
 def test_the_sample_keeps_what_the_rule_says():
-    found = explain(sample("claude-code/long-2-compactions.jsonl")).kept
-    assert [(item.verdict, item.after) for item in found] == [
+    check = explain(sample("claude-code/long-2-compactions.jsonl")).kept
+    assert [(item.verdict, item.after) for item in check] == [
         (KeptVerdict.AGREES, 49_879),
         (KeptVerdict.AGREES, 57_761),
     ]

@@ -33,23 +33,23 @@ def test_the_rule_gives_the_threshold_that_was_measured(run):
 
 
 def test_it_finds_the_compactions_that_were_measured(run):
-    found = explain(run.session, window=run.window)
+    explanation = explain(run.session, window=run.window)
     asked = sum(item["trigger"] == "manual" for item in run.truth["compactions"])
-    assert (found.auto, len(found.compactions)) == (
+    assert (explanation.auto, len(explanation.compactions)) == (
         len(run.truth["compactions"]) - asked,
         len(run.truth["compactions"]),
     )
 
 
 def test_the_counts_at_which_it_compacted_are_those_that_were_compared(counted):
-    found = explain(counted.session, window=counted.window)
+    explanation = explain(counted.session, window=counted.window)
     measured = [item["count"] for item in counted.truth["compactions"]]
-    assert [item.decision_tokens for item in found.compactions] == measured
+    assert [item.decision_tokens for item in explanation.compactions] == measured
 
 
 def test_the_count_computed_is_the_one_that_the_agent_wrote_down(counted):
-    found = explain(counted.session, window=counted.window)
-    for item in found.compactions:
+    explanation = explain(counted.session, window=counted.window)
+    for item in explanation.compactions:
         assert item.recorded is None or item.computed == item.recorded
 
 
@@ -67,15 +67,15 @@ def test_the_default_rule_is_the_only_known_one_inside_the_interval(counted):
 
 
 def test_every_automatic_compaction_agrees_and_none_was_missed(counted):
-    found = explain(counted.session, window=counted.window)
-    assert (found.agrees, len(found.missed)) == (found.auto, 0)
+    explanation = explain(counted.session, window=counted.window)
+    assert (explanation.agrees, len(explanation.missed)) == (explanation.auto, 0)
 
 
 def test_a_recording_without_tokens_per_call_says_why_nothing_can_be_compared(tmp_path):
     run = run_of("hermes/default-200k", tmp_path)
-    found = explain(run.session, window=run.window)
-    assert {item.verdict for item in found.compactions} == {Agreement.NOT_MODELLED}
-    assert found.inference == ()
+    explanation = explain(run.session, window=run.window)
+    assert {item.verdict for item in explanation.compactions} == {Agreement.NOT_MODELLED}
+    assert explanation.inference == ()
 
 
 def test_what_the_summaries_of_hermes_used_is_noted(tmp_path):
@@ -85,24 +85,27 @@ def test_what_the_summaries_of_hermes_used_is_noted(tmp_path):
 
 def test_the_compactions_since_the_last_snapshot_of_mistral_vibe_agree(tmp_path):
     run = run_of("mistral-vibe/default", tmp_path)
-    found = explain(run.session)
-    known = [item for item in found.compactions if item.decision_tokens is not None]
+    explanation = explain(run.session)
+    known = [item for item in explanation.compactions if item.decision_tokens is not None]
     assert [item.decision_tokens for item in known] == [item["count"] for item in run.truth["compactions"]][-5:]
     assert {item.verdict for item in known} == {Agreement.AGREES}
-    assert ({item.verdict for item in found.compactions[:4]}, found.missed) == ({Agreement.NOT_MODELLED}, ())
-    (interval,) = found.inference
+    assert ({item.verdict for item in explanation.compactions[:4]}, explanation.missed) == (
+        {Agreement.NOT_MODELLED},
+        (),
+    )
+    (interval,) = explanation.inference
     assert (interval.above, interval.at_most) == (199_999, 200_000)
 
 
 def test_without_the_window_the_intervals_name_it(tmp_path):
     run = run_of("opencode/default", tmp_path)
-    found = explain(run.session)
-    assert found.rule.threshold is None
-    assert "200,000 − 32,000 (max output)" in [item.formula for item in found.inference[0].hypotheses]
-    assert {item.verdict for item in found.compactions} == {Agreement.NOT_MODELLED}
-    assert found.comparable == 0
-    assert "By its recording the threshold is above 167,999 and at most 168,000" in headline(found)
-    assert " agree" not in headline(found)
+    explanation = explain(run.session)
+    assert explanation.rule.threshold is None
+    assert "200,000 − 32,000 (max output)" in [item.formula for item in explanation.inference[0].hypotheses]
+    assert {item.verdict for item in explanation.compactions} == {Agreement.NOT_MODELLED}
+    assert explanation.comparable == 0
+    assert "By its recording the threshold is above 167,999 and at most 168,000" in headline(explanation)
+    assert " agree" not in headline(explanation)
 
 
 # -- once more, in plain loops over the messages
@@ -142,22 +145,25 @@ PENDING = {"claude-code": rounded, "codex": quarters}
 @pytest.mark.parametrize("name", [name for name in COUNTED if name.startswith(("claude", "codex"))])
 def test_plain_loops_over_the_messages_give_the_same_counts(name, tmp_path):
     run = run_of(name, tmp_path)
-    found = explain(run.session, window=run.window)
-    assert [item.computed for item in found.compactions] == [sum(parts) for parts in plain_counts(run.session)]
+    explanation = explain(run.session, window=run.window)
+    assert [item.computed for item in explanation.compactions] == [sum(parts) for parts in plain_counts(run.session)]
 
 
 def test_two_compactions_of_a_real_session_are_explained_to_the_token():
-    found = explain(sample("claude-code/long-2-compactions.jsonl"))
-    assert (found.rule.threshold, found.rule.version) == (155_000, "2.1.14")
-    assert [(item.recorded, item.computed) for item in found.compactions] == [(155_277, 155_277), (155_475, 155_475)]
-    assert [item.verdict for item in found.compactions] == [Agreement.AGREES] * 2
+    explanation = explain(sample("claude-code/long-2-compactions.jsonl"))
+    assert (explanation.rule.threshold, explanation.rule.version) == (155_000, "2.1.14")
+    assert [(item.recorded, item.computed) for item in explanation.compactions] == [
+        (155_277, 155_277),
+        (155_475, 155_475),
+    ]
+    assert [item.verdict for item in explanation.compactions] == [Agreement.AGREES] * 2
 
 
 def test_a_limit_that_was_configured_is_among_the_hypotheses():
     session = sample("codex/rollout-0.169-2-compactions.jsonl")
-    found = explain(session)
-    assert {item.verdict for item in found.compactions} == {Agreement.OTHER_THRESHOLD}
-    assert [item.threshold for item in found.inference[0].hypotheses] == [40_000]
+    explanation = explain(session)
+    assert {item.verdict for item in explanation.compactions} == {Agreement.OTHER_THRESHOLD}
+    assert [item.threshold for item in explanation.inference[0].hypotheses] == [40_000]
     typed = explain(session, typed={"model_auto_compact_token_limit": "40000"})
     assert (typed.auto, typed.agrees, typed.missed) == (2, 2, ())
 
@@ -167,10 +173,10 @@ def test_the_shadow_of_the_policy_codex_fires_at_the_checks_at_which_codex_did(t
     ledger = Ledger.of(run.session)
     policy = get_policy("codex", usable_share=0.95)
     trace = observe_recorded(ledger, policy, window=run.session.window.value)
-    found = explain(run.session, ledger)
-    assert np.flatnonzero(trace.columns["fired"]).tolist() == [item.step for item in found.compactions]
-    decided = [int(trace.columns["decision_tokens"][item.step]) for item in found.compactions]
-    assert decided == [item.decision_tokens for item in found.compactions]
+    explanation = explain(run.session, ledger)
+    assert np.flatnonzero(trace.columns["fired"]).tolist() == [item.step for item in explanation.compactions]
+    decided = [int(trace.columns["decision_tokens"][item.step]) for item in explanation.compactions]
+    assert decided == [item.decision_tokens for item in explanation.compactions]
 
 
 def test_a_resumed_session_of_gemini_cli_does_not_know_its_last_count():
@@ -192,25 +198,25 @@ def test_a_threshold_of_adk_is_inferred_and_explains_every_compaction_once_it_is
 
 
 def test_the_threshold_of_an_evaluation_is_in_its_plan_and_explains_every_compaction():
-    found = explain(sample("inspect/react-compaction-summary-zstd.eval"))
-    assert (found.rule.formula, found.rule.version) == ("20,000 (threshold)", "0.3.285")
-    assert (found.auto, found.agrees, found.missed) == (3, 3, ())
-    names = [item.formula for item in found.inference[0].hypotheses]
+    explanation = explain(sample("inspect/react-compaction-summary-zstd.eval"))
+    assert (explanation.rule.formula, explanation.rule.version) == ("20,000 (threshold)", "0.3.285")
+    assert (explanation.auto, explanation.agrees, explanation.missed) == (3, 3, ())
+    names = [item.formula for item in explanation.inference[0].hypotheses]
     assert names[0] == "20,000 (threshold)"
     assert "threshold 20,000" not in names
 
 
 def test_one_threshold_is_named_once_whether_it_is_in_the_file_or_a_default(tmp_path):
-    found = explain(run_of("mistral-vibe/default", tmp_path).session)
-    assert [item.formula for item in found.inference[0].hypotheses if item.threshold == 200_000][:1] == [
+    explanation = explain(run_of("mistral-vibe/default", tmp_path).session)
+    assert [item.formula for item in explanation.inference[0].hypotheses if item.threshold == 200_000][:1] == [
         "200,000 (in the file)"
     ]
-    plain = [item for item in found.inference[0].hypotheses if "%" not in item.formula]
+    plain = [item for item in explanation.inference[0].hypotheses if "%" not in item.formula]
     assert len(plain) == 1
 
 
 def test_what_kimi_code_kept_is_read_by_its_rule_and_proves_nothing_of_it(tmp_path):
-    kept = explain(run_of("kimi-code/default", tmp_path).session).kept
-    assert {item.verdict for item in kept} == {KeptVerdict.NOT_MODELLED}
-    assert {item.rewritten for item in kept} == {0}
-    assert all(item.kept == item.users > 0 for item in kept)
+    comparisons = explain(run_of("kimi-code/default", tmp_path).session).kept
+    assert {item.verdict for item in comparisons} == {KeptVerdict.NOT_MODELLED}
+    assert {item.rewritten for item in comparisons} == {0}
+    assert all(item.kept == item.users > 0 for item in comparisons)

@@ -92,8 +92,8 @@ def test_claude_code_with_a_model_of_a_million_tokens_has_the_threshold_that_was
 def test_a_window_that_was_set_is_among_the_hypotheses_of_versions_that_take_it():
     prompts = (20_000, 64_000, 66_500, 30_000)
     for version, is_among in (("2.1.74", False), ("2.1.81", True), ("2.1.152", True), ("2.1.330", True)):
-        found = explain(transcript(version=version, prompts=prompts))
-        formulas = [item.formula for item in found.inference[0].hypotheses]
+        explanation = explain(transcript(version=version, prompts=prompts))
+        formulas = [item.formula for item in explanation.inference[0].hypotheses]
         assert ("100,000 − 20,000 (max output) − 13,000" in formulas) == is_among
 
 
@@ -103,8 +103,8 @@ def test_claude_code_that_was_told_not_to_compact_has_no_threshold():
 
 
 def test_claude_code_without_a_window_set_waits_for_the_providers_refusal():
-    found = rule("claude-code", "2.1.330")
-    assert (found.checks, found.formula) == (Moment.REFUSAL, "the provider's refusal")
+    own_rule = rule("claude-code", "2.1.330")
+    assert (own_rule.checks, own_rule.formula) == (Moment.REFUSAL, "the provider's refusal")
 
 
 def test_claude_code_takes_a_million_tokens_where_a_larger_prompt_was_answered():
@@ -113,8 +113,8 @@ def test_claude_code_takes_a_million_tokens_where_a_larger_prompt_was_answered()
 
 
 def test_claude_code_takes_its_default_window_where_only_the_model_table_has_a_larger_one():
-    found = rule("claude-code", "2.1.62", 1_000_000)
-    assert (found.threshold, found.settings[0].source) == (167_000, Provenance.ASSUMED)
+    own_rule = rule("claude-code", "2.1.62", 1_000_000)
+    assert (own_rule.threshold, own_rule.settings[0].source) == (167_000, Provenance.ASSUMED)
     assert rule("claude-code", "2.1.62", 1_000_000, Provenance.RECORDER).threshold == 967_000
 
 
@@ -161,8 +161,8 @@ def test_each_agent_has_its_threshold(format_, window, source, typed, threshold)
 
 @pytest.mark.parametrize("format_", ["pi", "opencode", "codex", "hermes", "crush", "cline", "kimi-code", "inspect"])
 def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
-    found = rule(format_, window=0)
-    assert (found.threshold, found.reason) == (None, "the context window is not known: set it")
+    own_rule = rule(format_, window=0)
+    assert (own_rule.threshold, own_rule.reason) == (None, "the context window is not known: set it")
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)
@@ -200,13 +200,13 @@ def test_adk_compacts_after_a_number_of_invocations():
             compactions.append(RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0),), (user("sum"),)))
     session = Session(tuple(events), tuple(calls), tuple(compactions), format="adk")
     assert agent_of(session).label == "ADK (interval)"
-    found = explain(session, typed={"compaction_interval": "2"})
-    assert [item.decision_tokens for item in found.compactions] == [2, 2, 2]
-    assert (found.auto, found.agrees, found.missed) == (3, 3, ())
+    explanation = explain(session, typed={"compaction_interval": "2"})
+    assert [item.decision_tokens for item in explanation.compactions] == [2, 2, 2]
+    assert (explanation.auto, explanation.agrees, explanation.missed) == (3, 3, ())
     (interval,) = explain(session).inference
     assert (interval.above, interval.at_most) == (1, 2)
     assert "compaction_interval 2" in [item.formula for item in interval.hypotheses]
-    checks = OwnChecks(session, Ledger.of(session), found)
+    checks = OwnChecks(session, Ledger.of(session), explanation)
     assert set(checks.thresholds.tolist()) == set(checks.counts.tolist()) == {UNKNOWN}
     assert checks.at(4).reason == "its rule counts invocations, not tokens"
     with pytest.raises(SettingError, match="a number of invocations from 1 to 999999, not '0'"):
@@ -218,8 +218,12 @@ def test_the_plan_of_an_evaluation_names_the_threshold_of_inspect():
         transcript("inspect", "0.3.285", tokens_before=21_000),
         settings=(AgentSetting("threshold", 20_000, "in the plan"),),
     )
-    found = explain(session)
-    assert (found.rule.threshold, found.rule.relation, found.compactions[0].decision_tokens) == (20_000, ">", 21_000)
+    explanation = explain(session)
+    assert (explanation.rule.threshold, explanation.rule.relation, explanation.compactions[0].decision_tokens) == (
+        20_000,
+        ">",
+        21_000,
+    )
     share = msgspec.structs.replace(session, settings=(AgentSetting("threshold", 0.5, ""),))
     assert explain(share, window=Sourced(40_000, Provenance.USER)).rule.threshold == 20_000
 
@@ -236,9 +240,9 @@ def test_the_count_that_was_recorded_is_the_one_compared():
 
 def test_a_figure_that_no_request_can_have_had_is_compared_with_nothing():
     """Written in characters, say: neither it nor the calls before are believed."""
-    found = explain(transcript(tokens_before=620_000))
-    (item,) = found.compactions
-    assert (item.verdict, found.inference[0].at_most) == (Agreement.NOT_MODELLED, None)
+    explanation = explain(transcript(tokens_before=620_000))
+    (item,) = explanation.compactions
+    assert (item.verdict, explanation.inference[0].at_most) == (Agreement.NOT_MODELLED, None)
     assert item.reason.startswith("the file says 620,000, but no request so soon after one of 15")
 
 
@@ -269,25 +273,29 @@ def test_claude_code_counts_all_that_was_added_as_its_version_does(version, pend
 
 
 def test_a_compaction_that_a_person_asked_for_is_no_evidence():
-    found = explain(transcript(trigger="manual"))
-    assert (found.auto, found.inference[0].at_most) == (0, None)
-    assert found.compactions[0].reason == "a person asked for it"
+    explanation = explain(transcript(trigger="manual"))
+    assert (explanation.auto, explanation.inference[0].at_most) == (0, None)
+    assert explanation.compactions[0].reason == "a person asked for it"
 
 
 def test_a_compaction_below_the_rule_names_the_interval_of_another_threshold():
-    found = explain(transcript(version="2.1.21"))
-    (item,) = found.compactions
-    assert (item.verdict, found.inference[0].above, found.inference[0].at_most) == ("other threshold", 151_010, 155_010)
+    explanation = explain(transcript(version="2.1.21"))
+    (item,) = explanation.compactions
+    assert (item.verdict, explanation.inference[0].above, explanation.inference[0].at_most) == (
+        "other threshold",
+        151_010,
+        155_010,
+    )
     assert "above 151,010 and at most 155,010" in item.reason
 
 
 def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():
     prompts = (20_000, 160_000, 158_000, 158_500, 30_000)
-    found = explain(transcript(prompts=prompts, place=4))
-    (item,) = found.compactions
+    explanation = explain(transcript(prompts=prompts, place=4))
+    (item,) = explanation.compactions
     assert (item.verdict, item.calls, item.tokens) == (Agreement.LATE, 2, 4_510)
-    assert [(check.step, check.count) for check in found.missed] == [(2, 161_010), (3, 159_010)]
-    assert "before step 3 it did not compact at 161,010 tokens" in found.inference[0].contradiction
+    assert [(check.step, check.count) for check in explanation.missed] == [(2, 161_010), (3, 159_010)]
+    assert "before step 3 it did not compact at 161,010 tokens" in explanation.inference[0].contradiction
 
 
 def test_an_early_compaction_says_how_far_it_is_from_the_threshold():
@@ -297,9 +305,9 @@ def test_an_early_compaction_says_how_far_it_is_from_the_threshold():
 
 
 def test_a_compaction_of_unknown_trigger_below_a_count_that_passed_may_have_been_asked_for():
-    found = explain(transcript(trigger="", prompts=(20_000, 140_000, 120_000, 30_000)))
-    (item,) = found.compactions
-    assert (item.verdict, found.inference[0].left_out) == (Agreement.NOT_MODELLED, (3,))
+    explanation = explain(transcript(trigger="", prompts=(20_000, 140_000, 120_000, 30_000)))
+    (item,) = explanation.compactions
+    assert (item.verdict, explanation.inference[0].left_out) == (Agreement.NOT_MODELLED, (3,))
     assert "the file does not say: elsewhere it did not compact at 141,010" in item.reason
 
 
@@ -310,9 +318,9 @@ def test_after_a_compaction_no_count_is_known_until_an_answer():
 
 
 def test_a_refused_request_explains_a_compaction_without_a_threshold():
-    found = explain(transcript(version="2.1.330", prompts=(20_000, 190_000, 199_500, 30_000)))
-    (item,) = found.compactions
-    assert (item.verdict, found.inference[0].at_most) == (Agreement.AGREES, None)
+    explanation = explain(transcript(version="2.1.330", prompts=(20_000, 190_000, 199_500, 30_000)))
+    (item,) = explanation.compactions
+    assert (item.verdict, explanation.inference[0].at_most) == (Agreement.AGREES, None)
     assert item.reason == "200,510 exceeds the window of 200,000: the provider refused the request"
 
 
@@ -321,29 +329,29 @@ def test_a_compaction_after_a_refused_request_bounds_no_threshold(version):
     session = transcript(version=version)
     (item,) = explain(session).compactions
     assert item.verdict is not Agreement.AGREES
-    found = explain(msgspec.structs.replace(session, refused=(session.compactions[0].at,)))
-    (item,) = found.compactions
+    explanation = explain(msgspec.structs.replace(session, refused=(session.compactions[0].at,)))
+    (item,) = explanation.compactions
     assert (item.verdict, item.reason) == (
         Agreement.AGREES,
         "the provider had refused the request, whatever the threshold",
     )
-    assert (found.inference[0].at_most, found.evidence[0].compactions[0].cause) == (None, Cause.REFUSED)
+    assert (explanation.inference[0].at_most, explanation.evidence[0].compactions[0].cause) == (None, Cause.REFUSED)
 
 
 def test_a_refused_request_before_an_answer_or_another_compaction_forces_none():
     session = transcript(version="2.1.62")
     at = session.compactions[0].at
     for earlier in (session.calls[2].response, session.calls[0].at):
-        found = explain(msgspec.structs.replace(session, refused=(earlier,)))
-        assert found.inference[0].at_most == 155_010
+        explanation = explain(msgspec.structs.replace(session, refused=(earlier,)))
+        assert explanation.inference[0].at_most == 155_010
     later = explain(msgspec.structs.replace(session, refused=(at + 1,)))
     assert later.inference[0].at_most == 155_010
 
 
 def test_a_person_who_asks_after_a_refused_request_is_named():
     session = transcript(trigger="manual")
-    found = explain(msgspec.structs.replace(session, refused=(session.compactions[0].at,)))
-    assert found.compactions[0].reason == "a person asked for it"
+    explanation = explain(msgspec.structs.replace(session, refused=(session.compactions[0].at,)))
+    assert explanation.compactions[0].reason == "a person asked for it"
 
 
 def test_checks_before_a_fall_that_calls_without_a_count_come_before_bound_no_threshold():
@@ -353,14 +361,14 @@ def test_checks_before_a_fall_that_calls_without_a_count_come_before_bound_no_th
         msgspec.structs.replace(call, prompt_tokens=None) if 2 <= n <= 3 else call
         for n, call in enumerate(session.calls)
     ]
-    found = explain(msgspec.structs.replace(session, compactions=(), calls=tuple(calls)))
-    assert (found.inference[0].above, found.missed) == (21_010, ())
+    explanation = explain(msgspec.structs.replace(session, compactions=(), calls=tuple(calls)))
+    assert (explanation.inference[0].above, explanation.missed) == (21_010, ())
 
 
 def test_a_threshold_in_a_version_without_one_names_the_window_that_would_explain_it():
-    found = explain(transcript(version="2.1.330", prompts=(20_000, 165_500, 166_500, 30_000)))
-    assert found.compactions[0].verdict == Agreement.OTHER_THRESHOLD
-    assert found.inference[0].hypotheses[0].threshold == 167_000
+    explanation = explain(transcript(version="2.1.330", prompts=(20_000, 165_500, 166_500, 30_000)))
+    assert explanation.compactions[0].verdict == Agreement.OTHER_THRESHOLD
+    assert explanation.inference[0].hypotheses[0].threshold == 167_000
 
 
 def test_a_version_of_pi_that_names_the_usage_of_its_summaries_is_asked_before_every_call():
@@ -380,44 +388,51 @@ def test_a_version_of_pi_that_names_the_usage_of_its_summaries_is_asked_before_e
     setting = AgentSetting("looks_within_turns", 1)
     log.append(model("done"))
     session = Session(tuple(log), calls, (cut,), format="pi", settings=(setting,))
-    found = explain(session, typed={"contextWindow": "166384"})
-    assert (found.rule.threshold, found.rule.checks, found.missed) == (150_000, Moment.BEFORE_CALL, ())
-    (item,) = found.compactions
+    explanation = explain(session, typed={"contextWindow": "166384"})
+    assert (explanation.rule.threshold, explanation.rule.checks, explanation.missed) == (
+        150_000,
+        Moment.BEFORE_CALL,
+        (),
+    )
+    (item,) = explanation.compactions
     assert (item.decision_tokens, item.verdict) == (150_000 + 7 + 101, Agreement.AGREES)
 
 
 def test_pi_is_not_asked_within_a_turn():
-    found = explain(transcript("pi", ""), window=Sourced(160_000, Provenance.USER))
-    assert found.compactions[0].reason.startswith("within a turn, where the rule is not asked")
+    explanation = explain(transcript("pi", ""), window=Sourced(160_000, Provenance.USER))
+    assert explanation.compactions[0].reason.startswith("within a turn, where the rule is not asked")
 
 
 def test_gemini_cli_has_nothing_to_cut_in_the_first_turn():
-    found = explain(transcript("gemini-cli", "", prompts=(20_000, 600_000, 400_000, 30_000), place=3))
-    assert (found.missed, found.inference) == ((), ())
-    assert found.compactions[0].reason == "in the first turn there is no user's text to cut at"
+    explanation = explain(transcript("gemini-cli", "", prompts=(20_000, 600_000, 400_000, 30_000), place=3))
+    assert (explanation.missed, explanation.inference) == ((), ())
+    assert explanation.compactions[0].reason == "in the first turn there is no user's text to cut at"
 
 
 def test_a_version_of_gemini_cli_that_compacts_in_the_first_turn_is_explained_by_its_count():
-    found = explain(transcript("gemini-cli", "", prompts=(20_000, 400_000, 600_000, 30_000), place=3))
-    assert (found.auto, found.agrees, found.missed) == (1, 1, ())
-    assert found.inference[0].at_most == 600_000
+    explanation = explain(transcript("gemini-cli", "", prompts=(20_000, 400_000, 600_000, 30_000), place=3))
+    assert (explanation.auto, explanation.agrees, explanation.missed) == (1, 1, ())
+    assert explanation.inference[0].at_most == 600_000
 
 
 def test_a_change_of_version_begins_another_stretch():
     session = msgspec.structs.replace(transcript(), versions=((0, "2.1.14"), (5, "2.1.21")))
-    found = explain(session)
-    assert [(item.version, item.start, item.stop) for item in found.stretches] == [("2.1.14", 0, 2), ("2.1.21", 2, 4)]
-    assert [item.threshold for item in found.rules] == [155_000, 167_000]
+    explanation = explain(session)
+    assert [(item.version, item.start, item.stop) for item in explanation.stretches] == [
+        ("2.1.14", 0, 2),
+        ("2.1.21", 2, 4),
+    ]
+    assert [item.threshold for item in explanation.rules] == [155_000, 167_000]
 
 
 def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
-    found = explain(transcript("homemade"))
-    assert found.rule is None
-    assert [(item.counter, item.above, item.at_most) for item in found.inference] == [
+    explanation = explain(transcript("homemade"))
+    assert explanation.rule is None
+    assert [(item.counter, item.above, item.at_most) for item in explanation.inference] == [
         ("prompt", 150_000, 154_000),
         ("total", 150_010, 154_010),
     ]
-    assert headline(found).startswith("The rule by which homemade compacts is not known here.")
+    assert headline(explanation).startswith("The rule by which homemade compacts is not known here.")
 
 
 def test_of_a_simulated_session_no_agent_is_said_to_have_a_rule():
@@ -437,8 +452,8 @@ def test_an_open_bound_is_that_of_the_relation():
 
 
 def test_the_input_limit_of_a_model_is_among_the_hypotheses_of_opencode():
-    found = explain(transcript("opencode", "1.18.33", prompts=(20_000, 251_000, 252_500, 30_000)))
-    assert "272,000 (input limit) − 20,000" in [item.formula for item in found.inference[0].hypotheses]
+    explanation = explain(transcript("opencode", "1.18.33", prompts=(20_000, 251_000, 252_500, 30_000)))
+    assert "272,000 (input limit) − 20,000" in [item.formula for item in explanation.inference[0].hypotheses]
 
 
 def test_a_setting_that_the_rule_does_not_have_is_named_with_those_it_has():
@@ -559,8 +574,8 @@ def test_the_command_names_the_model_where_there_are_several():
 
 
 def test_a_session_without_calls_has_a_rule_and_no_evidence():
-    found = explain(Session(events=(user("hello"),), format="pi"))
-    assert (found.rule.agent, found.compactions, found.inference) == ("pi", (), ())
+    explanation = explain(Session(events=(user("hello"),), format="pi"))
+    assert (explanation.rule.agent, explanation.compactions, explanation.inference) == ("pi", (), ())
 
 
 def test_the_headline_says_the_rule_with_its_numbers():
@@ -575,10 +590,10 @@ def test_a_file_that_states_several_windows_is_judged_by_that_of_each_call():
     session = msgspec.structs.replace(
         built, window=Sourced(121_600, Provenance.RECORDER), windows=((0, 258_400), (start, 121_600))
     )
-    found = explain(session)
-    assert [rule.threshold for rule in found.rules] == [244_800, 115_200]
-    assert [item.verdict for item in found.compactions] == [Agreement.AGREES]
-    assert (found.missed, [item.window for item in found.inference]) == ((), [258_400, 121_600])
+    explanation = explain(session)
+    assert [rule.threshold for rule in explanation.rules] == [244_800, 115_200]
+    assert [item.verdict for item in explanation.compactions] == [Agreement.AGREES]
+    assert (explanation.missed, [item.window for item in explanation.inference]) == ((), [258_400, 121_600])
     assert judge_session(session).status is Status.KNOWN
 
 
@@ -594,10 +609,10 @@ def test_the_headline_does_not_claim_a_threshold_that_the_recording_excludes():
 
 def test_a_threshold_that_rests_on_a_window_that_prompts_suggest_says_so():
     """The table has 200,000 alone: what was answered proves that it is more, not that it is a million."""
-    found = explain(transcript(version="2.1.62", prompts=[150_000, 200_000, 250_000, 260_000]))
-    assert found.rule.window.source is Provenance.PROMPTS
-    assert ", if the window is 1,000,000." in headline(found)
-    assert found.rule.assumed_window == 1_000_000
+    explanation = explain(transcript(version="2.1.62", prompts=[150_000, 200_000, 250_000, 260_000]))
+    assert explanation.rule.window.source is Provenance.PROMPTS
+    assert ", if the window is 1,000,000." in headline(explanation)
+    assert explanation.rule.assumed_window == 1_000_000
 
 
 def test_a_window_that_is_larger_than_any_that_is_offered_is_an_assumption():
@@ -614,9 +629,9 @@ def test_a_window_that_is_larger_than_any_that_is_offered_is_an_assumption():
 def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradicts(format_):
     built = transcript(format_, "", prompts=[50_000, 100_000, 150_000, 150_010])
     session = msgspec.structs.replace(built, window=Sourced(100_000, Provenance.RECORDER), compactions=())
-    found = explain(session)
-    assert (found.rule.threshold, found.missed) == (None, ())
-    assert "a prompt of 150,010 tokens was answered, so the window is not 10" in headline(found)
+    explanation = explain(session)
+    assert (explanation.rule.threshold, explanation.missed) == (None, ())
+    assert "a prompt of 150,010 tokens was answered, so the window is not 10" in headline(explanation)
     asked_for = explain(session, window=Sourced(100_000, Provenance.USER))
     assert asked_for.rule.threshold is not None
 
@@ -624,9 +639,9 @@ def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradi
 def test_the_contradiction_names_the_window_of_the_file():
     built = transcript("codex", "", prompts=[50_000, 100_000, 150_000, 150_010])
     session = msgspec.structs.replace(built, window=Sourced(95_000, Provenance.RECORDER), compactions=())
-    found = explain(session)
-    assert "so the window is not 95,000: set it" in headline(found)
-    assert (found.rule.settings[0].value, found.rule.settings[0].note) == (None, found.rule.reason)
+    explanation = explain(session)
+    assert "so the window is not 95,000: set it" in headline(explanation)
+    assert (explanation.rule.settings[0].value, explanation.rule.settings[0].note) == (None, explanation.rule.reason)
 
 
 def test_the_average_of_a_session_contradicts_a_window_where_no_call_is_counted():
@@ -658,10 +673,10 @@ def test_codex_answers_a_prompt_above_the_usable_part_of_its_window():
 
 @pytest.mark.parametrize("trigger", ["manual", "auto"])
 def test_the_headline_quotes_no_count_that_no_request_can_have_had(trigger):
-    found = explain(transcript(trigger=trigger, tokens_before=620_000))
+    explanation = explain(transcript(trigger=trigger, tokens_before=620_000))
     words = "The recording has no compaction with a count. No request can have had what the file says: 620,000."
-    assert words in headline(found)
-    assert found.compactions[0].reason.startswith("the file says 620,000, but no request")
+    assert words in headline(explanation)
+    assert explanation.compactions[0].reason.startswith("the file says 620,000, but no request")
 
 
 def test_the_headline_parts_automatic_compactions_from_those_that_a_person_asked_for():
@@ -719,17 +734,22 @@ def test_a_window_set_below_the_least_says_for_which_name_that_was_measured(name
 def test_a_file_of_roo_code_has_its_rule_and_not_that_of_cline(typed, relation, threshold):
     session = msgspec.structs.replace(transcript("cline", ""), agent="Roo Code")
     window = None if "contextWindow" in typed else Sourced(200_000, Provenance.USER)
-    found = explain(session, window=window, typed=typed).rule
-    assert (found.agent, found.policy, found.threshold, found.relation) == ("Roo Code", "roo", threshold, relation)
-    assert worked_out(found.formula) == threshold
+    own_rule = explain(session, window=window, typed=typed).rule
+    assert (own_rule.agent, own_rule.policy, own_rule.threshold, own_rule.relation) == (
+        "Roo Code",
+        "roo",
+        threshold,
+        relation,
+    )
+    assert worked_out(own_rule.formula) == threshold
 
 
 def test_rule_and_policy_of_roo_code_fire_at_the_same_count():
     (agent,) = (agent for agent in AGENTS if agent.label == "Roo Code")
     for window, share in ((200_000, 100), (128_001, 100), (9_000, 100), (200_000, 50), (64_000, 33)):
-        found = agent.ruled(Stretch(0, 1, "", "m", Sourced(window, Provenance.USER)), {"share": str(share)})
+        own_rule = agent.ruled(Stretch(0, 1, "", "m", Sourced(window, Provenance.USER)), {"share": str(share)})
         least = get_policy("roo", share=share / 100).threshold(window)
-        assert [found.fires(least - 1), found.fires(least)] == [False, True]
+        assert [own_rule.fires(least - 1), own_rule.fires(least)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -768,16 +788,16 @@ def test_equal_counts_are_named_once():
 def test_swe_agent_compacts_by_no_count_and_says_what_its_processor_does(settings, typed, words):
     held = tuple(AgentSetting(name, value) for name, value in settings.items())
     session = msgspec.structs.replace(transcript("swe-agent", ""), settings=held, compactions=())
-    found = explain(session, typed=typed)
-    assert found.rule.checks is Moment.NEVER
-    assert headline(found).startswith("SWE-agent does not compact by itself: ")
-    assert f"{words}." in headline(found)
-    assert found.missed == ()
+    explanation = explain(session, typed=typed)
+    assert explanation.rule.checks is Moment.NEVER
+    assert headline(explanation).startswith("SWE-agent does not compact by itself: ")
+    assert f"{words}." in headline(explanation)
+    assert explanation.missed == ()
 
 
 def test_mini_swe_agent_sends_the_whole_conversation_each_time():
-    found = headline(explain(msgspec.structs.replace(transcript("mini-swe-agent", ""), compactions=())))
-    assert found.startswith("mini-swe-agent does not compact by itself: each request is the whole conversation.")
+    line = headline(explain(msgspec.structs.replace(transcript("mini-swe-agent", ""), compactions=())))
+    assert line.startswith("mini-swe-agent does not compact by itself: each request is the whole conversation.")
 
 
 @pytest.mark.parametrize(
@@ -785,16 +805,16 @@ def test_mini_swe_agent_sends_the_whole_conversation_each_time():
     [(1_000_000, {}, 8_192), (32_000, {}, 2_000), (4_096, {}, 1_024), (0, {}, None), (0, {SETTING: "3000"}, 3_000)],
 )
 def test_aider_summarises_finished_exchanges_over_a_share_of_the_window(window, typed, threshold):
-    found = rule("aider", window=window, **typed)
-    assert (found.threshold, found.relation) == (threshold, ">")
+    own_rule = rule("aider", window=window, **typed)
+    assert (own_rule.threshold, own_rule.relation) == (threshold, ">")
     if window and not typed:
-        assert worked_out(found.formula) == threshold
+        assert worked_out(own_rule.formula) == threshold
         assert threshold == int(get_policy("aider-chat-summary").settings.most(window))
 
 
 def test_nothing_in_a_file_of_aider_can_be_compared():
-    found = explain(transcript("aider", ""), window=Sourced(32_000, Provenance.USER))
-    assert (found.missed, found.inference, found.comparable) == ((), (), 0)
+    explanation = explain(transcript("aider", ""), window=Sourced(32_000, Provenance.USER))
+    assert (explanation.missed, explanation.inference, explanation.comparable) == ((), (), 0)
 
 
 def copilot(*prompts, compactions):
@@ -807,11 +827,11 @@ def copilot(*prompts, compactions):
 def test_copilot_cli_begins_a_summary_at_a_share_of_the_window():
     base = (Inserted(0), Span(3, 6))
     summary = RecordedCompaction(6, Evidence.DECLARED, "summary+tail", base=base, tokens_before=161_000)
-    found = explain(copilot(100_000, 161_000, 165_000, 40_000, compactions=(summary,)))
-    assert (found.rule.threshold, worked_out(found.rule.formula)) == (160_000, 160_000)
-    (item,) = found.compactions
+    explanation = explain(copilot(100_000, 161_000, 165_000, 40_000, compactions=(summary,)))
+    assert (explanation.rule.threshold, worked_out(explanation.rule.formula)) == (160_000, 160_000)
+    (item,) = explanation.compactions
     assert (item.decision_tokens, item.verdict) == (161_000, Agreement.AGREES)
-    assert found.missed == ()  # the next check was made while the summary was
+    assert explanation.missed == ()  # the next check was made while the summary was
     assert rule("copilot-cli", background_threshold="0.5").threshold == 100_000
     assert rule("copilot-cli", window=0).threshold is None
 

@@ -33,16 +33,16 @@ def digest(text: str) -> str:
 
 def parts_of(event: Event) -> list[tuple[str, int, str]]:
     """The parts of a message as they were measured; of a call only that it is one, for its spelling may differ."""
-    found = []
+    parts = []
     for part in event.parts:
         if isinstance(part, TextPart) and part.text:
-            found.append(("text", len(part.text), digest(part.text)))
+            parts.append(("text", len(part.text), digest(part.text)))
         elif isinstance(part, ToolResultPart):
             text = part.content if isinstance(part.content, str) else json.dumps(part.content, ensure_ascii=False)
-            found.append(("tool_result", len(text), digest(text)))
+            parts.append(("tool_result", len(text), digest(text)))
         elif isinstance(part, ToolCallPart):
-            found.append(("tool_call", 0, ""))
-    return found
+            parts.append(("tool_call", 0, ""))
+    return parts
 
 
 def sent(session: Session, ledger: Ledger, step: int) -> list[list[tuple[str, int, str]]]:
@@ -107,8 +107,8 @@ def test_every_text_of_a_request_is_one_that_was_sent_in_its_order(name, tmp_pat
     for step, request in enumerate(measured):
         parts = [part for message in request for part in message]
         absent.update(sha for _, _, sha in parts if sha in DIVIDED[name])
-        found = [part for message in sent(run.session, ledger, step) for part in message]
-        assert found == [part for part in parts if part[2] not in DIVIDED[name]], f"step {step}"
+        pieces = [part for message in sent(run.session, ledger, step) for part in message]
+        assert pieces == [part for part in parts if part[2] not in DIVIDED[name]], f"step {step}"
     assert absent == DIVIDED[name]
 
 

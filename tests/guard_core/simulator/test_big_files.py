@@ -17,13 +17,13 @@ def test_the_same_arguments_give_the_same_bytes() -> None:
 
 def test_it_has_the_steps_and_about_the_size_asked_for() -> None:
     content = written(600, 2_400_000)
-    found = recordings.read(content, strict=True)
+    recording = recordings.read(content, strict=True)
     assert abs(len(content) - 2_400_000) < 120_000
-    assert (found.format, len(found.sessions), len(found.sessions[0].calls)) == ("claude-code", 1, 600)
+    assert (recording.format, len(recording.sessions), len(recording.sessions[0].calls)) == ("claude-code", 1, 600)
 
 
 def test_it_compacts_when_the_window_is_nearly_full() -> None:
-    found = recordings.read(written(600, 2_400_000))
-    (session,) = found.sessions
+    recording = recordings.read(written(600, 2_400_000))
+    (session,) = recording.sessions
     assert 1 <= len(session.compactions) <= 10
-    assert found.facts.prompt_tokens_max < 200_000
+    assert recording.facts.prompt_tokens_max < 200_000

@@ -63,10 +63,10 @@ def test_the_small_window_is_hit_by_forty_thousand_characters():
 
 def test_the_loop_has_the_figures_of_the_log_and_goes_on_every_call():
     session = SAMPLES["unpersisted-loop"].build()
-    made = session.compactions
-    assert [(item.tokens_before, item.tokens_after) for item in made[:2]] == [(228_967, 8_756), (231_400, 8_798)]
-    assert [call.at for call in session.calls[-len(made) :]] == [item.at for item in made]
-    assert prompts(session)[-len(made) :] == [item.tokens_after for item in made]
+    compactions = session.compactions
+    assert [(item.tokens_before, item.tokens_after) for item in compactions[:2]] == [(228_967, 8_756), (231_400, 8_798)]
+    assert [call.at for call in session.calls[-len(compactions) :]] == [item.at for item in compactions]
+    assert prompts(session)[-len(compactions) :] == [item.tokens_after for item in compactions]
 
 
 def test_the_long_one_is_compacted_three_times_in_about_150_calls():

@@ -42,10 +42,10 @@ def test_its_scenarios_are_the_recorded_ones(path):
     ):
         sizes = [(turn.user_bytes, turn.model_bytes, [list(tool) for tool in turn.tools]) for turn in simulation.turns]
         assert sizes == [(turn["user_bytes"], turn["model_bytes"], turn.get("tools") or []) for turn in given["turns"]]
-        found = run_scenario(SCENARIOS[path.stem], get_policy("contextguard"))
-        assert found.peak == result["result"]["max_real_tokens"]
-        assert found.injections == result["result"]["sim_compactions"]
-        assert found.compactions == result["llm_compactions"]
+        run = run_scenario(SCENARIOS[path.stem], get_policy("contextguard"))
+        assert run.peak == result["result"]["max_real_tokens"]
+        assert run.injections == result["result"]["sim_compactions"]
+        assert run.compactions == result["llm_compactions"]
 
 
 @pytest.mark.parametrize(("name", "tokens"), TOOL_TOKENS.items())
@@ -69,8 +69,8 @@ def test_heavy_tool_definitions_make_a_real_loop():
 
 
 def test_the_timing_gap_is_seen_and_closed():
-    found = run_scenario(SCENARIOS["TimingGap_CalibratedHeuristicPreventsOverflow"], get_policy("contextguard"))
-    assert (found.compactions, found.peak, found.overflow_steps) == (1, 140_000, 0)
+    run = run_scenario(SCENARIOS["TimingGap_CalibratedHeuristicPreventsOverflow"], get_policy("contextguard"))
+    assert (run.compactions, run.peak, run.overflow_steps) == (1, 140_000, 0)
 
 
 def test_an_unknown_name_is_told_with_near_ones():

@@ -111,7 +111,7 @@ def test_the_system_prompt_asks_for_four_sections_and_a_limit():
 
 
 def test_todos_are_read_tolerantly():
-    found = load_todos([{"content": "Deploy", "status": "pending", "active_form": 5}, {"status": "x"}, "text", None])
-    assert found == (Todo("Deploy", "pending"),)
+    todos = load_todos([{"content": "Deploy", "status": "pending", "active_form": 5}, {"status": "x"}, "text", None])
+    assert todos == (Todo("Deploy", "pending"),)
     assert load_todos("notalist") is None
     assert load_todos(None) is None

@@ -22,19 +22,19 @@ CASES = [
 
 @pytest.mark.parametrize(("heuristic", "real", "last", "tokens", "factor", "source"), CASES)
 def test_it_scales_and_never_undercounts(heuristic, real, last, tokens, factor, source):
-    found = estimate(heuristic, real, last, FACTORS)
-    assert (found.tokens, found.factor, found.source) == (tokens, factor, source)
+    estimated = estimate(heuristic, real, last, FACTORS)
+    assert (estimated.tokens, estimated.factor, estimated.source) == (tokens, factor, source)
 
 
 def test_the_raw_ratio_is_kept_beside_the_clamped_one():
-    found = estimate(100, 900, 100, FACTORS)
-    assert (found.raw, found.factor) == (9.0, 5.0)
+    estimated = estimate(100, 900, 100, FACTORS)
+    assert (estimated.raw, estimated.factor) == (9.0, 5.0)
     assert math.isnan(estimate(100, 0, 0, FACTORS).raw)
 
 
 def test_a_run_gives_the_same_numbers():
     columns = (np.array(column) for column in list(zip(*CASES, strict=True))[:3])
-    found = estimate_run(*columns, FACTORS)
-    assert found.tokens.tolist() == [case[3] for case in CASES]
-    assert found.factor.tolist() == [case[4] for case in CASES]
-    assert found.source.tolist() == [case[5] for case in CASES]
+    estimated = estimate_run(*columns, FACTORS)
+    assert estimated.tokens.tolist() == [case[3] for case in CASES]
+    assert estimated.factor.tolist() == [case[4] for case in CASES]
+    assert estimated.source.tolist() == [case[5] for case in CASES]

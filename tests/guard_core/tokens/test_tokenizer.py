@@ -84,8 +84,8 @@ def test_a_damaged_vocabulary_is_refused(copied):
 
 def test_the_package_tiktoken_is_loaded_only_when_counting():
     code = "import sys, guard_core.tokens.tokenizer; print('tiktoken' in sys.modules)"
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "False\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "False\n"
 
 
 def test_nothing_is_fetched():

@@ -68,8 +68,8 @@ def test_qwen_code_0_8_compacts_by_its_own_limit_of_an_unknown_model():
         model="homemade",
         calls=tuple(replace(call, model="homemade", prompt_tokens=9_000) for call in built.calls),
     )
-    found = explain(built).rule
-    assert (found.threshold, found.assumed_window) == (91_751, 131_072)
+    own_rule = explain(built).rule
+    assert (own_rule.threshold, own_rule.assumed_window) == (91_751, 131_072)
     assert judge_session(built).value == 131_072
 
 

@@ -49,6 +49,6 @@ def test_a_replay_says_that_it_knows_one_window(two_windows, tmp_path, capsys):
     assert main(["replay", str(path)]) == 0
     assert words in capsys.readouterr().out
     assert main(["replay", str(path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["notes"][0] == words
-    assert found["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"][0] == words
+    assert document["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]

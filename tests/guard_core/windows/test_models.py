@@ -28,25 +28,25 @@ from guard_core.windows.models import context_window, documented_windows, window
     ],
 )
 def test_a_known_model_has_its_window_and_says_from_where(model, window):
-    found = context_window(model)
-    assert (found.value, found.source) == (window, Provenance.MODEL_TABLE)
-    assert found.note
+    size = context_window(model)
+    assert (size.value, size.source) == (window, Provenance.MODEL_TABLE)
+    assert size.note
 
 
 @pytest.mark.parametrize(
     "model", ["gemini-2.5-pro", "gemini/gemini-2.5-pro", "google/gemini-2.5-pro", "GEMINI-2.5-PRO"]
 )
 def test_a_row_without_a_window_takes_it_from_another_providers_row_of_the_same_model(model):
-    found = context_window(model)
-    assert (found.value, found.source) == (1_048_576, Provenance.MODEL_TABLE)
-    assert "OpenRouter" in found.note
-    assert "Google's row has none" in found.note
+    window = context_window(model)
+    assert (window.value, window.source) == (1_048_576, Provenance.MODEL_TABLE)
+    assert "OpenRouter" in window.note
+    assert "Google's row has none" in window.note
 
 
 def test_the_maker_is_believed_before_others_who_say_something_else():
-    found = context_window("anthropic/claude-sonnet-4.5")
-    assert found.value == 200_000
-    assert found.note.endswith("OpenRouter says 1,000,000")
+    window = context_window("anthropic/claude-sonnet-4.5")
+    assert window.value == 200_000
+    assert window.note.endswith("OpenRouter says 1,000,000")
 
 
 def test_a_host_that_the_name_begins_with_is_believed_before_the_maker():
@@ -55,9 +55,9 @@ def test_a_host_that_the_name_begins_with_is_believed_before_the_maker():
 
 
 def test_hosts_that_disagree_give_the_smallest_window_as_an_assumption():
-    found = context_window("llama-3.3-70b-instruct")
-    assert (found.value, found.source) == (12_288, Provenance.ASSUMED)
-    assert "131,072" in found.note
+    window = context_window("llama-3.3-70b-instruct")
+    assert (window.value, window.source) == (12_288, Provenance.ASSUMED)
+    assert "131,072" in window.note
 
 
 def test_a_model_has_one_window_however_its_rounding_differs():
@@ -100,5 +100,5 @@ def test_an_unknown_model_is_not_guessed(model):
 
 def test_the_table_is_loaded_only_when_asked():
     code = "import sys, guard_core.windows.models; print('genai_prices' in sys.modules)"
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "False\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "False\n"

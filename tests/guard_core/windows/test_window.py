@@ -17,8 +17,13 @@ TABLE = [
 
 @pytest.mark.parametrize(("window", "buffer", "threshold", "output", "words"), TABLE)
 def test_the_limits_of_a_window(window, buffer, threshold, output, words):
-    found = limits(window, BufferRule())
-    assert (found.buffer, found.threshold, found.output_tokens, found.words) == (buffer, threshold, output, words)
+    limits_found = limits(window, BufferRule())
+    assert (limits_found.buffer, limits_found.threshold, limits_found.output_tokens, limits_found.words) == (
+        buffer,
+        threshold,
+        output,
+        words,
+    )
 
 
 def test_200000_is_large_in_current_and_small_in_early():

@@ -54,9 +54,9 @@ def project_sessions(project: Project) -> list[Any]:
 
 
 def rule(url: str) -> access.Rule:
-    found = access.rule_of(get_resolver().resolve(url.partition("?")[0]).view_name)
-    assert found is not None, url
-    return found
+    rule_found = access.rule_of(get_resolver().resolve(url.partition("?")[0]).view_name)
+    assert rule_found is not None, url
+    return rule_found
 
 
 def asked(there, caller: str, method: str, url: str) -> HttpResponse:

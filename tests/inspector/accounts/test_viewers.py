@@ -74,13 +74,13 @@ def requests_of(page: str, html: str) -> set[tuple[str, str]]:
 
 def refused(offers: set[tuple[str, str]], role: Role) -> set[tuple[str, str]]:
     """Those that the table refuses to a role."""
-    found = set()
+    addresses = set()
     for method, name in offers:
         rule = access.rule_of(name)
         needed = rule.look if method == "GET" else rule.change
         if needed in ROLES and Role(needed).rank > role.rank:
-            found.add((method, name))
-    return found
+            addresses.add((method, name))
+    return addresses
 
 
 def no_window() -> bytes:

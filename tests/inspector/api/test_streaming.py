@@ -32,9 +32,9 @@ def lines(agent_session: CoreSession) -> list[dict[str, Any]]:
 def test_the_first_batch_makes_the_session_and_the_answer_says_where_it_is(client, lines):
     answer = send(client, "my-agent", 0, lines[:2])
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told["acknowledged"], told["stored"], told["repeated"]) == (2, 2, 0)
-    assert client.get(told["url"]).status_code == 200
+    document = answer.json()
+    assert (document["acknowledged"], document["stored"], document["repeated"]) == (2, 2, 0)
+    assert client.get(document["url"]).status_code == 200
     assert "Staging" in client.get("/").content.decode()
 
 

@@ -228,10 +228,10 @@ async def test_only_its_own_address_is_served_and_no_websocket(tmp_path: Path) -
 
 async def test_a_provider_that_is_away_or_whose_certificate_is_not_valid_is_named(tmp_path: Path) -> None:
     with provider() as (origin, _):
-        gone = origin
+        closed = origin
     calls: list[Exchange] = []
     with certified(tmp_path) as unsigned:
-        for address, words in ((gone, "cannot be reached"), (unsigned, "its certificate is not valid")):
+        for address, words in ((closed, "cannot be reached"), (unsigned, "its certificate is not valid")):
             proxy = Proxy(Upstream.parse(address), calls.append)
             origin = await proxy.start()
             async with httpx2.AsyncClient() as client:

@@ -49,15 +49,15 @@ def test_a_folder_in_use_keeps_what_is_coming_in(db, folders, settings):
 
 
 def test_bytes_of_an_upload_that_was_killed_before_its_commit_are_removed(alone, bring, recording, settings):
-    kept = bring(recording).recording.path
+    stored_path = bring(recording).recording.path
     left = settings.RECORDINGS_DIR / "00" / ("0" * 64)
     left.parent.mkdir(exist_ok=True)
     for path in (left, left.with_name(left.name + "-wal")):
         path.write_bytes(b"of a commit that never came")
-    for path in (left, kept):
+    for path in (left, stored_path):
         (settings.INCOMING_DIR / f"{NOTE}{path.name}-{uuid4().hex}").touch()
     sweep_alone()
-    assert files(alone) == [kept]
+    assert files(alone) == [stored_path]
 
 
 def test_bytes_of_another_database_stay_where_it_was_taken_away(alone, db, settings):

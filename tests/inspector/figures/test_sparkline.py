@@ -14,10 +14,10 @@ def made(tokens, fired=(), overflow=(), window=100):
 def test_a_long_session_keeps_its_peak_and_its_marks():
     tokens = [10] * 1_000
     tokens[777] = 99
-    found = made(tokens, fired=[3, 400], overflow=[777])
-    assert len(found.tokens) == MOST_POINTS
-    assert max(found.tokens) == 99
-    assert (len(found.compactions), len(found.overflows)) == (2, 1)
+    line = made(tokens, fired=[3, 400], overflow=[777])
+    assert len(line.tokens) == MOST_POINTS
+    assert max(line.tokens) == 99
+    assert (len(line.compactions), len(line.overflows)) == (2, 1)
 
 
 def test_a_short_session_has_one_point_for_every_step():
@@ -41,5 +41,5 @@ def test_a_policy_without_a_threshold_has_no_threshold_line():
 
 
 def test_the_picture_is_told_in_words():
-    said = words(made([10, 250], overflow=[1]), 2, 250, [])
-    assert said == "Prompt tokens over 2 steps: peak 250, 250 % of the window of 100; no compaction; it overflows."
+    sentence = words(made([10, 250], overflow=[1]), 2, 250, [])
+    assert sentence == "Prompt tokens over 2 steps: peak 250, 250 % of the window of 100; no compaction; it overflows."

@@ -19,9 +19,11 @@ ASSESSED = ("verdict", "severity", "kinds", "peak_tokens", "compactions", "thres
 
 
 def chat(turns: int, last: str = "") -> bytes:
-    said = [{"role": role, "content": f"{role} says {turn}"} for turn in range(turns) for role in ("user", "assistant")]
-    said[-1]["content"] += last
-    return b"".join(json.dumps(message).encode() + b"\n" for message in said)
+    messages = [
+        {"role": role, "content": f"{role} says {turn}"} for turn in range(turns) for role in ("user", "assistant")
+    ]
+    messages[-1]["content"] += last
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
 
 
 def upload(content: bytes, project: Project | None = None) -> Session:

@@ -55,10 +55,10 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path):
-    made = Agent(tmp_path / "state.db")
-    made.say("assistant", "release/2.4")
-    yield made
-    made.connection.close()
+    writer = Agent(tmp_path / "state.db")
+    writer.say("assistant", "release/2.4")
+    yield writer
+    writer.connection.close()
 
 
 def send(client, *files: tuple[str, bytes], folder: str = ""):
@@ -112,9 +112,9 @@ def test_rows_in_the_log_are_read_and_both_files_are_kept(client, folders, agent
     assert Session.unscoped.get().events == 2
     raw = answer["imports"][0]["raw"]
     assert b"".join(client.get(raw).streaming_content) == database
-    told = client.get(f"{raw}?wal")
-    assert b"".join(told.streaming_content) == log
-    assert told["Content-Disposition"] == 'attachment; filename="state.db-wal"'
+    response = client.get(f"{raw}?wal")
+    assert b"".join(response.streaming_content) == log
+    assert response["Content-Disposition"] == 'attachment; filename="state.db-wal"'
     assert "write-ahead log (-wal)" in client.get(answer["imports"][0]["report"]).content.decode().lower()
 
 
@@ -137,8 +137,8 @@ def test_the_log_that_comes_later_extends_the_session(client, folders, agent):
     agent.say("user", "and production?")
     send(client, ("state.db", database), ("state.db-wal", agent.files[1]))
     assert (Session.unscoped.get().pk, Session.unscoped.get().events) == (first, 3)
-    kept = sorted(path.name for path in folders.rglob("*") if path.is_file() and len(path.name) >= 64)
-    assert kept == sorted([Recording.unscoped.get().path.name, Recording.unscoped.get().wal_path.name])
+    names = sorted(path.name for path in folders.rglob("*") if path.is_file() and len(path.name) >= 64)
+    assert names == sorted([Recording.unscoped.get().path.name, Recording.unscoped.get().wal_path.name])
 
 
 @pytest.mark.django_db
@@ -206,12 +206,12 @@ def test_what_a_folder_holds_beside_sessions_is_no_error(client, folders, record
         folder="project",
     )
     assert answer.status_code == 201
-    found = answer.json()
-    assert [(item["name"], item["state"], item["aside"]) for item in found["imports"]] == [
+    document = answer.json()
+    assert [(item["name"], item["state"], item["aside"]) for item in document["imports"]] == [
         ("run.jsonl", "done", False),
         ("notes.md", "failed", True),
     ]
-    assert [item["name"] for item in found["aside"]] == ["a.txt"]
+    assert [item["name"] for item in document["aside"]] == ["a.txt"]
     page = client.get("/").content.decode()
     assert "skipped: notes.md" in page
     assert "badge-error" not in page
@@ -221,14 +221,14 @@ def test_what_a_folder_holds_beside_sessions_is_no_error(client, folders, record
 @pytest.mark.django_db
 def test_the_same_file_named_by_itself_is_refused(client, folders):
     assert send(client, ("notes.md", b"buy milk")).status_code == 422
-    told = send(client, ("state.db-wal", b"7\x7f\x06\x82"))
-    assert told.status_code == 400
-    assert "together with state.db" in told.json()["error"]
+    answer = send(client, ("state.db-wal", b"7\x7f\x06\x82"))
+    assert answer.status_code == 400
+    assert "together with state.db" in answer.json()["error"]
 
 
 @pytest.mark.django_db
 def test_one_file_that_is_too_large_does_not_stop_the_others(client, folders, settings, recording):
     settings.MAX_UPLOAD_BYTES = len(recording)
-    found = send(client, ("big.jsonl", recording * 2), ("run.jsonl", recording), folder="project").json()
-    assert [item["state"] for item in found["imports"]] == ["done"]
-    assert "MAX_UPLOAD_BYTES" in found["aside"][0]["reason"]
+    document = send(client, ("big.jsonl", recording * 2), ("run.jsonl", recording), folder="project").json()
+    assert [item["state"] for item in document["imports"]] == ["done"]
+    assert "MAX_UPLOAD_BYTES" in document["aside"][0]["reason"]

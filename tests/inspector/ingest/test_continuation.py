@@ -37,13 +37,13 @@ def jsonl(count: int) -> bytes:
 def read_into(content: bytes) -> Recording:
     """What the import does with a file that may have grown."""
     recording = keep(default_project(), receive([content], "chat.jsonl"))
-    found = recordings.read(recording.path)
+    recording_read = recordings.read(recording.path)
     extending = continuation.Continuation(recording)
-    for ordinal, value in enumerate(found.sessions):
+    for ordinal, value in enumerate(recording_read.sessions):
         facts = Facts.of(value)
         more = {"window": facts.window.sourced, "counts": session_counts(facts), "explanation": facts.explanation}
         extending.store(ordinal, value, facts.ledger, facts.attribution, **more)
-    extending.close(len(found.sessions))
+    extending.close(len(recording_read.sessions))
     return recording
 
 
@@ -87,8 +87,8 @@ def test_what_was_added_is_found_and_what_was_there_is_found_once(short):
     row = Session.unscoped.get(pk=short.pk)
     assert [place.seq for place in search.hits(parse("needle"), row, 0, 9)] == [0, 2, 4]
     assert search.count(parse("needle"), row) == 3
-    found = [item.session.pk for item in search.everywhere(default_project(), parse("needle"), None, 9, 3)]
-    assert sorted(map(str, found)) == sorted(map(str, Session.unscoped.values_list("pk", flat=True)))
+    results = [item.session.pk for item in search.everywhere(default_project(), parse("needle"), None, 9, 3)]
+    assert sorted(map(str, results)) == sorted(map(str, Session.unscoped.values_list("pk", flat=True)))
 
 
 def test_a_file_with_another_beginning_is_another_session(short):

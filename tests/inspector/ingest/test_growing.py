@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 
 def chat(turns: int) -> bytes:
     roles = [(role, turn) for turn in range(turns) for role in ("user", "assistant")]
-    said = ({"role": role, "content": f"{role} says {turn} " * 9} for role, turn in roles)
-    return b"".join(json.dumps(message).encode() + b"\n" for message in said)
+    messages = ({"role": role, "content": f"{role} says {turn} " * 9} for role, turn in roles)
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
 
 
 def upload(turns: int) -> Session:

@@ -216,8 +216,8 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
     row = Session.unscoped.get(deleted=None)
     assert convert.load_session(row).events == recordings.read(content).sessions[0].events
     assert (row.events, row.indexed) == (2 * (back_to + 50),) * 2
-    found = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_900, 2_000, 2_049)}
-    assert found == {3: 2 * (back_to > 3), back_to: 0, 1_900: 0, 2_000: 2, 2_049: 2}
+    counts = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_900, 2_000, 2_049)}
+    assert counts == {3: 2 * (back_to > 3), back_to: 0, 1_900: 0, 2_000: 2, 2_049: 2}
     while deleting.unfinished().exists():
         deleting.purge_slice()
     deleting.purge_slice()

@@ -303,8 +303,8 @@ def test_sessions_of_one_file_without_titles_are_told_apart(bring):
 @pytest.mark.parametrize(("turns", "window"), [(5, 50_000), (3, 60_000)])
 def test_simulations_of_one_name_are_sessions_of_their_own(db, folders, turns, window):
     for number, tokens in ((3, 50_000), (turns, window)):
-        said = tuple(Turn(400) for _ in range(number))
-        job = runs.open_simulation(default_project(), Simulation(window=tokens, turns=said), "chat")
+        conversation = tuple(Turn(400) for _ in range(number))
+        job = runs.open_simulation(default_project(), Simulation(window=tokens, turns=conversation), "chat")
         importing.run_import(str(job.pk))
     assert sorted(row.window for row in Session.unscoped.all()) == sorted((50_000, window))
 

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.django_db
 
 def span(conversation: str, call: int, second: int) -> dict:
     """A model call of a conversation, which sends all of it again."""
-    said = []
+    entries = []
     for number in range(call + 1):
-        said += [("user", f"{conversation} question {number}"), ("assistant", f"{conversation} answer {number}")]
-    messages = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said]
+        entries += [("user", f"{conversation} question {number}"), ("assistant", f"{conversation} answer {number}")]
+    messages = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in entries]
     texts = {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": "gpt-4o",

@@ -71,12 +71,12 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
 @pytest.mark.once
 def test_the_errors_are_those_that_the_engine_measures(coding):
     finish()
-    found, ledger = estimates.load_result(coding), convert.load_ledger(coding)
-    assert found.forecast == forecast(ledger)
-    assert found.interpolated == interpolate(ledger).overall
-    assert found.estimators == compare(convert.load_session(coding), ledger)
-    assert found.weighed["o200k_base"].calls == found.interpolated.calls
-    assert found.points.recorded == [int(ledger.steps["prompt_tokens"][step]) for step in found.points.steps]
+    estimated, ledger = estimates.load_result(coding), convert.load_ledger(coding)
+    assert estimated.forecast == forecast(ledger)
+    assert estimated.interpolated == interpolate(ledger).overall
+    assert estimated.estimators == compare(convert.load_session(coding), ledger)
+    assert estimated.weighed["o200k_base"].calls == estimated.interpolated.calls
+    assert estimated.points.recorded == [int(ledger.steps["prompt_tokens"][step]) for step in estimated.points.steps]
 
 
 def test_a_slice_that_is_broken_off_leaves_whole_steps_behind():

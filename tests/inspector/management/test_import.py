@@ -72,8 +72,8 @@ def test_a_place_without_files_is_told_apart(folders, tmp_path):
 def stored(folder: Path) -> Path:
     """A storage folder of OpenCode with one session; the part of it that is a text."""
     storage = folder / "opencode" / "storage"
-    for kept in ("session/p/ses_1", "message/ses_1/msg_1", "part/msg_1/prt_1"):
-        (storage / kept).parent.mkdir(parents=True)
+    for name in ("session/p/ses_1", "message/ses_1/msg_1", "part/msg_1/prt_1"):
+        (storage / name).parent.mkdir(parents=True)
     (storage / "session/p/ses_1.json").write_text('{"id":"ses_1","title":"kept in pieces","time":{"created":1}}')
     (storage / "message/ses_1/msg_1.json").write_text('{"id":"msg_1","sessionID":"ses_1","role":"user","time":{}}')
     text = storage / "part/msg_1/prt_1.json"

@@ -77,11 +77,11 @@ READING = re.compile(r'(?:GET|POST)\.get(?:list)?\(\s*"(\w+)"|number\([\w.]+, "(
 
 def parameters() -> list[str]:
     """Every name that a view reads from a query string or a form."""
-    found = {"page", "sort", "dir", "group", "show", "csrfmiddlewaretoken", *NAMES, *ScenarioForm.base_fields}
-    found |= {field.name for field in fields(Listing)}
+    collected = {"page", "sort", "dir", "group", "show", "csrfmiddlewaretoken", *NAMES, *ScenarioForm.base_fields}
+    collected |= {field.name for field in fields(Listing)}
     for path in Path(inspector.__file__).parent.rglob("*.py"):
-        found |= {name for names in READING.findall(path.read_text()) for name in names if name}
-    return sorted(found)
+        collected |= {name for names in READING.findall(path.read_text()) for name in names if name}
+    return sorted(collected)
 
 
 PARAMETERS = parameters()
@@ -107,14 +107,14 @@ def addresses(*keys: object) -> list[str]:
         "SlugConverter": ["small-window", "-"],
         "regex": ["r0", "p0", "r999999"],
     }
-    found = {}
+    urls = {}
     for name, kinds in routes():
         for values in itertools.product(*(choices.get(kind, ["x"]) for kind in kinds.values())):
             try:
-                found[reverse(name, kwargs=dict(zip(kinds, values, strict=True)))] = name
+                urls[reverse(name, kwargs=dict(zip(kinds, values, strict=True)))] = name
             except NoReverseMatch:
                 continue
-    return list(found)
+    return list(urls)
 
 
 @pytest.fixture
@@ -143,9 +143,9 @@ class CalmClient(PageClient):
 def check_headers(answer):
     """What every answer carries, whatever was asked."""
     url = answer.wsgi_request.path
-    found = {name: answer.headers.get(name) for name in HEADERS}
+    headers = {name: answer.headers.get(name) for name in HEADERS}
     is_report = url.startswith("/r/")
-    assert (url, found) == (url, {**HEADERS, **({"Referrer-Policy": "no-referrer"} if is_report else {})})
+    assert (url, headers) == (url, {**HEADERS, **({"Referrer-Policy": "no-referrer"} if is_report else {})})
     assert "HX-Request" in answer["Vary"], url
     policy = answer["Content-Security-Policy"]
     sandboxed = answer.get("Content-Disposition", "").startswith("attachment")
@@ -188,13 +188,13 @@ def queries(values: tuple[bytes, ...]) -> list[str]:
 
 def dump() -> dict[str, str]:
     """A hash of every table in the database."""
-    found = {}
+    tables = {}
     with connection.cursor() as cursor:
         for table in sorted(connection.introspection.table_names(cursor)):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
             rows = sorted(repr([bytes(v) if isinstance(v, memoryview) else v for v in row]) for row in cursor)
-            found[table] = hashlib.sha256(repr(rows).encode()).hexdigest()
-    return found
+            tables[table] = hashlib.sha256(repr(rows).encode()).hexdigest()
+    return tables
 
 
 def test_every_address_is_walked(there):
@@ -205,9 +205,9 @@ def test_every_address_is_walked(there):
 
 def taken(there, ask) -> list[str]:
     """The addresses that do something for such a request: what any other is sent besides is not looked at."""
-    found = [url for url in there.urls if undone(lambda url=url: ask(url)).status_code not in (404, 405)]
-    assert found
-    return found
+    urls = [url for url in there.urls if undone(lambda url=url: ask(url)).status_code not in (404, 405)]
+    assert urls
+    return urls
 
 
 @pytest.mark.parametrize("values", VALUES)
@@ -270,12 +270,12 @@ def test_another_host_name_is_refused_everywhere(there, calm):
 
 
 def test_unknown_keys_are_told_in_our_words(there, calm):
-    told = "Page not found"
+    title = "Page not found"
     asked = [url for url in addresses(UNKNOWN) if str(UNKNOWN) in url]
     answers = {url: calm.get(url) for url in asked}
     assert {url: answer.status_code for url, answer in answers.items() if answer.status_code not in (404, 405)} == {}
-    assert all(told in answer.text for answer in answers.values() if answer.status_code == 404)
-    assert told in calm.get(f"{there.session.get_absolute_url()}events/{'9' * 5000}/part/0").text
+    assert all(title in answer.text for answer in answers.values() if answer.status_code == 404)
+    assert title in calm.get(f"{there.session.get_absolute_url()}events/{'9' * 5000}/part/0").text
 
 
 @pytest.mark.once

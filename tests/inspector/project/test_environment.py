@@ -69,16 +69,21 @@ def test_a_number_outside_its_range_is_told(value, monkeypatch):
 
 
 def test_sqlite_waits_for_its_one_writer():
-    found = database("")
-    assert found["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
-    assert "journal_mode=WAL" in found["OPTIONS"]["init_command"]
-    assert "ATOMIC_REQUESTS" not in found
+    settings = database("")
+    assert settings["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert "journal_mode=WAL" in settings["OPTIONS"]["init_command"]
+    assert "ATOMIC_REQUESTS" not in settings
 
 
 def test_a_postgresql_address_is_taken_apart():
-    found = database("postgresql://ann:p%40ss@db.example:5433/inspector")
-    assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("ann", "p@ss", "db.example", "5433")
-    assert found["NAME"] == "inspector"
+    settings = database("postgresql://ann:p%40ss@db.example:5433/inspector")
+    assert (settings["USER"], settings["PASSWORD"], settings["HOST"], settings["PORT"]) == (
+        "ann",
+        "p@ss",
+        "db.example",
+        "5433",
+    )
+    assert settings["NAME"] == "inspector"
 
 
 @pytest.mark.parametrize("address", ["mysql://a/b", "postgresql://host", "nonsense"])

@@ -77,6 +77,6 @@ def test_settings_of_one_policy_change_nothing(growing):
 
 
 def test_rules_that_users_stated_are_looked_up_in_their_texts(growing):
-    found, _ = compared(growing)
-    rules = {row.outcome.losses.rules for row in found.rows if row.outcome}
+    rows, _ = compared(growing)
+    rules = {row.outcome.losses.rules for row in rows.rows if row.outcome}
     assert rules == {1}  # "Never push to main."

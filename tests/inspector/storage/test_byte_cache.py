@@ -13,10 +13,10 @@ from inspector.storage.byte_cache import ByteCache
 
 
 def test_a_value_is_made_once():
-    cache, made = ByteCache(100, len), []
+    cache, computed = ByteCache(100, len), []
     for _ in range(3):
-        assert cache.get("a", lambda: made.append(1) or "text") == "text"
-    assert made == [1]
+        assert cache.get("a", lambda: computed.append(1) or "text") == "text"
+    assert computed == [1]
 
 
 def test_the_values_used_longest_ago_go_first():
@@ -55,14 +55,14 @@ def test_what_fails_is_not_kept():
 
 
 def test_few_are_made_at_a_time():
-    cache, running, most, made = ByteCache(1_000, len, at_once=2), set(), [], []
+    cache, running, most, computed = ByteCache(1_000, len, at_once=2), set(), [], []
     lock = threading.Lock()
 
     def make(key: str) -> str:
         with lock:
             running.add(threading.get_ident())
             most.append(len(running))
-        made.append(key)
+        computed.append(key)
         sum(range(20_000))
         with lock:
             running.discard(threading.get_ident())
@@ -76,7 +76,7 @@ def test_few_are_made_at_a_time():
     for thread in threads:
         thread.join()
     assert max(most) <= 2
-    assert set(made) == {str(number) for number in range(8)}
+    assert set(computed) == {str(number) for number in range(8)}
 
 
 def test_what_is_not_used_for_a_while_is_let_go():
@@ -158,7 +158,7 @@ def test_what_somebody_still_holds_is_not_made_a_second_time():
 def test_what_nobody_holds_is_made_again():
     cache: ByteCache[Held] = ByteCache(10, lambda value: 6)
     first = id(cache.get("a", Held))
-    made = []
+    computed = []
     cache.get("b", Held)
-    cache.get("a", lambda: made.append(first) or Held())
-    assert made
+    cache.get("a", lambda: computed.append(first) or Held())
+    assert computed

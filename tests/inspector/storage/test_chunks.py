@@ -59,8 +59,8 @@ def extend(row, value: Session, kept: int):
 
 
 def digests(row) -> dict[tuple[str, int], bytes]:
-    found = SessionChunk.unscoped.filter(session=row).values_list("kind", "number", "digest")
-    return {(kind, number): bytes(digest) for kind, number, digest in found}
+    rows = SessionChunk.unscoped.filter(session=row).values_list("kind", "number", "digest")
+    return {(kind, number): bytes(digest) for kind, number, digest in rows}
 
 
 def check_is(row, value: Session) -> None:

@@ -48,16 +48,16 @@ def test_deleting_nothing_offers_no_undo(two):
 
 
 def test_nothing_of_a_purged_session_is_left_and_the_other_is_whole(two, django_capture_on_commit_callbacks):
-    gone, stays = two
-    path = gone.recording.path
-    deleting.delete(default_project(), Session.unscoped.filter(pk=gone.pk))
+    deleted, stays = two
+    path = deleted.recording.path
+    deleting.delete(default_project(), Session.unscoped.filter(pk=deleted.pk))
     with django_capture_on_commit_callbacks(execute=True):
         assert purge_later() == 1
     assert not path.exists()
     assert list(Recording.unscoped.all()) == [stays.recording]
     assert Event.unscoped.count() == 2
     assert Payload.objects.count() == 2
-    assert [found.session.pk for found in search.everywhere(default_project(), parse("answer"), None, 9, 3)] == [
+    assert [match.session.pk for match in search.everywhere(default_project(), parse("answer"), None, 9, 3)] == [
         stays.pk
     ]
 
@@ -69,9 +69,9 @@ def test_a_purge_before_the_time_for_undo_is_over_leaves_everything(two):
 
 
 def test_a_file_uploaded_again_after_deletion_comes_back(two, bring):
-    gone, _ = two
-    content = gone.recording.path.read_bytes()
-    deleting.delete(default_project(), Session.unscoped.filter(pk=gone.pk))
+    deleted, _ = two
+    content = deleted.recording.path.read_bytes()
+    deleting.delete(default_project(), Session.unscoped.filter(pk=deleted.pk))
     assert bring(content).state == Import.State.DONE
     assert Session.unscoped.filter(deleted=None).count() == 2
 

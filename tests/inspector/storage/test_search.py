@@ -38,7 +38,7 @@ def places(row: Session, words: str) -> list[int]:
 
 
 def titles(words: str) -> list[str]:
-    return [found.session.title for found in search.everywhere(default_project(), parse(words), None, 20, 3)]
+    return [match.session.title for match in search.everywhere(default_project(), parse(words), None, 20, 3)]
 
 
 def test_messages_calls_and_results_are_found_at_their_place(indexed):
@@ -113,10 +113,10 @@ def test_hits_come_in_pages_in_the_order_of_the_session(indexed):
 def test_every_session_with_a_hit_is_named_the_newest_first(indexed):
     for title in ("first", "second", "third"):
         indexed(*[user(f"needle {title} {number}") for number in range(30)], title=title)
-    found = search.everywhere(default_project(), parse("needle"), None, 2, 3)
-    assert [item.session.title for item in found] == ["third", "second"]
-    assert [len(item.hits) for item in found] == [3, 3]
-    older = search.everywhere(default_project(), parse("needle"), found[-1].before, 2, 3)
+    results = search.everywhere(default_project(), parse("needle"), None, 2, 3)
+    assert [item.session.title for item in results] == ["third", "second"]
+    assert [len(item.hits) for item in results] == [3, 3]
+    older = search.everywhere(default_project(), parse("needle"), results[-1].before, 2, 3)
     assert [item.session.title for item in older] == ["first"]
 
 

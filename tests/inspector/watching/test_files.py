@@ -78,9 +78,9 @@ def test_answers_of_the_server(given, answer):
 
 def test_what_cannot_be_watched_is_said(tmp_path, capsys):
     assert watch([str(tmp_path / "none")], "http://127.0.0.1:1", once=True) == 2
-    told = capsys.readouterr()
-    assert "is not there" in told.out
-    assert "nothing to watch" in told.err
+    output = capsys.readouterr()
+    assert "is not there" in output.out
+    assert "nothing to watch" in output.err
     assert watch([str(tmp_path)], "ftp://127.0.0.1", once=True) == 2
     assert "http://" in capsys.readouterr().err
     Path(tmp_path, "a.jsonl").write_text("{}\n")

@@ -113,8 +113,8 @@ def test_a_file_that_has_grown_sends_what_is_at_its_new_steps(bring):
 
     def chat(*tokens: int) -> bytes:
         events = [event for number in range(len(tokens)) for event in (user(f"q{number}"), model(f"a{number}"))]
-        made = [ModelCall(2 * n + 1, 2 * n + 1, prompt_tokens=count) for n, count in enumerate(tokens)]
-        return native.write(session(*events, calls=tuple(made), window=100_000, title="t"))
+        calls = [ModelCall(2 * n + 1, 2 * n + 1, prompt_tokens=count) for n, count in enumerate(tokens)]
+        return native.write(session(*events, calls=tuple(calls), window=100_000, title="t"))
 
     hook_of("http://127.0.0.1:1/a")
     bring(chat(95_000, 20_000), "a.jsonl")

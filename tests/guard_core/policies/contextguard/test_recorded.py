@@ -12,7 +12,7 @@ from tests.guard_core.policies.tools import run
 def test_a_state_that_the_replay_meets_is_equal(tool_heavy):
     trace = run(get_policy("contextguard"), tool_heavy, window=20_000)
     step = trace.compactions[0].step
-    kept = GuardState(
+    state = GuardState(
         at=int(Ledger.of(tool_heavy).steps["at"][step]) + 1,
         agent="root",
         contents_at_compaction=int(trace.columns["watermark"][step]),
@@ -20,7 +20,7 @@ def test_a_state_that_the_replay_meets_is_equal(tool_heavy):
         real_tokens=int(trace.columns["modelled_prompt_tokens"][step]),
         summarized_at=int(trace.columns["decision_tokens"][step]),
     )
-    rows = beside(msgspec.structs.replace(tool_heavy, guard_states=(kept,)), Ledger.of(tool_heavy), trace)
+    rows = beside(msgspec.structs.replace(tool_heavy, guard_states=(state,)), Ledger.of(tool_heavy), trace)
     assert [row.name for row in rows] == ["watermark", "real tokens", "last heuristic", "summarized at"]
     assert all(row.equal and row.step == step for row in rows)
 

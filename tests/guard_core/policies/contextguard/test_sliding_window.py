@@ -94,6 +94,6 @@ def test_mend_pairs_never_parts_a_call_from_its_result():
     log = session(*events, model("end"))
     trace = run(get_policy("contextguard-sliding", max_turns=4, mend_pairs=True, mend_tail=True), log)
     ledger = Ledger.of(log)
-    kept = [item.start for record in trace.compactions for item in record.after if isinstance(item, Span)]
-    assert kept
-    assert all(ledger.cut(start) == start for start in kept)
+    starts = [item.start for record in trace.compactions for item in record.after if isinstance(item, Span)]
+    assert starts
+    assert all(ledger.cut(start) == start for start in starts)

@@ -154,9 +154,9 @@ def test_results_that_the_provider_cleared_are_told():
 def test_a_document_in_words_is_text_and_pages_found_are_without_what_is_sealed():
     words = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Some words"}}
     page = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "QUJD"}
-    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [page]}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [page]}
     session = read_as(
-        FORMAT, [{"role": "user", "content": [words]}, {"role": "assistant", "content": [found]}]
+        FORMAT, [{"role": "user", "content": [words]}, {"role": "assistant", "content": [result]}]
     ).sessions[0]
     assert session.events[0].parts == (TextPart("Some words"),)
     assert session.events[1].parts[0].value["content"] == [{"type": "web_search_result", "url": "u", "title": "t"}]

@@ -166,8 +166,8 @@ def test_a_message_that_names_no_api_call_where_others_do_is_no_call():
 
 
 def test_a_notification_is_sent_in_the_name_of_the_user():
-    told = read(LOOK, RESULT, event("system.notification", content="Agent is done")).sessions[0].events[-1]
-    assert (told.parts, told.starts_turn()) == ((TextPart("Agent is done"),), False)
+    notification = read(LOOK, RESULT, event("system.notification", content="Agent is done")).sessions[0].events[-1]
+    assert (notification.parts, notification.starts_turn()) == ((TextPart("Agent is done"),), False)
 
 
 def test_what_came_while_a_compaction_ran_is_kept_behind_the_summary():
@@ -193,9 +193,9 @@ def test_totals_of_every_run_are_told_where_no_call_has_its_tokens():
     runs = event("session.shutdown", modelMetrics=first), event("session.shutdown", modelMetrics=last)
     growing = event("session.shutdown", accountingSnapshot={"modelMetrics": last})
     usage = event("assistant.usage", inputTokens=900)
-    told = [f"{tokens} prompt tokens in {calls} calls of m-1 together." for tokens, calls in ((350, 1), (700, 2))]
-    assert read(LOOK, *runs).sessions[0].notes == tuple(told)
-    assert read(LOOK, runs[0], growing).sessions[0].notes == tuple(told[1:])
+    sentences = [f"{tokens} prompt tokens in {calls} calls of m-1 together." for tokens, calls in ((350, 1), (700, 2))]
+    assert read(LOOK, *runs).sessions[0].notes == tuple(sentences)
+    assert read(LOOK, runs[0], growing).sessions[0].notes == tuple(sentences[1:])
     assert read(usage, LOOK, *runs).sessions[0].notes == ()
 
 

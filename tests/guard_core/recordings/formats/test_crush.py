@@ -130,8 +130,8 @@ def test_a_database_without_providers_is_the_old_opencodes(database):
 
 
 def test_the_summary_message_is_a_declared_compaction_outside_the_log(database):
-    told = ("assistant", [part("reasoning", thinking="Hm"), part("text", text="We listed.")])
-    data = database(USER, LOOK, FOUND, told, USER, DONE, sessions=({**SESSION, "summary_message_id": "m3"},))
+    summary = ("assistant", [part("reasoning", thinking="Hm"), part("text", text="We listed.")])
+    data = database(USER, LOOK, FOUND, summary, USER, DONE, sessions=({**SESSION, "summary_message_id": "m3"},))
     recording = read_as(FORMAT, data)
     session, compaction = recording.sessions[0], recording.sessions[0].compactions[0]
     assert (compaction.at, compaction.evidence, compaction.base) == (3, Evidence.DECLARED, (Inserted(0),))
@@ -142,8 +142,8 @@ def test_the_summary_message_is_a_declared_compaction_outside_the_log(database):
 
 
 def test_every_marked_summary_counts(database):
-    told = ("assistant", [part("text", text="S")])
-    session = read_as(FORMAT, database(USER, told, USER, told, DONE, summaries=("m1", "m3"))).sessions[0]
+    summary = ("assistant", [part("text", text="S")])
+    session = read_as(FORMAT, database(USER, summary, USER, summary, DONE, summaries=("m1", "m3"))).sessions[0]
     assert [item.at for item in session.compactions] == [1, 2]
 
 

@@ -47,7 +47,7 @@ COLUMNS = "id, session_id, role, content, tool_call_id, tool_calls, tool_name, t
 def row(
     role: str, content: str, time: float, call: str = "", *, compacted: bool = False, **rest: Any
 ) -> dict[str, Any]:
-    made = {
+    values = {
         "role": role,
         "content": content,
         "timestamp": time,
@@ -56,10 +56,10 @@ def row(
     }
     if call and role == "assistant":
         function = {"name": "bash", "arguments": '{"command": "ls"}'}
-        made["tool_calls"] = json.dumps([{"id": call, "type": "function", "function": function}])
+        values["tool_calls"] = json.dumps([{"id": call, "type": "function", "function": function}])
     elif call:
-        made |= {"tool_call_id": call, "tool_name": "bash"}
-    return made | rest
+        values |= {"tool_call_id": call, "tool_name": "bash"}
+    return values | rest
 
 
 @pytest.fixture

@@ -106,13 +106,13 @@ def test_references_into_the_pool_and_attachments_are_put_back():
 def test_a_compaction_is_declared_with_its_summariser_outside_the_log():
     ask = {"id": "q", "role": "user", "content": "Summarise what you did so far."}
     summary = "We listed the files of the repository and found one of them."
-    told = {"id": "m", "role": "user", "content": f"[SUMMARY]\n{summary}"}
+    message = {"id": "m", "role": "user", "content": f"[SUMMARY]\n{summary}"}
     declared = {"event": "compaction", "type": "summary", "tokens_before": 900, "tokens_after": 50}
     go = [
         *EVENTS[:2],
         model([*TALK[:4], ask], answer("x", summary), 200),
         declared,
-        model([SYSTEM, TASK, told], DONE, 110),
+        model([SYSTEM, TASK, message], DONE, 110),
     ]
     recording = read_as(FORMAT, log(sample(TALK, go)))
     session, compaction = recording.sessions[0], recording.sessions[0].compactions[0]

@@ -206,8 +206,8 @@ def test_what_a_wire_kept_of_an_earlier_compaction_stays():
 
 def test_a_command_that_no_step_follows_is_never_sent_and_compacts_by_hand():
     asked = [shown("TurnBegin", user_input="/compact"), shown("CompactionBegin"), shown("CompactionEnd")]
-    told = [shown("ContentPart", type="text", text="The context has been compacted."), shown("TurnEnd")]
-    session = session_of(*WIRE, *asked, *told)
+    shown_after = [shown("ContentPart", type="text", text="The context has been compacted."), shown("TurnEnd")]
+    session = session_of(*WIRE, *asked, *shown_after)
     assert [item.trigger for item in session.compactions] == ["auto", "manual"]
     assert texts(session)[-1] == "Done"
 
@@ -257,16 +257,16 @@ def test_results_come_in_the_order_of_their_calls():
     ],
 )
 def test_a_shown_result_is_the_message_that_was_sent(value, content, failed):
-    told = shown("ToolResult", tool_call_id="a", return_value=value)
-    session = session_of(HEADER, shown("TurnBegin", user_input="Go"), *shown_step(1, 900, "a")[:-1], told)
+    result = shown("ToolResult", tool_call_id="a", return_value=value)
+    session = session_of(HEADER, shown("TurnBegin", user_input="Go"), *shown_step(1, 900, "a")[:-1], result)
     (part,) = session.events[2].parts
     assert (part.content, part.is_error) == (content, failed)
 
 
 def test_a_picture_in_a_result_has_a_sentence_before_it():
     picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
-    told = shown("ToolResult", tool_call_id="a", return_value={"is_error": False, "message": "", "output": picture})
-    session = session_of(HEADER, shown("TurnBegin", user_input="Go"), *shown_step(1, 900, "a")[:-1], told)
+    result = shown("ToolResult", tool_call_id="a", return_value={"is_error": False, "message": "", "output": picture})
+    session = session_of(HEADER, shown("TurnBegin", user_input="Go"), *shown_step(1, 900, "a")[:-1], result)
     assert session.events[2].parts == (
         ToolResultPart("ReadFile", "<system>Tool returned non-text content.</system>", "a"),
         MediaPart("image/png", 3),

@@ -59,7 +59,7 @@ def test_messages_have_real_tokens_with_the_cached_ones():
 
 def test_serialised_and_flat_messages_are_read_alike():
     classes = {"system": "SystemMessage", "human": "HumanMessage", "ai": "AIMessageChunk", "tool": "ToolMessage"}
-    made = [
+    serialised = [
         {
             "lc": 1,
             "type": "constructor",
@@ -69,7 +69,7 @@ def test_serialised_and_flat_messages_are_read_alike():
         for item in TALK
     ]
     flat = {"messages": [item["data"] for item in TALK]}
-    assert read_as(FORMAT, made).sessions[0].events == read_as(FORMAT, TALK).sessions[0].events
+    assert read_as(FORMAT, serialised).sessions[0].events == read_as(FORMAT, TALK).sessions[0].events
     assert read_as(FORMAT, flat).facts == read_as(FORMAT, TALK).facts
 
 
@@ -89,8 +89,8 @@ def test_calls_that_could_not_be_parsed_keep_their_text():
 
 
 def test_the_middlewares_summary_is_declared_and_its_wording_only_matched():
-    told = human(f"{SUMMARY_WORDS}\n\nWe listed.")
-    matched = read_as(FORMAT, [told, *TALK[2:]]).sessions[0]
+    summary = human(f"{SUMMARY_WORDS}\n\nWe listed.")
+    matched = read_as(FORMAT, [summary, *TALK[2:]]).sessions[0]
     assert (matched.compactions[0].evidence, matched.compactions[0].base) == (Evidence.MATCHED, (Inserted(0),))
     assert texts(matched)[0] == "Look"
     assert matched.compactions[0].kind == "summary"
@@ -111,8 +111,8 @@ def run(kind: str, name: str, start: int, parent: str = "", **rest: Any) -> dict
 
 
 def model_run(name: str, start: int, inputs: dict[str, Any], message: dict[str, Any], **rest: Any) -> dict[str, Any]:
-    made = {"lc": 1, "type": "constructor", "id": ["AIMessage"], "kwargs": message["data"]}
-    outputs = {"generations": [[{"text": "", "message": made}]]}
+    serialised = {"lc": 1, "type": "constructor", "id": ["AIMessage"], "kwargs": message["data"]}
+    outputs = {"generations": [[{"text": "", "message": serialised}]]}
     extra = {"invocation_params": {"model": "m-1", "tools": [{"type": "function", "function": {"name": "bash"}}]}}
     return run("llm", name, start, inputs=inputs, outputs=outputs, extra=extra, **rest)
 

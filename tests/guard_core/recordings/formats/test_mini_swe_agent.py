@@ -16,8 +16,8 @@ OBSERVED = {"role": "user", "content": "<returncode>0</returncode>\n<output>a</o
 def answer(text: str, prompt: int | None = None, **extra: Any) -> dict[str, Any]:
     usage = {"prompt_tokens": prompt, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 60}}
     response = {"id": "r1", "model": "m-1", "usage": usage}
-    kept = {} if prompt is None else {"extra": {"response": response, "timestamp": 1760000000.5}}
-    return {"role": "assistant", "content": text, **kept, **extra}
+    with_response = {} if prompt is None else {"extra": {"response": response, "timestamp": 1760000000.5}}
+    return {"role": "assistant", "content": text, **with_response, **extra}
 
 
 def trajectory(*messages: dict[str, Any]) -> dict[str, Any]:

@@ -30,11 +30,11 @@ def test_a_session_comes_back_as_it_was():
 
 def test_texts_of_a_large_export_stay_on_disk(tmp_path):
     (tmp_path / "export.jsonl").write_bytes(native.write(TALK).replace(b'"index":2', b'"index":9'))
-    kept, left = read(tmp_path / "export.jsonl"), read(tmp_path / "export.jsonl", shelve=tmp_path, shelve_from=0)
+    recording, left = read(tmp_path / "export.jsonl"), read(tmp_path / "export.jsonl", shelve=tmp_path, shelve_from=0)
 
     assert isinstance(left.sessions[0].events, ShelvedEvents)
-    assert tuple(left.sessions[0].events) == kept.sessions[0].events
-    assert (left.facts, left.notes.problems) == (kept.facts, kept.notes.problems)
+    assert tuple(left.sessions[0].events) == recording.sessions[0].events
+    assert (left.facts, left.notes.problems) == (recording.facts, recording.notes.problems)
 
 
 def test_several_sessions_come_back(short_chat):

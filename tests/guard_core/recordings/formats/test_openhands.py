@@ -28,15 +28,15 @@ def sdk(kind: str, name: str, source: str = "agent", **rest: Any) -> dict[str, A
 
 
 def action(name: str, call: str, response: str, thought: str = "") -> dict[str, Any]:
-    said = [{"type": "text", "text": thought}] if thought else []
-    made = {"id": call, "name": "terminal", "arguments": '{"command": "ls"}'}
+    message = [{"type": "text", "text": thought}] if thought else []
+    call_row = {"id": call, "name": "terminal", "arguments": '{"command": "ls"}'}
     return sdk(
         "ActionEvent",
         name,
-        thought=said,
+        thought=message,
         tool_name="terminal",
         tool_call_id=call,
-        tool_call=made,
+        tool_call=call_row,
         llm_response_id=response,
     )
 
@@ -150,8 +150,8 @@ def test_the_summariser_is_told_by_the_condensers_own_totals():
     update = stats(100, 110)
     update["value"]["usage_to_metrics"]["condenser"] = {"accumulated_token_usage": usage}
     cut = sdk("Condensation", "k", forgotten_event_ids=["a1"], summary="S", summary_offset=1, llm_response_id="r9")
-    found = read_as(FORMAT, lines(*TALK, update, cut)).sessions[0].compactions[0].summariser
-    assert (found.prompt_tokens, found.source_id) == (70, "r9")
+    compaction = read_as(FORMAT, lines(*TALK, update, cut)).sessions[0].compactions[0].summariser
+    assert (compaction.prompt_tokens, compaction.source_id) == (70, "r9")
 
 
 def test_confirmed_usage_without_an_answer_is_a_side_call():
@@ -271,9 +271,9 @@ def test_an_older_condensation_forgets_a_range_of_ids():
 def test_what_a_user_ran_and_a_request_to_condense_are_no_answers():
     ran = [{"id": 4, "source": "user", "action": "run", "args": {"command": "pwd"}}]
     ran.append({"id": 5, "source": "agent", "cause": 4, "observation": "run", "content": "/w"})
-    said = {"id": 6, "source": "environment", "action": "message", "args": {"content": "Go on"}}
+    message = {"id": 6, "source": "environment", "action": "message", "args": {"content": "Go on"}}
     asked = {"id": 7, "source": "agent", "action": "condensation_request", "args": {}}
-    recording = read_as(FORMAT, [*OLD, *ran, said, asked])
+    recording = read_as(FORMAT, [*OLD, *ran, message, asked])
     session = recording.sessions[0]
     assert texts(session)[3:] == ["pwd", "/w", "Go on"]
     assert (len(session.calls), recording.notes.skipped) == (1, {"condensation_request event": 1})

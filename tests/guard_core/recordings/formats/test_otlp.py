@@ -245,12 +245,12 @@ def test_adk_1_requests_are_read():
 
 
 def test_vercels_spans_are_read_and_the_outer_ones_are_no_calls():
-    made = {"type": "tool-call", "toolCallId": "c1", "toolName": "bash", "input": {"command": "ls"}}
+    tool_call = {"type": "tool-call", "toolCallId": "c1", "toolName": "bash", "input": {"command": "ls"}}
     got = {"type": "tool-result", "toolCallId": "c1", "toolName": "bash", "output": "a.txt"}
     asked = {"role": "user", "content": [{"type": "text", "text": "List"}]}
-    steps = [asked, {"role": "assistant", "content": [made]}, {"role": "tool", "content": [got]}]
+    steps = [asked, {"role": "assistant", "content": [tool_call]}, {"role": "tool", "content": [got]}]
     inner = {"ai.operationId": "ai.streamText.doStream", "ai.usage.promptTokens": 50}
-    first = {"ai.prompt.messages": json.dumps([asked]), "ai.response.toolCalls": json.dumps([made])}
+    first = {"ai.prompt.messages": json.dumps([asked]), "ai.response.toolCalls": json.dumps([tool_call])}
     second = {"ai.prompt.messages": json.dumps(steps), "ai.response.text": "Done"}
     outer = span("ai.streamText", 1, attributes={"ai.operationId": "ai.streamText", "ai.usage.promptTokens": 100})
     tool_span = span("ai.toolCall", 3, attributes={"ai.operationId": "ai.toolCall", "ai.toolCall.result": '"a.txt"'})
@@ -268,8 +268,8 @@ def test_ids_that_are_positions_pair_by_order():
     result = {**RESULT, "id": "bash_0"}
     steps = [said("assistant", text("Look"), call), said("user", result)]
     session = read_as(FORMAT, export(chat(1, [FIRST], steps[0]), chat(2, [FIRST, *steps], LOOK))).sessions[0]
-    made, answered = session.events[1].parts[1], session.events[2].parts[0]
-    assert made.id == answered.call_id
+    tool_call, answered = session.events[1].parts[1], session.events[2].parts[0]
+    assert tool_call.id == answered.call_id
     assert answered.name == "bash"
 
 
@@ -402,9 +402,9 @@ def test_an_id_that_every_response_has_tells_nothing():
 def test_a_run_of_langchain_and_the_span_of_its_client_are_one_call():
     message = {"response_metadata": {"id": "chatcmpl-1"}}
     answers = ({"generations": [[{"message": message}]]}, {"id": "chatcmpl-1", "choices": []})
-    made = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
+    attributes = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
     spans = [
-        span(f"s{at}", at, trace=f"t{at}", attributes={**made, "output.value": json.dumps(answer)})
+        span(f"s{at}", at, trace=f"t{at}", attributes={**attributes, "output.value": json.dumps(answer)})
         for at, answer in enumerate(answers, start=1)
     ]
     assert read_as(FORMAT, export(*spans)).facts.model_calls == 1
@@ -456,12 +456,22 @@ def test_the_messages_of_one_response_are_one_answer():
         return {f"llm.{place}_messages.{number}.message.{key}": item for key, item in given.items()}
 
     call = {"tool_calls.0.tool_call.id": "c1", "tool_calls.0.tool_call.function.name": "ls"}
-    made = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
+    attributes = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
     user, look, ask = message("input", 0, "user", content="List"), {"content": "Look"}, call
-    first = {**made, **user, **message("output", 0, "assistant", **look), **message("output", 1, "assistant", **ask)}
-    found = message("input", 3, "tool", content="a.txt", tool_call_id="c1")
-    sent = {**user, **message("input", 1, "assistant", **look), **message("input", 2, "assistant", **ask), **found}
-    recording = read_as(FORMAT, export(span("a", 1, attributes=first), span("b", 2, attributes={**made, **sent})))
+    first = {
+        **attributes,
+        **user,
+        **message("output", 0, "assistant", **look),
+        **message("output", 1, "assistant", **ask),
+    }
+    tool_result = message("input", 3, "tool", content="a.txt", tool_call_id="c1")
+    sent = {
+        **user,
+        **message("input", 1, "assistant", **look),
+        **message("input", 2, "assistant", **ask),
+        **tool_result,
+    }
+    recording = read_as(FORMAT, export(span("a", 1, attributes=first), span("b", 2, attributes={**attributes, **sent})))
     assert [len(event.parts) for event in recording.sessions[0].events] == [1, 2, 1]
     assert recording.facts.tool_calls == 1
 
@@ -504,9 +514,9 @@ def test_content_that_adk_kept_back_is_taken_from_the_span_around():
 def test_blocks_of_anthropic_inside_a_prompt_are_calls_results_and_reasoning():
     used = {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}
     asked = json.dumps([{"type": "thinking", "thinking": "Hm", "signature": "QUJD"}, used])
-    found = json.dumps([{"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"}])
+    blocks = json.dumps([{"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"}])
     prompts = {"0.role": "user", "0.content": "List", "1.role": "assistant", "1.content": asked}
-    prompts |= {"2.role": "user", "2.content": found}
+    prompts |= {"2.role": "user", "2.content": blocks}
     attributes = {f"gen_ai.prompt.{key}": item for key, item in prompts.items()}
     usage = {"llm.request.type": "completion", "gen_ai.usage.prompt_tokens": 9}
     session = read_as(FORMAT, export(span("anthropic.chat", 1, attributes=attributes | usage))).sessions[0]
@@ -541,8 +551,8 @@ def test_a_span_that_the_provider_refused_as_too_long_is_no_call(more, has_conte
     asked = [FIRST, LOOK, FOUND, said("user", text("More"))]
     refused = chat(3, asked, said("assistant"), **more)
     counted = ("gen_ai.usage.input_tokens", "gen_ai.usage.cache_read.input_tokens", "gen_ai.output.messages")
-    gone = counted if has_content else (*counted, "gen_ai.input.messages")
-    refused["attributes"] = [item for item in refused["attributes"] if item["key"] not in gone]
+    missing = counted if has_content else (*counted, "gen_ai.input.messages")
+    refused["attributes"] = [item for item in refused["attributes"] if item["key"] not in missing]
     answered = chat(1, [FIRST], LOOK)
     if not has_content:
         answered["attributes"] = [item for item in answered["attributes"] if not item["key"].endswith(".messages")]

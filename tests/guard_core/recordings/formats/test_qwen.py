@@ -202,9 +202,9 @@ def test_a_compaction_after_a_refused_request_is_no_evidence_of_the_threshold():
 
 
 def test_a_count_of_the_provider_is_that_of_a_refused_request():
-    made = compressed(CALLED, before=200_100)
-    made["systemPayload"]["info"]["originalTokenCountIsEstimated"] = False
-    assert session_of(*chain(*TALK[:5], made, TALK[-1])).compactions[0].trigger == "overflow"
+    line = compressed(CALLED, before=200_100)
+    line["systemPayload"]["info"]["originalTokenCountIsEstimated"] = False
+    assert session_of(*chain(*TALK[:5], line, TALK[-1])).compactions[0].trigger == "overflow"
 
 
 def test_calls_that_no_line_answers_count_apart():

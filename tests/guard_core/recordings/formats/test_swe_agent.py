@@ -111,7 +111,7 @@ def test_what_a_request_elided_is_an_edit_of_the_history():
 
 def masked(count: int = 6, **processor: Any) -> Any:
     """A run with so many observations behind the task, masked by its configuration, and its session."""
-    said = {"role": "assistant", "message_type": "action", "content": "I look", "agent": "main"}
+    answer = {"role": "assistant", "message_type": "action", "content": "I look", "agent": "main"}
     seen = {"role": "user", "message_type": "observation", "agent": "main"}
     history: list[dict[str, Any]] = [
         {"role": "system", "message_type": "system_prompt", "content": "S", "agent": "main"},
@@ -119,10 +119,10 @@ def masked(count: int = 6, **processor: Any) -> Any:
         {**seen, "content": "Fix it"},
     ]
     for number in range(count):
-        history += [said, {**seen, "content": f"{number}\nseen"}]
+        history += [answer, {**seen, "content": f"{number}\nseen"}]
     history[4]["tags"] = ["keep_output"]
     history[-1]["tags"] = ["remove_output"]
-    history.append(said)
+    history.append(answer)
     config = {"agent": {"history_processors": [{"type": "last_n_observations", **processor}]}}
     session = read_as(FORMAT, trajectory(history, replay_config=config)).sessions[0]
     check_session(session)
@@ -133,8 +133,8 @@ def omitted(session: Any) -> list[list[str]]:
     """The first lines of the observations that each request has in other words, by what they were."""
     requests = []
     for call in session.calls:
-        made = [item for item in session.compactions if item.at <= call.at]
-        changed = [part for part in made[-1].base if isinstance(part, Rewritten)] if made else []
+        edits = [item for item in session.compactions if item.at <= call.at]
+        changed = [part for part in edits[-1].base if isinstance(part, Rewritten)] if edits else []
         assert {part.message.parts[0].text for part in changed} <= {"Old environment output: (2 lines omitted)"}
         requests.append([session.events[part.event].parts[0].text.split()[0] for part in changed])
     return requests
@@ -183,8 +183,8 @@ def test_the_history_of_several_agents_is_masked_by_no_configuration():
     assert session.compactions
     config = {"agent": {"history_processors": [{"type": "last_n_observations", "n": 1}]}}
     seen = {"role": "user", "message_type": "observation", "content": "x"}
-    said = {"role": "assistant", "content": "y"}
-    history = [{**item, "agent": name} for item, name in zip([seen, said] * 4, "abababab", strict=True)]
+    answer = {"role": "assistant", "content": "y"}
+    history = [{**item, "agent": name} for item, name in zip([seen, answer] * 4, "abababab", strict=True)]
     other = read_as(FORMAT, trajectory(history, replay_config=config)).sessions[0]
     assert other.compactions == ()
     assert "leave no trace in the file: last_n_observations" in other.notes[-1]

@@ -19,8 +19,8 @@ def results(*parts):
 
 def pairs(*events):
     """The id and name that each result has after pairing."""
-    found = (part for event in pair(events) for part in event.parts if isinstance(part, ToolResultPart))
-    return [(part.call_id, part.name) for part in found]
+    parts = (part for event in pair(events) for part in event.parts if isinstance(part, ToolResultPart))
+    return [(part.call_id, part.name) for part in parts]
 
 
 def test_a_result_is_named_after_the_call_of_its_id():
@@ -59,9 +59,9 @@ def test_a_result_without_its_call_stays_as_it_is():
 def test_many_open_calls_do_not_slow_down_pairing():
     count = 40_000
     asked = [calls(ToolCallPart(f"tool{n % 7}")) for n in range(count)]
-    told = [results(ToolResultPart(f"tool{n % 7}")) for n in range(count)]
+    answers = [results(ToolResultPart(f"tool{n % 7}")) for n in range(count)]
 
-    assert all(call_id for call_id, _ in pairs(*asked, *told))
+    assert all(call_id for call_id, _ in pairs(*asked, *answers))
 
 
 def test_ids_are_counted_once_and_missing_ids_every_time():

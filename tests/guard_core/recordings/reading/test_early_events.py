@@ -34,11 +34,11 @@ class Reading:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         self.told: list[Event] = []
         follower = recordings.EarlyEvents(self.told.append, PACE)
-        found = recordings.read(path, shelve=folder, shelve_from=0, early=follower)
+        events = recordings.read(path, shelve=folder, shelve_from=0, early=follower)
         whole = recordings.read(path)
-        self.agreed = follower.agreed(found.sessions[0].events)
-        assert (found.facts, found.notes) == (whole.facts, whole.notes)
-        for mine, other in zip(found.sessions, whole.sessions, strict=True):
+        self.agreed = follower.agreed(events.sessions[0].events)
+        assert (events.facts, events.notes) == (whole.facts, whole.notes)
+        for mine, other in zip(events.sessions, whole.sessions, strict=True):
             assert tuple(mine.events) == other.events
             assert (mine.calls, mine.compactions, mine.side_calls) == (other.calls, other.compactions, other.side_calls)
             assert mine.notes == other.notes
@@ -53,14 +53,14 @@ def said(uuid: str, parent: str | None, kind: str, content: Any, **more: Any) ->
 
 def chain(start: int, stop: int, parent: str | None) -> list[dict[str, Any]]:
     """Questions and answers, each the child of the one before."""
-    found = []
+    events = []
     for number in range(start, stop):
         usage = {"input_tokens": 100 + number, "output_tokens": 5}
         answer = [{"type": "text", "text": f"answer {number}"}]
-        found.append(said(f"u{number}", parent, "user", f"question {number}"))
-        found.append(said(f"a{number}", f"u{number}", "assistant", answer, id=f"m{number}", model="m", usage=usage))
+        events.append(said(f"u{number}", parent, "user", f"question {number}"))
+        events.append(said(f"a{number}", f"u{number}", "assistant", answer, id=f"m{number}", model="m", usage=usage))
         parent = f"a{number}"
-    return found
+    return events
 
 
 def test_nearly_all_of_a_straight_session_is_told_while_it_is_read(lines, tmp_path):
@@ -85,15 +85,15 @@ def test_a_short_branch_that_was_left_is_never_told(tmp_path):
 def test_lines_of_one_message_are_told_together(tmp_path):
     """Two calls of one answer, each with its result before the next line of the answer."""
     usage = {"input_tokens": 10, "output_tokens": 5}
-    found, parent = [], None
+    events, parent = [], None
     for number in range(150):
         calls = [{"type": "tool_use", "id": f"c{number}{which}", "name": "run", "input": {}} for which in "xy"]
         for which, call in zip("xy", calls, strict=True):
             line = said(f"a{number}{which}", parent, "assistant", [call], id=f"m{number}", model="m", usage=usage)
             result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"result {number}{which}"}
-            found += [line, said(f"r{number}{which}", line["uuid"], "user", [result])]
+            events += [line, said(f"r{number}{which}", line["uuid"], "user", [result])]
             parent = line["uuid"]
-    reading = Reading([said("u", None, "user", "begin"), *found], tmp_path)
+    reading = Reading([said("u", None, "user", "begin"), *events], tmp_path)
     assert reading.agreed == len(reading.told) > 300
     assert all(len(event.parts) == 2 for event in reading.told[1:-1] if event.role.value == "model")
 
@@ -108,14 +108,14 @@ def test_a_late_line_of_an_old_message_is_not_lost(tmp_path):
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_the_branches_are_the_session_is_the_same(seed, tmp_path):
     dice = random.Random(seed)
-    found, ends, number = [], [None], 0
+    events, ends, number = [], [None], 0
     for _ in range(dice.randint(2, 30)):
         length = dice.choice([1, 2, 5, 40, 120])
         parent = ends[-1] if dice.random() < 0.6 else dice.choice(ends)
-        found += chain(number, number + length, parent)
+        events += chain(number, number + length, parent)
         ends += [f"a{n}" for n in range(number, number + length)]
         number += length
-    for line in found:
+    for line in events:
         if dice.random() < 0.02:
             line["isSidechain"] = True
-    Reading(found, tmp_path)
+    Reading(events, tmp_path)

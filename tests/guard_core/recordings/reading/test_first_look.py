@@ -62,8 +62,8 @@ def test_it_tells_of_a_real_file_what_the_reading_tells(name: str) -> None:
     (session,) = recordings.read(SAMPLES / name).sessions
     assert look is not None
     assert list(look.prompt_tokens) == [call.prompt_tokens for call in session.calls if call.prompt_tokens]
-    made = [compaction for compaction in session.compactions if compaction.kind != "edit"]
-    assert len(look.compactions) == sum(compaction.at <= session.calls[-1].at for compaction in made)
+    compactions = [compaction for compaction in session.compactions if compaction.kind != "edit"]
+    assert len(look.compactions) == sum(compaction.at <= session.calls[-1].at for compaction in compactions)
     assert look.model == session.model
 
 
@@ -163,17 +163,17 @@ def test_copilots_usage_counts_once_and_without_its_sub_agents(tmp_path: Path) -
 
 
 def gemini(name: str, text: str, tokens: int = 0) -> JSON:
-    told = {"type": "gemini", "model": "g", "tokens": {"input": tokens, "cached": 9}} if tokens else {"type": "user"}
-    return {"id": name, "timestamp": "2026-11-21T03:00:00Z", "content": [{"text": text}], **told}
+    row = {"type": "gemini", "model": "g", "tokens": {"input": tokens, "cached": 9}} if tokens else {"type": "user"}
+    return {"id": name, "timestamp": "2026-11-21T03:00:00Z", "content": [{"text": text}], **row}
 
 
 GEMINI = {"sessionId": "s", "projectHash": "p", "startTime": "2026-11-21T03:00:00Z"}
 
 
 def test_geminis_messages_count_once_and_a_new_snapshot_is_a_compaction(tmp_path: Path) -> None:
-    told = [gemini("u1", "Hi"), gemini("a1", "Look", 100), gemini("a1", "Look again", 130), gemini("u2", "Go on")]
-    kept = {"$set": {"messages": [gemini("z", "<state_snapshot>All</state_snapshot>"), gemini("z2", "Got it")]}}
-    content = lines(GEMINI, *told, gemini("a2", "So", 140), kept, gemini("u3", "More"), gemini("a3", "Done", 40))
+    rows = [gemini("u1", "Hi"), gemini("a1", "Look", 100), gemini("a1", "Look again", 130), gemini("u2", "Go on")]
+    snapshot = {"$set": {"messages": [gemini("z", "<state_snapshot>All</state_snapshot>"), gemini("z2", "Got it")]}}
+    content = lines(GEMINI, *rows, gemini("a2", "So", 140), snapshot, gemini("u3", "More"), gemini("a3", "Done", 40))
     assert looked_at(tmp_path, content) == FirstLook((100, 140, 40), (2,), "g")
 
 
@@ -252,17 +252,17 @@ def responses_record(name: str, sent: list[JSON], brought: list[JSON], tokens: i
 
 def test_the_call_that_compacted_a_response_stands_apart(tmp_path: Path) -> None:
     user = {"role": "user", "content": "Hi"}
-    said = {"type": "message", "id": "a", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
+    message = {"type": "message", "id": "a", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
     sealed = {"type": "compaction", "id": "k", "encrypted_content": "c2VhbGVk"}
-    first = responses_record("r1", [user], [said], 100)
-    compacted = responses_record("r2", [user, said], [sealed], 120, object="response.compaction")
-    last = responses_record("r3", [sealed, user], [said], 30)
+    first = responses_record("r1", [user], [message], 100)
+    compacted = responses_record("r2", [user, message], [sealed], 120, object="response.compaction")
+    last = responses_record("r3", [sealed, user], [message], 30)
     assert looked_at(tmp_path, lines(first, compacted, last)) == FirstLook((100, 30), (1,), "m")
 
 
 def test_responses_alone_are_calls_too(tmp_path: Path) -> None:
-    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
-    alone = [responses_record(name, [], [said], tokens)["response"] for name, tokens in (("r1", 100), ("r2", 130))]
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
+    alone = [responses_record(name, [], [message], tokens)["response"] for name, tokens in (("r1", 100), ("r2", 130))]
     assert looked_at(tmp_path, lines(*alone)).prompt_tokens == (100, 130)
 
 
@@ -276,11 +276,11 @@ def test_an_export_of_ours_is_looked_at_without_its_side_calls(tmp_path: Path) -
 
 
 def span(name: str, start: int, parent: str = "", **attributes: str | int) -> JSON:
-    told = [
+    listed = [
         {"key": key.replace("__", "."), "value": {"intValue" if isinstance(value, int) else "stringValue": value}}
         for key, value in attributes.items()
     ]
-    about = {"name": "chat", "startTimeUnixNano": f"{start}000000000", "attributes": told}
+    about = {"name": "chat", "startTimeUnixNano": f"{start}000000000", "attributes": listed}
     return {"traceId": "t", "spanId": name, "parentSpanId": parent, **about}
 
 
@@ -356,8 +356,8 @@ def test_openhands_totals_become_calls_and_those_of_the_condenser_stand_apart(tm
 
 def test_older_openhands_events_carry_the_response_itself(tmp_path: Path) -> None:
     def older(number: int, response: str, tokens: int) -> JSON:
-        told = {"id": response, "model": "m", "usage": {"prompt_tokens": tokens}}
-        about = {"tool_call_id": f"c{number}", "function_name": "bash", "model_response": told}
+        metrics = {"id": response, "model": "m", "usage": {"prompt_tokens": tokens}}
+        about = {"tool_call_id": f"c{number}", "function_name": "bash", "model_response": metrics}
         run = {"id": number, "source": "agent", "action": "run", "args": {"command": "ls"}}
         return {**run, "tool_call_metadata": about}
 
@@ -436,6 +436,6 @@ def test_a_session_that_was_read_gives_the_same_look_as_its_lines(transcript: Pa
 def test_a_compaction_stands_before_the_next_call(at: int, steps: tuple[int, ...]) -> None:
     cut = RecordedCompaction(at, Evidence.DECLARED, "summary", (Span(0, 0),))
     edit = RecordedCompaction(1, Evidence.INFERRED, "edit", (Span(0, 0),))
-    made = (ModelCall(1, 1, 10), ModelCall(3, 3, None))
-    session = recordings.look_at(Session(events=(), calls=made, compactions=(edit, cut), model="m"))
+    calls = (ModelCall(1, 1, 10), ModelCall(3, 3, None))
+    session = recordings.look_at(Session(events=(), calls=calls, compactions=(edit, cut), model="m"))
     assert (session.prompt_tokens, session.compactions, session.model, session.window) == ((10, 0), steps, "m", 0)

@@ -121,8 +121,8 @@ def test_each_content_of_an_id_folds_with_its_own_repeats():
 
 
 def test_one_id_for_two_messages_of_a_value_is_refused_by_their_numbers():
-    said = [{"id": "m", "role": "user", "content": text, "ts": 1} for text in ("One", "Two")]
-    content = json.dumps({"version": 1, "sessionId": "s", "messages": said}).encode()
+    messages = [{"id": "m", "role": "user", "content": text, "ts": 1} for text in ("One", "Two")]
+    content = json.dumps({"version": 1, "sessionId": "s", "messages": messages}).encode()
     with pytest.raises(DamagedRecording, match="is on message 1 and, with other content, on message 2"):
         read(content, strict=True)
     assert read(content).facts.messages == 2

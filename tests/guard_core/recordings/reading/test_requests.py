@@ -31,10 +31,10 @@ def ask(*messages: Event, reply: Event | None = None, **extra) -> Request:
 
 
 def sessions(*requests: Request) -> list[Session]:
-    found = [thread.session("x", Limits()) for thread in threads_of(list(requests))]
-    for session in found:
+    threads = [thread.session("x", Limits()) for thread in threads_of(list(requests))]
+    for session in threads:
         check_session(session)
-    return found
+    return threads
 
 
 A, LOOK, FOUND, DONE = user("Fix"), model("Look", "c1"), result("c1"), model("Done")
@@ -106,10 +106,10 @@ def test_cleared_results_are_an_edit():
 
 
 def test_the_summarising_call_is_no_step():
-    told = Event(Role.MODEL, (TextPart(SUMMARY),))
+    answer = Event(Role.MODEL, (TextPart(SUMMARY),))
     session = sessions(
         ask(A, reply=LOOK),
-        ask(A, LOOK, FOUND, user("Summarise."), reply=told),
+        ask(A, LOOK, FOUND, user("Summarise."), reply=answer),
         ask(A, user(f"[SUMMARY] {SUMMARY}"), reply=DONE, declared=Declared(tokens_before=99)),
     )[0]
     assert texts(session) == ["Fix", "Look", "", "Done"]

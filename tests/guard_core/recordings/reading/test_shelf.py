@@ -27,21 +27,21 @@ def transcript(tmp_path: Path) -> Path:
 
 def check_reads_the_same(path: Path, folder: Path) -> bool:
     """Is it the same, sent early or not; were texts shelved at all?"""
-    told: list[Event] = []
-    follower = recordings.EarlyEvents(told.append)
-    kept, left = recordings.read(path), recordings.read(path, shelve=folder, shelve_from=0)
+    batches: list[Event] = []
+    follower = recordings.EarlyEvents(batches.append)
+    recording, left = recordings.read(path), recordings.read(path, shelve=folder, shelve_from=0)
     early = recordings.read(path, shelve=folder, shelve_from=0, early=follower)
-    for found in (left, early):
-        assert (found.facts, found.notes) == (kept.facts, kept.notes)
-        assert len(found.sessions) == len(kept.sessions)
-        for mine, other in zip(found.sessions, kept.sessions, strict=True):
+    for shelved in (left, early):
+        assert (shelved.facts, shelved.notes) == (recording.facts, recording.notes)
+        assert len(shelved.sessions) == len(recording.sessions)
+        for mine, other in zip(shelved.sessions, recording.sessions, strict=True):
             assert tuple(mine.events) == tuple(other.events)
             assert (mine.calls, mine.compactions, mine.side_calls) == (other.calls, other.compactions, other.side_calls)
             assert mine.notes == other.notes
             assert Ledger.of(mine).to_bytes() == Ledger.of(other).to_bytes()
     for first in early.sessions[:1]:
         agreed = follower.agreed(first.events)
-        assert list(first.events[:agreed]) == told[:agreed]
+        assert list(first.events[:agreed]) == batches[:agreed]
     return any(isinstance(session.events, ShelvedEvents) for session in left.sessions)
 
 
@@ -65,9 +65,9 @@ def test_nothing_is_left_in_the_folder(transcript: Path, tmp_path: Path) -> None
 
 def test_single_events_and_slices_are_fetched_alone(transcript: Path, tmp_path: Path) -> None:
     (session,) = recordings.read(transcript, shelve=tmp_path, shelve_from=0).sessions
-    (kept,) = recordings.read(transcript).sessions
-    assert session.events[7] == kept.events[7]
-    assert tuple(session.events[-3:]) == kept.events[-3:]
+    (whole,) = recordings.read(transcript).sessions
+    assert session.events[7] == whole.events[7]
+    assert tuple(session.events[-3:]) == whole.events[-3:]
 
 
 def test_a_small_file_stays_in_memory(transcript: Path, tmp_path: Path) -> None:

@@ -23,15 +23,15 @@ def damage(content):
 
 
 def test_lines_end_at_newlines_only():
-    found, _ = objects('{"a":"one\u2028two\x85three\u2029"}\r\n{"a":2}\n'.encode())
+    objects_read, _ = objects('{"a":"one\u2028two\x85three\u2029"}\r\n{"a":2}\n'.encode())
 
-    assert found == [{"a": "one\u2028two\x85three\u2029"}, {"a": 2}]
+    assert objects_read == [{"a": "one\u2028two\x85three\u2029"}, {"a": 2}]
 
 
 def test_a_byte_order_mark_is_dropped():
-    found, notes = objects(b'\xef\xbb\xbf{"a":1}\n{"a":2}\n', strict=True)
+    objects_read, notes = objects(b'\xef\xbb\xbf{"a":1}\n{"a":2}\n', strict=True)
 
-    assert (found, notes.lines) == ([{"a": 1}, {"a": 2}], 2)
+    assert (objects_read, notes.lines) == ([{"a": 1}, {"a": 2}], 2)
 
 
 def test_the_offset_is_that_of_the_first_byte():
@@ -47,9 +47,9 @@ def test_columns_count_characters_from_one():
 
 
 def test_a_file_that_is_still_written_is_no_damage():
-    found, notes = objects(b'{"a":1}\n{"a":', strict=True)
+    objects_read, notes = objects(b'{"a":1}\n{"a":', strict=True)
 
-    assert found == [{"a": 1}]
+    assert objects_read == [{"a": 1}]
     assert [problem.line for problem in notes.problems] == [2]
     assert notes.problems[0].message.startswith(UNFINISHED)
 
@@ -65,9 +65,9 @@ def test_an_object_may_be_cut_anywhere(end):
 @pytest.mark.parametrize("end", [b"[1]", b"7", b'"x', b"[1", b"\x00\x00", b'{"a":1}}', b'{"a":1,"a":2}', b"\xff{"])
 def test_a_last_line_that_is_no_beginning_of_an_object_is_damage(end):
     assert damage(b'{"a":1}\n' + end)[0] == 2
-    found, notes = objects(b'{"a":1}\n' + end)
+    objects_read, notes = objects(b'{"a":1}\n' + end)
 
-    assert (found, notes.skipped, notes.problem_count) == ([{"a": 1}], {}, 1)
+    assert (objects_read, notes.skipped, notes.problem_count) == ([{"a": 1}], {}, 1)
 
 
 def test_a_lone_unfinished_line_is_damage():
@@ -85,16 +85,16 @@ def test_a_second_pass_tells_nothing_twice():
 
 def test_a_line_over_the_limit_is_left_out_and_the_next_is_read():
     long = b'{"a":"' + b"x" * 100 + b'"}\n'
-    found, notes = objects(long + b'{"a":2}\n', limits=Limits(line_bytes=50))
+    objects_read, notes = objects(long + b'{"a":2}\n', limits=Limits(line_bytes=50))
 
-    assert found == [{"a": 2}]
+    assert objects_read == [{"a": 2}]
     assert notes.problems[0].message == "a line longer than 50 bytes"
 
 
 def test_a_line_at_the_limit_is_read():
-    found, _ = objects(b'{"a":1}\n', limits=Limits(line_bytes=7), strict=True)
+    objects_read, _ = objects(b'{"a":1}\n', limits=Limits(line_bytes=7), strict=True)
 
-    assert found == [{"a": 1}]
+    assert objects_read == [{"a": 1}]
 
 
 def test_a_file_over_the_limit_is_refused():
@@ -108,9 +108,9 @@ def test_a_stream_over_the_limit_is_refused_while_it_is_read():
 
 
 def test_a_gzip_stream_is_inflated():
-    found, _ = objects(gzip.compress(b'{"a":1}\n{"a":2}\n'), strict=True)
+    objects_read, _ = objects(gzip.compress(b'{"a":1}\n{"a":2}\n'), strict=True)
 
-    assert found == [{"a": 1}, {"a": 2}]
+    assert objects_read == [{"a": 1}, {"a": 2}]
 
 
 def test_a_gzip_stream_may_not_unpack_to_more_than_the_limit():
@@ -152,9 +152,9 @@ def test_nan_is_null_where_a_format_allows_it():
 
 
 def test_what_no_store_takes_is_replaced_and_noted():
-    found, notes = objects(b'{"a":"x\\u0000\\ud83dy \\ud83d\\ude00"}\n{"b":-0.0}\n')
+    objects_read, notes = objects(b'{"a":"x\\u0000\\ud83dy \\ud83d\\ude00"}\n{"b":-0.0}\n')
 
-    assert found == [{"a": "x\u2400\ufffdy \U0001f600"}, {"b": 0.0}]
+    assert objects_read == [{"a": "x\u2400\ufffdy \U0001f600"}, {"b": 0.0}]
     assert (notes.mended, notes.problem_count) == (2, 2)
 
 
@@ -178,9 +178,9 @@ def test_temporary_files_go_away():
 
 def test_replaced_characters_are_all_counted_and_the_first_are_listed():
     content = b'{"a":"' + b"\\u0000" * 5000 + b'"}\n{"a":2}\n'
-    found, notes = objects(content)
+    objects_read, notes = objects(content)
 
-    assert found[0] == {"a": "\u2400" * 5000}
+    assert objects_read[0] == {"a": "\u2400" * 5000}
     assert (notes.mended, notes.problem_count, len(notes.problems)) == (5000, 5000, 100)
 
 

@@ -131,9 +131,9 @@ def test_the_file_beside_a_database_is_left_alone(tmp_path):
     connection.execute(ROWS)
     connection.commit()
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.suffix != ".db-shm"}
-    found = rows(path, "id", order=("rowid",))
+    table = rows(path, "id", order=("rowid",))
 
-    assert found == [{"id": 2}, {"id": 1}]
+    assert table == [{"id": 2}, {"id": 1}]
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     connection.close()
 

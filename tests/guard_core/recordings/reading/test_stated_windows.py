@@ -35,11 +35,11 @@ def exec_run():
 
 def claude_run():
     usage = {"input_tokens": 3, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 7}
-    said = {"id": "m1", "type": "message", "role": "assistant", "model": "model-1", "usage": usage}
-    said["content"] = [{"type": "text", "text": "Done"}]
+    message = {"id": "m1", "type": "message", "role": "assistant", "model": "model-1", "usage": usage}
+    message["content"] = [{"type": "text", "text": "Done"}]
     return lines(
         {"type": "system", "subtype": "init", "session_id": "s", "cwd": "/w", "tools": ["Bash"], "model": "model-1"},
-        {"type": "assistant", "message": said, "parent_tool_use_id": None, "session_id": "s"},
+        {"type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": "s"},
         {
             "type": "result",
             "subtype": "success",

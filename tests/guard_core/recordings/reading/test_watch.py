@@ -83,8 +83,8 @@ def test_it_knows_an_object_of_counts_or_calls_under_any_name(name):
 
 
 def test_it_finds_nothing_strange_in_a_file_that_is_read_whole():
-    told = {(name, problem.message) for name, file in FILES.items() for problem in read(file).notes.problems}
-    assert [item for item in told if "not known here" in item[1] or "counts of tokens" in item[1]] == []
+    problems = {(name, problem.message) for name, file in FILES.items() for problem in read(file).notes.problems}
+    assert [item for item in problems if "not known here" in item[1] or "counts of tokens" in item[1]] == []
 
 
 @pytest.mark.parametrize("name", ["name", "tool", "function_name", "tool_name", "toolName"])

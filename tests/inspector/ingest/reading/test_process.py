@@ -40,15 +40,15 @@ def idle() -> None:
 
 
 def messages_of_process(path: Path, **options: object) -> list[Message]:
-    told: list[Message] = []
-    read_in_process(Options(str(path), **{"strict": True, **options}), told.append, idle)  # type: ignore[arg-type]
-    return told
+    messages: list[Message] = []
+    read_in_process(Options(str(path), **{"strict": True, **options}), messages.append, idle)  # type: ignore[arg-type]
+    return messages
 
 
 def messages_here(path: Path, **options: object) -> list[Message]:
-    told: list[Message] = []
-    read_here(Options(str(path), **{"strict": True, **options}), told.append)  # type: ignore[arg-type]
-    return told
+    messages: list[Message] = []
+    read_here(Options(str(path), **{"strict": True, **options}), messages.append)  # type: ignore[arg-type]
+    return messages
 
 
 def texts(told: list[Message]) -> list[bytes]:

@@ -46,8 +46,8 @@ def test_each_remedy_opens_the_replay_that_it_speaks_of(client, lost):
         assert remedy["url"].startswith(lost.get_absolute_url() + "?")
         opened = client.get(remedy["url"])
         compactions = opened.context["comparison"]["rows"][-6]["replayed"]
-        said = re.search(r"(no|[\d,]+) compactions? \(the recording has 1\)", remedy["sentence"])
-        assert said[1].replace("no", "0") == compactions
+        match = re.search(r"(no|[\d,]+) compactions? \(the recording has 1\)", remedy["sentence"])
+        assert match[1].replace("no", "0") == compactions
 
 
 def test_its_download_has_every_remedy_as_settings_that_a_policy_takes(client, lost):

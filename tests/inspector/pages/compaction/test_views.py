@@ -32,8 +32,8 @@ def bridge(text: str) -> tuple[list[str], dict[str, list[int]], list[int]]:
     """The heads, the rows by name and the total of the bridge on a page."""
     table = text[text.index("bridge-table") :]
     head, *rows = (cells(row) for row in re.findall(r"<tr>.*?</tr>", table[: table.index("</table>")], re.S))
-    found = {row[0]: [number(cell) for cell in row[1:7]] for row in rows}
-    return head, found, found.pop("Total")
+    figures = {row[0]: [number(cell) for cell in row[1:7]] for row in rows}
+    return head, figures, figures.pop("Total")
 
 
 @pytest.fixture
@@ -255,8 +255,8 @@ def test_messages_are_counted_from_1(client, base):
 def test_the_list_the_tab_the_badge_the_overview_and_the_page_count_the_same_compactions(client, store):
     value = session(*(event for n in range(5) for event in (user(f"q{n}"), model(f"a{n}"))))
     kinds = ((2, "edit"), (4, "trim"), (4, "trim"), (10, "summary"))  # an edit, two at once, one at the end
-    made = [RecordedCompaction(at, Evidence.DECLARED, kind, (Span(1, at),)) for at, kind in kinds]
-    row = store(replace(value, compactions=tuple(made)))
+    compactions = [RecordedCompaction(at, Evidence.DECLARED, kind, (Span(1, at),)) for at, kind in kinds]
+    row = store(replace(value, compactions=tuple(compactions)))
     overview = client.get(row.get_absolute_url()).content.decode()
     assert 'Compactions <span class="badge">3</span>' in overview
     assert re.search(r"<dt>compactions</dt>\s*<dd><span class=\"value num\">3</span>", overview)

@@ -53,12 +53,12 @@ def whole(client, row, query=""):
 
 def names(client, row, query=""):
     """The titles of the rows, in order; the recording, which is on top of every page, once."""
-    found = [
+    labels = [
         html.unescape(name)
         for text in whole(client, row, query)
         for name in re.findall(r'<th scope="row">\s*<a href="[^"]*(?:policy|/s/)[^"]*">([^<]+)</a>', text)
     ]
-    return [name for place, name in enumerate(found) if name != "Recording" or place == 0]
+    return [name for place, name in enumerate(labels) if name != "Recording" or place == 0]
 
 
 @pytest.fixture(scope="module")
@@ -195,5 +195,5 @@ def test_a_session_of_several_windows_says_which_one_judges_what(client):
     text = page(client, row)
     assert "keep every request within the window of its call (2 windows)" in text
     assert "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)." in text
-    found = json.loads(client.get(address(row, "?format=json")).content)
-    assert found["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
+    document = json.loads(client.get(address(row, "?format=json")).content)
+    assert document["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]

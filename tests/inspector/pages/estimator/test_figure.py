@@ -25,11 +25,11 @@ def test_a_guide_line_has_its_ratio_all_along():
 
 
 def test_every_label_lies_inside_the_axes():
-    made = figure().layout
-    for item in made.annotations:
-        assert made.yaxis.range[0] <= item.y <= made.yaxis.range[1] + 1e-9
-        assert item.x <= made.xaxis.range[1] + 1e-9
-    assert {item.text for item in made.annotations} >= {"1×", "2×"}
+    layout = figure().layout
+    for item in layout.annotations:
+        assert layout.yaxis.range[0] <= item.y <= layout.yaxis.range[1] + 1e-9
+        assert item.x <= layout.xaxis.range[1] + 1e-9
+    assert {item.text for item in layout.annotations} >= {"1×", "2×"}
 
 
 def test_of_many_calls_some_are_drawn_the_first_and_the_last_among_them():

@@ -56,24 +56,24 @@ def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
 
 
 def test_it_shows_the_forecast_first_with_a_link_to_the_worst_call(html, counted):
-    found = forecast(counted.ledger)
+    errors = forecast(counted.ledger)
     for name, words in (
         ("1", "1 call ahead"),
         ("10", "10 calls ahead"),
         ("compaction", "first call after a compaction"),
     ):
         row = html.partition(words)[2].partition("</tr>")[0]
-        assert percent(found[name].mape, 1, 2) in row
-        assert f"{reverse('session_steps', args=[counted.pk])}?at={found[name].worst_step + 1}" in row
+        assert percent(errors[name].mape, 1, 2) in row
+        assert f"{reverse('session_steps', args=[counted.pk])}?at={errors[name].worst_step + 1}" in row
     assert html.index("Forecast from the past") < html.index("Interpolation between known neighbours")
     assert "hx-trigger" not in html.partition('id="estimator"')[2].partition(">")[0]
 
 
 def test_the_interpolation_is_called_so_and_says_what_it_measures(html, counted):
-    found = interpolate(counted.ledger)
-    assert percent(found.overall.mape, 1, 2) in html
+    measurement = interpolate(counted.ledger)
+    assert percent(measurement.overall.mape, 1, 2) in html
     assert "95 % of such predictions lie between two known counts" in html
-    assert f"In this session that is {percent(found.between, 1)} of them." in html
+    assert f"In this session that is {percent(measurement.between, 1)} of them." in html
 
 
 def test_it_compares_estimators_on_the_same_calls(html):

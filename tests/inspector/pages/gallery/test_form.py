@@ -14,37 +14,37 @@ def form(**changes):
 
 
 def errors(**changes):
-    made = form(**changes)
-    assert not made.is_valid()
-    return " ".join(text for found in made.errors.values() for text in found)
+    filled = form(**changes)
+    assert not filled.is_valid()
+    return " ".join(text for messages in filled.errors.values() for text in messages)
 
 
 def simulation(**changes):
-    made = form(**changes)
-    assert made.is_valid(), made.errors
-    return made.simulation
+    filled = form(**changes)
+    assert filled.is_valid(), filled.errors
+    return filled.simulation
 
 
 def test_starting_from_a_scenario_gives_that_very_simulation():
     for name, scenario in SCENARIOS.items():
-        made = ScenarioForm(from_scenario(scenario))
-        assert made.is_valid(), (name, made.errors)
-        assert made.simulation == scenario.simulations[-1], name
+        form = ScenarioForm(from_scenario(scenario))
+        assert form.is_valid(), (name, form.errors)
+        assert form.simulation == scenario.simulations[-1], name
 
 
 def test_fields_make_turns_that_are_alike():
-    made = simulation(window="8k", turns="4", user="300", reply="40", results="2k, logs:500", every="2")
+    simulated = simulation(window="8k", turns="4", user="300", reply="40", results="2k, logs:500", every="2")
     full = Turn(300, 40, (("tool_0", 2_000), ("logs", 500)))
-    assert made.window == 8_000
-    assert made.turns == (full, Turn(300, 40), full, Turn(300, 40))
+    assert simulated.window == 8_000
+    assert simulated.turns == (full, Turn(300, 40), full, Turn(300, 40))
 
 
 def test_a_plan_goes_before_the_fields():
-    made = simulation(plan=PLAN)
-    assert len(made.turns) == 5
-    assert made.turns[0].tools == (("tool_0", 10_000), ("logs", 20_000))
-    assert made.turns[3] == Turn(1_500, 120, inline=(("image/png", 100_000),))
-    assert made.turns[4].sequential
+    simulated = simulation(plan=PLAN)
+    assert len(simulated.turns) == 5
+    assert simulated.turns[0].tools == (("tool_0", 10_000), ("logs", 20_000))
+    assert simulated.turns[3] == Turn(1_500, 120, inline=(("image/png", 100_000),))
+    assert simulated.turns[4].sequential
 
 
 def test_a_written_plan_reads_as_the_same_turns():
@@ -88,6 +88,6 @@ def test_what_is_not_allowed_is_named(field, value, said):
 
 
 def test_a_scenario_without_a_name_is_named_by_its_figures():
-    made = form(title="  ")
-    assert made.is_valid()
-    assert made.name == "Scenario: window 200,000, 20 turns, ratio 2"
+    filled = form(title="  ")
+    assert filled.is_valid()
+    assert filled.name == "Scenario: window 200,000, 20 turns, ratio 2"

@@ -24,21 +24,21 @@ def row(name, guard=CURRENT):
     ["Stress_200k_ToolHeavy", "Stress_8k_HeavyToolDefinitions", "Stress_200k_LateUsageMetadata", "Kube_10Rounds"],
 )
 def test_a_row_has_the_figures_of_the_engines_own_run(name, guard):
-    found, told = row(name, guard), run_scenario(SCENARIOS[name], make_policy(guard))
-    assert (found.steps, found.compactions, found.peak) == (told.steps, told.compactions, told.peak)
-    assert (found.overflow_steps, found.loop_steps) == (told.overflow_steps, told.loop_steps)
+    table_row, played = row(name, guard), run_scenario(SCENARIOS[name], make_policy(guard))
+    assert (table_row.steps, table_row.compactions, table_row.peak) == (played.steps, played.compactions, played.peak)
+    assert (table_row.overflow_steps, table_row.loop_steps) == (played.overflow_steps, played.loop_steps)
 
 
 def test_compactions_really_made_are_apart_from_summaries_put_in_again():
-    found = row("Stress_200k_ToolHeavy")
-    assert (found.compactions, found.injections) == (1, 18)
-    assert found.compaction_steps == (21,)
+    table_row = row("Stress_200k_ToolHeavy")
+    assert (table_row.compactions, table_row.injections) == (1, 18)
+    assert table_row.compaction_steps == (21,)
 
 
 def test_a_compaction_at_every_step_is_a_loop_though_its_test_is_content():
-    found = row("Stress_8k_HeavyToolDefinitions")
-    assert (found.compactions, found.loops, found.loop_steps) == (40, 1, 40)
-    assert (found.fails, found.unmet) == (True, False)
+    table_row = row("Stress_8k_HeavyToolDefinitions")
+    assert (table_row.compactions, table_row.loops, table_row.loop_steps) == (40, 1, 40)
+    assert (table_row.fails, table_row.unmet) == (True, False)
 
 
 def test_the_required_absence_of_loops_is_judged_by_what_happens():

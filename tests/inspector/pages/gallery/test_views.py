@@ -126,9 +126,9 @@ def test_a_row_opens_as_a_session_under_its_own_policy(client, folders):
     client.post("/gallery/open", row)
     run_import(str(Import.unscoped.get().pk))
     response = client.post("/gallery/open", row)
-    made = Session.unscoped.get()
-    assert response["Location"] == f"{made.get_absolute_url()}?policy=contextguard&profile=early"
-    assert (made.title, made.window, made.calls) == ("Stress_8k_ToolBurst", 8_000, 5)
+    stored = Session.unscoped.get()
+    assert response["Location"] == f"{stored.get_absolute_url()}?policy=contextguard&profile=early"
+    assert (stored.title, stored.window, stored.calls) == ("Stress_8k_ToolBurst", 8_000, 5)
 
 
 def test_a_scenario_of_two_parts_opens_its_first(client, folders):
@@ -142,8 +142,8 @@ def test_a_scenario_of_two_parts_opens_its_first(client, folders):
 
 def test_its_session_replays_as_the_gallery_plays_it(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
-    made = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
-    page = text(client.get(made.get_absolute_url()))
+    row = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
+    page = text(client.get(row.get_absolute_url()))
     assert "1 compaction, the first at step 22" in page
     assert "Simulated under ContextGuard, profile current: 1 compaction" in page
     assert "178,184 of 200,000 at step 21" in page
@@ -151,8 +151,8 @@ def test_its_session_replays_as_the_gallery_plays_it(client, store):
 
 def test_its_steps_show_what_the_policy_sends_unless_asked_otherwise(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
-    made = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
-    steps = f"{made.get_absolute_url()}steps?at=24"
+    row = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
+    steps = f"{row.get_absolute_url()}steps?at=24"
     assert "The replay&#x27;s decision" in text(client.get(steps))
     assert "9,633" in text(client.get(steps))
     assert "106,712" in text(client.get(f"{steps}&side=recorded"))
@@ -160,8 +160,8 @@ def test_its_steps_show_what_the_policy_sends_unless_asked_otherwise(client, sto
 
 def test_the_card_of_a_simulated_step_leads_to_its_explanation(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
-    made = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
-    page = text(client.get(f"{made.get_absolute_url()}steps?at=22"))
+    row = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
+    page = text(client.get(f"{row.get_absolute_url()}steps?at=22"))
     assert "/gallery/step?scenario=Stress_200k_ToolHeavy&amp;guard=contextguard&amp;at=22" in page
 
 
@@ -211,8 +211,8 @@ def test_making_the_session_stores_what_was_typed(client, folders):
     job = Import.unscoped.get()
     assert response["Location"] == job.get_absolute_url()
     run_import(str(job.pk))
-    made = Session.unscoped.get()
-    assert (made.title, made.calls, made.window) == ("Mine <b>", 3, 8_000)
+    row = Session.unscoped.get()
+    assert (row.title, row.calls, row.window) == ("Mine <b>", 3, 8_000)
 
 
 def test_a_wrong_post_makes_nothing(client):
@@ -226,8 +226,8 @@ def test_a_wrong_post_makes_nothing(client):
 
 def test_one_step_is_told_with_the_arithmetic_of_the_timing_gap(client):
     page = text(client.get("/gallery/step"))
-    for told in ("140,000 / 70,000", "trunc(90,009 × 2)", "180,018 ≥ 180,000", "140,000 &lt; 180,000"):
-        assert told in page
+    for words in ("140,000 / 70,000", "trunc(90,009 × 2)", "180,018 ≥ 180,000", "140,000 &lt; 180,000"):
+        assert words in page
     assert page.count('class="panel stage') == 9
 
 
@@ -245,8 +245,8 @@ def test_every_policy_can_be_told_at_every_step(name):
     for guard in GUARDS:
         trace = play_trace(simulation, guard, ledger)
         for at in range(len(trace)):
-            told = telling.Step(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
-            assert [stage["node"] for stage in telling.stages(told)] == list(telling.NODES), guard.name
+            step = telling.Step(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
+            assert [stage["node"] for stage in telling.stages(step)] == list(telling.NODES), guard.name
 
 
 @pytest.mark.parametrize("name", ["Stress_8k_ToolBurst", "Brutal_8k_SequentialChain_NoUsageMetadata"])

@@ -213,9 +213,9 @@ def test_the_list_in_its_first_order_comes_from_an_index(client):
 
 
 def test_every_kind_of_finding_in_the_samples_has_a_name_in_the_menu():
-    found = {finding.kind for sample in SAMPLES.values() for finding in conclusions(Facts.of(sample.build()))[0]}
-    assert found
-    assert found <= set(KINDS)
+    kinds = {finding.kind for sample in SAMPLES.values() for finding in conclusions(Facts.of(sample.build()))[0]}
+    assert kinds
+    assert kinds <= set(KINDS)
 
 
 def test_a_row_says_where_its_agent_compacts(client):

@@ -152,9 +152,9 @@ def test_few_compactions_carry_the_numbers_of_their_pages():
 
 
 def colours_of_texts(figure):
-    found = {trace.textfont.color for trace in figure.data if getattr(trace, "text", None)}
-    found |= {label.font.color for label in figure.layout.annotations}
-    return (found | {figure.layout.legend.font.color, figure.layout.font.color}) - {None}
+    colours = {trace.textfont.color for trace in figure.data if getattr(trace, "text", None)}
+    colours |= {label.font.color for label in figure.layout.annotations}
+    return (colours | {figure.layout.legend.font.color, figure.layout.font.color}) - {None}
 
 
 @pytest.mark.parametrize("dark", [0, 1], ids=["light", "dark"])
@@ -211,8 +211,8 @@ def test_missing_counts_become_null():
 
 def test_every_colour_of_the_figure_is_one_the_page_can_replace():
     text = context_timeline(made()).to_json().lower()
-    found = {text[i : i + 7] for i in range(len(text)) if text[i] == "#" and text[i + 1 : i + 7].isalnum()}
-    assert found <= set(theme.PALETTE)
+    colours = {text[i : i + 7] for i in range(len(text)) if text[i] == "#" and text[i + 1 : i + 7].isalnum()}
+    assert colours <= set(theme.PALETTE)
 
 
 def test_labels_are_moved_apart_and_stay_inside():

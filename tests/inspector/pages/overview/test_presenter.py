@@ -100,8 +100,8 @@ PATHS = {"steps": "/steps", "context": "/context", "facts": "/facts"}
 
 
 def test_a_finding_leads_to_its_step_and_to_the_context_there_or_the_facts():
-    found = recorded_findings(Facts.of(bundled("timing-gap")))
-    rows = presenter.finding_rows(found, found, PATHS, Choice())["rows"]
+    findings = recorded_findings(Facts.of(bundled("timing-gap")))
+    rows = presenter.finding_rows(findings, findings, PATHS, Choice())["rows"]
     lost = next(row for row in rows if row["kind"] == KINDS["request_lost"] and row["side"] == "recorded")
     other = next(row for row in rows if row["kind"] != KINDS["request_lost"] and row["side"] == "replayed")
     assert (lost["url"], lost["more_url"]) == ("/steps?at=49", "/facts")
@@ -109,16 +109,16 @@ def test_a_finding_leads_to_its_step_and_to_the_context_there_or_the_facts():
 
 
 def test_a_finding_has_the_name_that_the_list_gives_it():
-    found = recorded_findings(Facts.of(bundled("small-window")))
-    rows = presenter.finding_rows(found, (), PATHS, Choice())["rows"]
+    findings = recorded_findings(Facts.of(bundled("small-window")))
+    rows = presenter.finding_rows(findings, (), PATHS, Choice())["rows"]
     assert rows
     assert {row["kind"] for row in rows} <= set(KINDS.values())
 
 
 def test_findings_of_both_sides_come_gravest_first():
     facts = Facts.of(bundled("small-window"))
-    found = recorded_findings(facts)
-    rows = presenter.finding_rows(found[2:], found[:2], PATHS, Choice())["rows"]
+    findings = recorded_findings(facts)
+    rows = presenter.finding_rows(findings[2:], findings[:2], PATHS, Choice())["rows"]
     assert [row["severity"] for row in rows] == sorted(
         (row["severity"] for row in rows), key=["error", "warning", "info"].index
     )

@@ -28,8 +28,8 @@ def stored(bring, recording) -> Session:
 @pytest.fixture
 def row(bring) -> Session:
     """Four steps; the needle is in the request of the first, in the answer of the second, and in that of the third."""
-    said = (user("a <b>needle</b>?"), model("where"), user("here"), model("the needle"), user("and"), model("no"))
-    return stored(bring, session(*said, user("needles"), model("yes"), title="Hay"))
+    events = (user("a <b>needle</b>?"), model("where"), user("here"), model("the needle"), user("and"), model("no"))
+    return stored(bring, session(*events, user("needles"), model("yes"), title="Hay"))
 
 
 def marks(text: str) -> list[str]:

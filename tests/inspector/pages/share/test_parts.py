@@ -65,11 +65,11 @@ def test_a_falsified_figure_is_found(client, row, content, tmp_path, capsys):
 
 
 def test_a_level_withholds_title_and_texts(client, row):
-    found = {}
+    leaks = {}
     for level in ("numbers", "names", "text"):
         value = client.get(published(client, drafted(client, row, level=level, **COMPACTION)) + "report.json").text
-        found[level] = ("Deploy" in value, "So far:" in value)
-    assert found == {"numbers": (False, False), "names": (True, False), "text": (True, True)}
+        leaks[level] = ("Deploy" in value, "So far:" in value)
+    assert leaks == {"numbers": (False, False), "names": (True, False), "text": (True, True)}
 
 
 @pytest.mark.parametrize(

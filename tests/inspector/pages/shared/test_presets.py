@@ -56,8 +56,8 @@ def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, s
 
 def undo_of(page: str) -> str:
     """What the offer to undo a deletion sends; empty where there is none."""
-    found = re.search('name="undo" value="([^"]*)"', page)
-    return found[1] if found else ""
+    match = re.search('name="undo" value="([^"]*)"', page)
+    return match[1] if match else ""
 
 
 def test_a_deletion_is_undone_whole(client, gap, save):

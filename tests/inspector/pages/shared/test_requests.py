@@ -13,9 +13,9 @@ def states(rows):
 
 def test_the_messages_of_a_view_come_in_its_order():
     rows = rows_of(VIEW, 0, 100, (user("summary"),))
-    kept = [("kept", 9), ("kept", 10), ("kept", 11)]
+    messages_kept = [("kept", 9), ("kept", 10), ("kept", 11)]
     start = [("inserted", None), ("kept", 4), ("kept", 5), ("kept", 6), ("rewritten", 7), ("inserted", None)]
-    assert states(rows) == start + kept
+    assert states(rows) == start + messages_kept
 
 
 def test_a_window_of_a_view_is_the_same_as_a_slice_of_all():

@@ -40,8 +40,8 @@ def test_a_view_is_saved_chosen_and_deleted(client, save):
 
 def undo_of(page: str) -> str:
     """What the offer to undo a deletion sends; empty where there is none."""
-    found = re.search('name="undo" value="([^"]*)"', page)
-    return found[1] if found else ""
+    match = re.search('name="undo" value="([^"]*)"', page)
+    return match[1] if match else ""
 
 
 @pytest.mark.usefixtures("one")

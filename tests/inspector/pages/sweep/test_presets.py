@@ -21,8 +21,8 @@ def preset(query: str, name: str = "mine") -> Preset:
 
 
 def menu(page: str) -> str:
-    found = re.search(r'<details class="saved-queries".*?</details>', page, re.DOTALL)
-    return found[0] if found else ""
+    fields_shown = re.search(r'<details class="saved-queries".*?</details>', page, re.DOTALL)
+    return fields_shown[0] if fields_shown else ""
 
 
 def link(page: str) -> str:
@@ -34,8 +34,8 @@ def fields(page: str) -> dict[str, str]:
     """What the form would send."""
     typed = {name: re.search(f'name="{name}"\\s+value="([^"]*)"', page) for name in FIELDS}
     chosen = {name: re.search(f'<select[^>]*name="{name}".*?</select>', page, re.DOTALL) for name in FIELDS}
-    options = {name: re.search('value="([^"]*)"\\s+selected', found[0]) for name, found in chosen.items() if found}
-    return {name: html.unescape(found[1]) for name, found in (typed | options).items() if found}
+    options = {name: re.search('value="([^"]*)"\\s+selected', value[0]) for name, value in chosen.items() if value}
+    return {name: html.unescape(value[1]) for name, value in (typed | options).items() if value}
 
 
 def test_a_preset_fills_the_fixed_settings_and_keeps_which_sessions(client, gap):

@@ -138,5 +138,5 @@ def test_what_is_done_with_sessions_and_shares_is_in_the_log(owner, team_handler
     share = Share.objects.of(default_project()).create(session=row, request=b"{}", lifetime=60)
     Session.objects.row(row).update(deleted=None)
     owner.post(f"/shares/{share.pk}/revoke")
-    told = AuditRecord.objects.order_by("pk").values_list("actor", "what", "about")
-    assert list(told) == [("olga", "session deleted", str(row.pk)), ("olga", "share revoked", str(share.pk))]
+    records = AuditRecord.objects.order_by("pk").values_list("actor", "what", "about")
+    assert list(records) == [("olga", "session deleted", str(row.pk)), ("olga", "share revoked", str(share.pk))]

@@ -166,9 +166,9 @@ def test_the_files_have_what_the_page_has(client, two):
     values = dict(zip(header, row, strict=True))
     assert (values["agent"], values["sessions"], values["automatic"]) == ("Claude Code", "2", "2")
     assert (values["above"], values["at_most"], values["inferred_threshold"]) == ("151010", "155010", "155000")
-    found = json.loads(client.get("/triggers/triggers.json?until=1970-01-02").content)
-    assert [item["title"] for item in found["compactions"]] == ["first"]
-    assert found["rows"][0]["compactions"]["automatic"] == 1
+    document = json.loads(client.get("/triggers/triggers.json?until=1970-01-02").content)
+    assert [item["title"] for item in document["compactions"]] == ["first"]
+    assert document["rows"][0]["compactions"]["automatic"] == 1
 
 
 def test_a_part_is_answered_without_the_page_around_it(two, part_of):

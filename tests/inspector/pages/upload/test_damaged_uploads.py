@@ -82,8 +82,8 @@ def files(folder):
 def refusal(answer):
     """The sentence and the line of a refusal, which keeps nothing."""
     assert 400 <= answer.status_code < 500
-    told = answer.json()
-    (item,) = told.get("imports", [told])
+    document = answer.json()
+    (item,) = document.get("imports", [document])
     assert not any(model._base_manager.exists() for model in (Recording, Session, Event, Payload))
     assert "Traceback" not in item["error"]
     assert "internal error" not in item["error"]

@@ -204,9 +204,9 @@ def test_the_times_of_go_services_are_read():
 
 
 def test_events_that_a_range_leaves_out_stay():
-    made = compaction(9.0, 1.0, 3.0)
-    made["actions"]["compaction"]["excludedEvents"] = [{"invocationId": "i2", "timestamp": 2.0}]
-    session = read_json(user(1.0), user(2.0, invocationId="i2"), user(3.0), made).sessions[0]
+    event = compaction(9.0, 1.0, 3.0)
+    event["actions"]["compaction"]["excludedEvents"] = [{"invocationId": "i2", "timestamp": 2.0}]
+    session = read_json(user(1.0), user(2.0, invocationId="i2"), user(3.0), event).sessions[0]
 
     assert session.compactions[0].base == (Span(1, 2), Inserted(0))
 

@@ -57,9 +57,9 @@ def test_an_image_named_with_an_at_sign_is_sized_not_counted_as_text():
 
 def test_words_typed_while_the_model_worked_are_the_users():
     (typed,) = sent({"type": "queued_command", "prompt": "Stop", "commandMode": "prompt"})
-    (told,) = sent({"type": "queued_command", "prompt": "Task done", "commandMode": "task-notification"})
+    (notification,) = sent({"type": "queued_command", "prompt": "Task done", "commandMode": "task-notification"})
 
-    assert (typed.starts_turn(), told.starts_turn()) == (True, False)
+    assert (typed.starts_turn(), notification.starts_turn()) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -135,13 +135,13 @@ def test_the_last_answer_of_a_sub_agent_may_be_missing():
 
 
 def test_a_compaction_is_its_boundary_the_summary_and_the_messages_that_were_kept():
-    kept = {"anchor_uuid": "u2", "uuids": ["a2"], "all_uuids": ["a2"]}
+    preserved = {"anchor_uuid": "u2", "uuids": ["a2"], "all_uuids": ["a2"]}
     recording = read(
         INIT,
         user("Look", uuid="u1"),
         answer("I look", uuid="a1"),
         answer("More", id="m2", uuid="a2"),
-        boundary(preserved_messages=kept),
+        boundary(preserved_messages=preserved),
         user(SUMMARY, uuid="u2", isSynthetic=True),
         user("Go on", uuid="u3"),
         answer("Done", id="m3", uuid="a3", prompt=60),
@@ -172,7 +172,7 @@ def test_runs_of_two_sessions_in_one_file_are_two_sessions():
     other = {"session_id": "s2"}
     recording = read(*TALK, {**INIT, **other}, {**answer("Again", id="m9"), **other})
 
-    assert [found.source_id for found in recording.sessions] == ["s", "s2"]
+    assert [session.source_id for session in recording.sessions] == ["s", "s2"]
     assert texts(recording.sessions[1]) == ["Again"]
 
 
@@ -246,5 +246,5 @@ def test_hostile_values_never_break_a_reading():
     started = answer(call("t2"), id="m3", parent_tool_use_id="t1", uuid="a")
     record = [*TALK[2:4], started, boundary(preserved_messages={"uuids": ["a"]}), user(SUMMARY), ended()]
     check_hostile(FORMAT, (lines(INIT, *bad) for bad in spoiled(record) if all(isinstance(x, dict) for x in bad)))
-    for found in read(*TALK).sessions:
-        check_session(found)
+    for session in read(*TALK).sessions:
+        check_session(session)

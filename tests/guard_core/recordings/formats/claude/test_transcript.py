@@ -185,13 +185,13 @@ def test_a_preserved_segment_is_the_tail_too():
 
 
 def test_messages_hung_below_the_boundary_stand_before_the_summary():
-    kept = {"anchorUuid": "b", "uuids": ["u1", "a1"]}
+    preserved = {"anchorUuid": "b", "uuids": ["u1", "a1"]}
     log = session(
         user("u1", None, "Keep me"),
         answer("a1", "u1", "Kept"),
         user("u2", "a1", "Sum me up"),
         answer("a2", "u2", "Gone"),
-        boundary("b", "a2", preservedMessages=kept),
+        boundary("b", "a2", preservedMessages=preserved),
         user("s1", "b", SUMMARY, isCompactSummary=True),
         user("u3", "s1", "Next"),
     )
@@ -482,7 +482,7 @@ def test_wrong_types_anywhere_are_survived():
     shape = {"system": [{"type": "text", "text": "Be brief."}], "tools": [{"name": "Read", "input_schema": {}}]}
     rendered = {"rendered": [{"content": "Today"}], "renderedRole": "system"}
     file = {"type": "file", "content": {"type": "text", "file": {"content": "a"}}}
-    kept = {"anchorUuid": "s1", "uuids": ["u1"]}
+    preserved = {"anchorUuid": "s1", "uuids": ["u1"]}
     micro = {**boundary("c", "a2"), "subtype": "microcompact_boundary"}
     records = [
         {"type": "summary", "summary": "Own", "leafUuid": "u1"},
@@ -492,7 +492,7 @@ def test_wrong_types_anywhere_are_survived():
         {"type": "api-request-shape", "shape": shape},
         answer("a1", "x2", call("t1")),
         user("r1", "a1", result("t1"), toolUseResult={"agentId": "k1"}),
-        boundary("b", "r1", preservedMessages=kept, preservedSegment={"headUuid": "u1", "tailUuid": "a1"}),
+        boundary("b", "r1", preservedMessages=preserved, preservedSegment={"headUuid": "u1", "tailUuid": "a1"}),
         user("s1", "b", SUMMARY, isCompactSummary=True),
         answer("a2", "s1"),
         {**micro, "microcompactMetadata": {"compactedToolIds": ["t1"], "preTokens": 9, "tokensSaved": 3}},

@@ -127,7 +127,10 @@ def test_another_thread_is_another_session():
     other = {"type": "thread.started", "thread_id": "t2"}
     recording = read(*ITEMS, other, TURN, item(0, "agent_message", text="Hello"))
 
-    assert [(found.source_id, texts(found)[-1]) for found in recording.sessions] == [("t", "Done"), ("t2", "Hello")]
+    assert [(session.source_id, texts(session)[-1]) for session in recording.sessions] == [
+        ("t", "Done"),
+        ("t2", "Hello"),
+    ]
 
 
 def test_calls_of_other_kinds_are_told_too():
@@ -203,8 +206,8 @@ def test_each_call_has_the_window_that_was_printed_for_it():
 
 def test_counts_without_a_running_total_are_one_call_each():
     plain = told("token_count", input_tokens=100, cached_input_tokens=0, output_tokens=5)
-    said = told("agent_message", message="Done")
-    recording = read(SETTINGS, {"prompt": "Look"}, said, plain, {"prompt": "Again"}, said, plain)
+    answer = told("agent_message", message="Done")
+    recording = read(SETTINGS, {"prompt": "Look"}, answer, plain, {"prompt": "Again"}, answer, plain)
 
     assert [step.prompt_tokens for step in recording.sessions[0].calls] == [100, 100]
 

@@ -92,9 +92,9 @@ def test_windows_that_change_hold_from_the_call_with_which_they_are_stated():
         return line("event_msg", type="task_started", model_context_window=window)
 
     def counted(prompt: int, total: int, window: int) -> dict[str, Any]:
-        said = usage(prompt, total)
-        said["payload"]["info"]["model_context_window"] = window
-        return said
+        count = usage(prompt, total)
+        count["payload"]["info"]["model_context_window"] = window
+        return count
 
     turns = [started(258_400), *TURN[:-1], counted(900, 900, 258_400)]
     assert session_of(*turns).windows == ()
@@ -151,8 +151,8 @@ def test_a_recording_without_half_of_its_counts_has_the_same_calls_and_no_fall_t
         pytest.skip("../shared/samples is absent")
     (whole,) = read_as(FORMAT, LONG.read_bytes()).sessions
     counts = iter(range(10_000))
-    kept = (line for line in LONG.read_bytes().splitlines() if b'"token_count"' not in line or next(counts) % 2)
-    (half,) = read_as(FORMAT, b"\n".join(kept)).sessions
+    remaining = (line for line in LONG.read_bytes().splitlines() if b'"token_count"' not in line or next(counts) % 2)
+    (half,) = read_as(FORMAT, b"\n".join(remaining)).sessions
     assert [call.at for call in half.calls] == [call.at for call in whole.calls]
     assert sum(call.prompt_tokens is None for call in half.calls) == 90
     assert "silent_truncation" not in {finding.kind for finding in recorded_findings(Facts.of(half))}
@@ -322,9 +322,9 @@ def test_the_answer_that_codex_takes_over_from_a_review_is_no_call():
 
 def test_newer_versions_tell_who_wrote_a_message():
     def told(kind: str) -> dict[str, Any]:
-        said = user("Whatever the words")
-        said["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_kinds": [kind]}
-        return said
+        message = user("Whatever the words")
+        message["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_kinds": [kind]}
+        return message
 
     session = session_of(told("environments.environment_context"), told("user.text"), told("unknown"))
     assert [event.starts_turn() for event in session.events] == [False, True, True]

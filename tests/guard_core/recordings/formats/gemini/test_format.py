@@ -35,15 +35,15 @@ def user(message: str, words: str) -> dict[str, Any]:
 
 
 def gemini(message: str, words: str, prompt: int = 0, *calls: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": message, "timestamp": TIME, "type": "gemini", "content": words, "model": "g"}
+    row: dict[str, Any] = {"id": message, "timestamp": TIME, "type": "gemini", "content": words, "model": "g"}
     if prompt:
-        found["tokens"] = {"input": prompt, "output": 5, "cached": prompt // 2, "total": prompt + 5}
+        row["tokens"] = {"input": prompt, "output": 5, "cached": prompt // 2, "total": prompt + 5}
     if calls:
-        found["toolCalls"] = [
+        row["toolCalls"] = [
             {"id": call, "name": "ls", "args": {"path": "."}, "result": [response(call)], "status": "success"}
             for call in calls
         ]
-    return found
+    return row
 
 
 def response(call: str, output: str = "a.txt") -> dict[str, Any]:
@@ -182,8 +182,8 @@ def test_a_rewind_takes_messages_out_of_the_log():
 
 
 def test_a_rewind_into_the_history_that_replaced_another_cuts_it_there():
-    kept = gemini("g2", "Done", 140)
-    change = {"$set": {"messages": [SNAPSHOT, REPLY, kept]}}
+    answer = gemini("g2", "Done", 140)
+    change = {"$set": {"messages": [SNAPSHOT, REPLY, answer]}}
     session = session_of(
         *TALK, change, user("u3", "More"), gemini("g3", "Yes", 60), {"$rewindTo": "g2"}, user("u4", "No")
     )

@@ -269,8 +269,8 @@ def test_the_window_is_that_of_requests_without_a_limit_of_their_own():
 def test_a_limit_that_a_prompt_exceeds_is_no_window(limit, window):
     records = [said("Go"), *read_file(), *compacted(), *read_file("c2")]
     limited = [{**item, "maxTokens": limit} if item["type"] == "llm.request" else item for item in records]
-    found = session_of(*limited).window
-    assert (None if found is None else found.value) == window
+    session_window = session_of(*limited).window
+    assert (None if session_window is None else session_window.value) == window
 
 
 def test_messages_that_kimi_code_counts_and_does_not_write_down_are_noted():

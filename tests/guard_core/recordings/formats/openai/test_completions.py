@@ -108,8 +108,8 @@ def test_empty_ids_are_paired_by_order():
 
 def test_ids_that_come_again_are_told_apart():
     session = read_as(FORMAT, [USER, call("c"), result("one", "c"), call("c"), result("two", "c")]).sessions[0]
-    found = [part.call_id for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
-    assert found == ["c", "c#2"]
+    ids = [part.call_id for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert ids == ["c", "c#2"]
 
 
 def test_content_may_be_parts_and_reasoning_stands_before_it():
@@ -313,8 +313,8 @@ def test_a_refusal_and_spoken_words_are_text():
 
 
 def test_custom_tools_take_plain_text():
-    made = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
-    session = read_as(FORMAT, [USER, {"role": "assistant", "tool_calls": [made]}]).sessions[0]
+    call = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
+    session = read_as(FORMAT, [USER, {"role": "assistant", "tool_calls": [call]}]).sessions[0]
     assert session.events[1].parts == (ToolCallPart("sh", "ls -l", "c1"),)
 
 

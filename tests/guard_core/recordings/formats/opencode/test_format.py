@@ -39,8 +39,8 @@ def text(words: str, **more: Any) -> dict[str, Any]:
 
 def tool(call: str, output: str = "a.txt", second: int = 0, **state: Any) -> dict[str, Any]:
     time = {"end": START + second * 1000, **state.pop("time", {})}
-    found = {"status": "completed", "input": {"path": "."}, "output": output, "time": time, **state}
-    return {"type": "tool", "tool": "list", "callID": call, "state": found}
+    values = {"status": "completed", "input": {"path": "."}, "output": output, "time": time, **state}
+    return {"type": "tool", "tool": "list", "callID": call, "state": values}
 
 
 def finish(fresh: int, read: int = 0) -> dict[str, Any]:
@@ -140,9 +140,9 @@ def test_a_tail_from_before_the_last_compaction_holds_what_that_one_put_in():
     )
     going_on = user("m7", 22, text("Continue", synthetic=True))
     session = session_of(*TALK, *SUMMARY, going_on, assistant("m71", 23, text("Go on"), finish(70)), *again)
-    found = session.compactions[1]
-    assert found.base == (*map(Inserted, range(2)), Span(4, 5), *map(Inserted, range(2, 5)), Span(5, 6))
-    assert [event.parts[0].text for event in found.messages] == [
+    compaction = session.compactions[1]
+    assert compaction.base == (*map(Inserted, range(2)), Span(4, 5), *map(Inserted, range(2, 5)), Span(5, 6))
+    assert [event.parts[0].text for event in compaction.messages] == [
         QUESTION,
         "Still one file",
         QUESTION,

@@ -60,9 +60,9 @@ def test_a_session_reads_as_its_export_does(storage: Path) -> None:
     whole = {"info": SESSION, "messages": [
         {"info": item, "parts": [each for each in PARTS if each["messageID"] == item["id"]]} for item in MESSAGES
     ]}  # fmt: skip
-    found = Storage(storage)
-    (named,) = found.sessions
-    put_together = recordings.read(found.export(named), strict=True)
+    opened = Storage(storage)
+    (named,) = opened.sessions
+    put_together = recordings.read(opened.export(named), strict=True)
     exported = recordings.read(json.dumps(whole).encode(), strict=True)
     assert put_together.facts == exported.facts
     assert put_together.sessions == exported.sessions
@@ -84,15 +84,15 @@ def test_the_key_of_a_shared_session_is_no_session(storage: Path) -> None:
 def test_a_damaged_file_is_named(storage: Path) -> None:
     damaged = next(storage.rglob("prt_3.json"))
     damaged.write_text("{")
-    found = Storage(storage)
+    opened = Storage(storage)
     with pytest.raises(DamagedRecording, match=r"msg_2/prt_3\.json"):
-        found.export(found.sessions[0])
+        opened.export(opened.sessions[0])
 
 
 def test_a_damaged_file_can_be_left_out(storage: Path, tmp_path: Path) -> None:
     next(storage.rglob("prt_2.json")).write_text("{")
-    found, left = Storage(storage), []
-    (tmp_path / "export.json").write_bytes(found.export(found.sessions[0], left.append))
+    opened, left = Storage(storage), []
+    (tmp_path / "export.json").write_bytes(opened.export(opened.sessions[0], left.append))
     read = recordings.read(tmp_path / "export.json", strict=False)
     assert left == ["the file msg_2/prt_2.json holds no JSON value"]
     assert [event.role for event in read.sessions[0].events] == ["user", "model"]

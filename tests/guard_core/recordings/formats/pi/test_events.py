@@ -26,8 +26,8 @@ def user(text):
 def answer(*blocks, fresh=60, cached=40, **about):
     content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
     usage = {"input": fresh, "output": 5, "cacheRead": cached, "cacheWrite": 0}
-    told = {"role": "assistant", "content": content, "model": "model-1", "usage": usage, "stopReason": "stop"}
-    return said({**told, "timestamp": TIME, **about})
+    message = {"role": "assistant", "content": content, "model": "model-1", "usage": usage, "stopReason": "stop"}
+    return said({**message, "timestamp": TIME, **about})
 
 
 def call(id):
@@ -134,14 +134,17 @@ def test_what_is_not_printed_is_named():
 def test_runs_of_two_sessions_in_one_file_are_two_sessions():
     recording = read(*TALK, {**HEADER, "id": "s2"}, *user("Hello"), *answer("Hi"))
 
-    assert [(found.source_id, texts(found)[0]) for found in recording.sessions] == [("s", "Look"), ("s2", "Hello")]
+    assert [(session.source_id, texts(session)[0]) for session in recording.sessions] == [
+        ("s", "Look"),
+        ("s2", "Hello"),
+    ]
     assert recording.facts.messages == 6
 
 
 def test_a_resumed_session_goes_on():
     recording = read(*TALK, HEADER, *user("Again"), *answer("Yes"))
 
-    assert [texts(found)[-1] for found in recording.sessions] == ["Yes"]
+    assert [texts(session)[-1] for session in recording.sessions] == ["Yes"]
 
 
 def test_a_run_that_said_nothing_is_told():

@@ -287,8 +287,8 @@ def test_an_older_log_has_its_settings_and_totals_beside_it():
         "tools_available": [{"type": "function", "function": {"name": "ls", "description": "", "parameters": {}}}],
     }
     summary = old("user", f"{HEAD_WORDS}\n{END_WORDS.format('sum')}")
-    said = [{**summary, "injected": True}, old("assistant", "Done")]
-    files = {"x/meta.json": json.dumps(meta).encode(), "x/messages.jsonl": lines(*said)}
+    messages = [{**summary, "injected": True}, old("assistant", "Done")]
+    files = {"x/meta.json": json.dumps(meta).encode(), "x/messages.jsonl": lines(*messages)}
     (session,) = read(archive(files), strict=True).sessions
     assert (session.parent, session.settings[0].value, session.prompt_tokens_total, session.total_calls) == (
         "before",
