@@ -1,10 +1,13 @@
 """Spans of running programs on their way into sessions: stored and acknowledged first, then read as a recording is.
 
-The spans of one program (one resource) are one recording that grows, which is imported like an uploaded file: the
-import extends its sessions. Nothing is imported of a program that has no spans about a language model.
+The spans of one program (one resource) make recordings that grow, which are imported like an uploaded file: the import
+extends their sessions. A conversation that its spans name belongs to one recording from its first span on, together
+with the other spans of its traces; where a recording has grown large, the next new conversations begin another one, so
+that what is read again for a new span stays small. Traces that name no conversation share one recording, for they may
+continue each other. Nothing is imported of a program that has no spans about a language model.
 
 Texts of spans are in the database as long as a later recording may need them. They go with the last session that has
-them, when their recording is full, and when the program has been silent for a day. Until that day is over a digest
+them, when their recording is full, and when it has not grown for a day. Until that day is over a digest
 stays, by which spans that an exporter sends again are recognised.
 """
 
@@ -18,16 +21,16 @@ from typing import Any, NamedTuple
 import msgspec
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
-from guard_core.recordings.formats.otlp.kinds import MARKS
-from guard_core.recordings.formats.otlp.spans import RESOURCES, spans_of
+from guard_core.recordings.formats.otlp.kinds import CONVERSATION_KEYS, MARKS, first
+from guard_core.recordings.formats.otlp.spans import RESOURCES, PlacedSpan, placed_spans, resource_with
 from guard_core.recordings.reading import fields
 from inspector.ingest import uploads
 from inspector.ingest.importing import submit
 from inspector.jobs import queue
-from inspector.models import Import, Project, Session, SpanBatch
+from inspector.models import Import, Project, Session, SpanBatch, SpanPlace
 from inspector.storage.compression import compressed, decompressed
 
 KIND = "import_spans"
@@ -35,27 +38,44 @@ LATER = timedelta(seconds=1)  # in which further spans come, to be read together
 LEFT = timedelta(seconds=30)  # after which spans that no job has taken were left by a dead process
 SILENT = timedelta(days=1)  # after which no exporter sends spans again
 NAME_CHARS = 80
+TRACE_CHARS = (
+    64  # ids of traces have 32 (https://www.w3.org/TR/trace-context/#trace-id); more is cut where it is stored
+)
 SLICE = 500  # keys in one query
 # Bytes of a program's recording for which one second more is waited before all of it is read again, so that programs
 # that grow leave the worker time for other jobs. Ours: 16 MiB take 0.4 seconds of a processor to read where no session
 # is new (tests.benchmarks.measure_traces).
 READ_AGAIN = 16 * 2**20
+# Bytes of a recording from which on new conversations begin another one. Ours: less than what is read in a process of
+# its own (`counting.OWN_PROCESS_FROM`), and enough that short conversations do not each cost an import of their own.
+ENOUGH = 3 * 2**20
 
 
-class _Line(NamedTuple):
-    source: str
+class _Group(NamedTuple):
+    """The spans of one resource that belong together: those of a conversation, or of a trace that names none."""
+
+    program: str
+    conversation: str
+    trace: str  # "" where the conversation is named
     service: str
     body: bytes
     has_calls: bool
+    traces: frozenset[str]  # whose spans without a name belong to this conversation, too
 
 
 def store(project: Project, request: dict[str, Any]) -> int:
-    """Store what an export request holds, all of it or nothing; how many resources of it are new. Committed when it
-    returns."""
-    lines = list(map(_line, (item for key in RESOURCES for item in fields.objects(request.get(key)))))
+    """Store what an export request holds, all of it or nothing; of how many conversations, and traces without one, it
+    has new spans. Committed when it returns."""
+    resources = (item for key in RESOURCES for item in fields.objects(request.get(key)))
+    groups = [group for resource in resources for group in _groups(resource)]
     with transaction.atomic():
-        new = [line for line in lines if _keep(project, line)]
-        for source in {line.source for line in new}:
+        batches = [
+            batch
+            for program in dict.fromkeys(group.program for group in groups)
+            for batch in _placed(project, program, [group for group in groups if group.program == program])
+        ]
+        new = _add_new(project, batches)
+        for source in {batch.source for batch in new}:
             _queue(SpanBatch.objects.of(project).filter(source=source))
     return len(new)
 
@@ -100,6 +120,8 @@ def forget_silent() -> None:
     for project, source, _, calls in programs.filter(heard__lt=timezone.now() - SILENT):
         rows = old.filter(project=project, source=source)
         (rows.filter(_is_recorded()) if calls else rows).delete()
+    lately = SpanBatch.unscoped.filter(source=OuterRef("source"), created__gte=timezone.now() - SILENT)
+    SpanPlace.unscoped.filter(~Exists(lately), created__lt=timezone.now() - SILENT).delete()
 
 
 def _forget(rows: QuerySet[SpanBatch]) -> int:
@@ -149,23 +171,146 @@ def _was_deleted() -> Q:
     return Q(Exists(sessions.exclude(deleted=None))) & ~Q(Exists(sessions.filter(deleted=None)))
 
 
-def _line(resource: dict[str, Any]) -> _Line:
-    about = fields.mapping(resource, "resource")
-    source = hashlib.sha256(msgspec.json.encode(about, order="deterministic")).hexdigest()
-    value = {"resourceSpans": [resource]}
-    some = list(spans_of(value))
-    has_calls = any(key.startswith(MARKS) for span in some for key in span.attributes)
-    service = next((span.service for span in some if span.service), "")
-    return _Line(source, service[:200], msgspec.json.encode(value, order="deterministic"), has_calls)
+def _groups(resource: dict[str, Any]) -> list[_Group]:
+    """The spans of one resource by conversation. One that names none belongs to the first that its trace names, as the
+    reader has it."""
+    program = _digest(fields.mapping(resource, "resource"))
+    spans = list(placed_spans(resource))
+    named: dict[str, str] = {}
+    for span in sorted((item.span for item in spans), key=lambda span: span.start or 0.0):
+        if span.trace and (conversation := first(span.attributes, CONVERSATION_KEYS)):
+            named.setdefault(span.trace, conversation)
+    parts: dict[tuple[str, str], list[PlacedSpan]] = {}
+    for item in spans:
+        trace = item.span.trace
+        conversation = first(item.span.attributes, CONVERSATION_KEYS) or named.get(trace, "")
+        parts.setdefault((conversation, "" if conversation else trace), []).append(item)
+    if not parts:
+        return [_Group(program, "", "", "", _line(resource), has_calls=False, traces=frozenset())]
+    return [
+        _Group(
+            program,
+            conversation,
+            trace,
+            some[0].span.service[:200],
+            _line(resource_with(resource, some)),
+            any(name.startswith(MARKS) for item in some for name in item.span.attributes),
+            frozenset(item.span.trace for item in some if named.get(item.span.trace) == conversation),
+        )
+        for (conversation, trace), some in parts.items()
+    ]
 
 
-def _keep(project: Project, line: _Line) -> bool:
-    """Store a line that is new."""
-    values = {"service": line.service, "body": compressed(line.body), "has_calls": line.has_calls}
-    digest = hashlib.sha256(line.body).digest()
+def _line(resource: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({RESOURCES[0]: [resource]}, order="deterministic")
+
+
+def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBatch]:
+    """The rows of some groups of one program, each with the recording that it belongs to. Where later spans belong is
+    stored."""
+    sources = _place(project, program, [group for group in groups if group.conversation])
+    sources |= _known_places(project, program, {_trace_key(group.trace) for group in groups if group.trace})
+    batches = []
+    for group in groups:
+        key = _conversation_key(group.conversation) if group.conversation else _trace_key(group.trace)
+        source = sources.get(key, program)
+        batches.append(
+            SpanBatch(
+                project=project,
+                source=source,
+                trace=group.trace[:TRACE_CHARS] if source == program else "",
+                service=group.service,
+                digest=hashlib.sha256(group.body).digest(),
+                body=compressed(group.body),
+                size=len(group.body),
+                has_calls=group.has_calls,
+            )
+        )
+    return batches
+
+
+def _place(project: Project, program: str, named: list[_Group]) -> dict[str, str]:
+    """The recordings of conversations and of their traces, by key: where they are known, there, else where new ones
+    belong. Spans of a trace that came before it named its conversation go there as well."""
+    conversations = [_conversation_key(group.conversation) for group in named]
+    traces = {_trace_key(trace): trace for group in named for trace in group.traces}
+    sources = _known_places(project, program, {*conversations, *traces})
+    unknown = [key for key in conversations if key not in sources]
+    if unknown:
+        sources |= dict.fromkeys(unknown, _open_source(project, program, unknown[0]))
+    for group, key in zip(named, conversations, strict=True):
+        for trace in map(_trace_key, group.traces):
+            if trace not in sources:
+                sources[trace] = sources[key]
+                unknown.append(trace)
+    if not unknown:
+        return sources
+    places = [
+        SpanPlace(program=program, key=key, source=sources[key], is_conversation=key not in traces)
+        for key in sorted(set(unknown))  # in one order, so that processes that store the same wait for each other
+    ]
+    SpanPlace.objects.of(project).bulk_create(places, ignore_conflicts=True)
+    sources |= _known_places(project, program, set(unknown))  # where another process was faster, it counts for both
+    moved = {traces[key][:TRACE_CHARS]: sources[key] for key in unknown if key in traces and sources[key] != program}
+    earlier = SpanBatch.objects.of(project).filter(source=program).exclude(trace="")
+    for start in range(0, len(moved), SLICE):
+        some = list(moved)[start : start + SLICE]
+        for batch in list(earlier.filter(trace__in=some).defer("body")):
+            there = SpanBatch.objects.of(project).filter(source=moved[batch.trace], digest=batch.digest)
+            if there.exists():
+                batch.delete()
+            else:
+                earlier.filter(pk=batch.pk).update(source=moved[batch.trace], trace="", taken=False)
+    return sources
+
+
+def _known_places(project: Project, program: str, keys: set[str]) -> dict[str, str]:
+    """The recordings of those of some keys that have one."""
+    places = SpanPlace.objects.of(project).filter(program=program)
+    some = sorted(keys)
+    return {
+        key: source
+        for start in range(0, len(some), SLICE)
+        for key, source in places.filter(key__in=some[start : start + SLICE]).values_list("key", "source")
+    }
+
+
+def _open_source(project: Project, program: str, key: str) -> str:
+    """The recording that new conversations of a program belong to: the newest as long as it is not large, else one that
+    begins with the conversation of this key."""
     rows = SpanBatch.objects.of(project)
-    _, is_new = rows.get_or_create(source=line.source, digest=digest, defaults=values)
-    return is_new
+    if rows.filter(source=program, size=0).exists():  # stored by a version that had one recording for each program
+        return program
+    conversations = SpanPlace.objects.of(project).filter(program=program, is_conversation=True)
+    newest = conversations.order_by("-pk").values_list("source", flat=True).first()
+    if newest is not None and (rows.filter(source=newest).aggregate(bytes=Sum("size"))["bytes"] or 0) < ENOUGH:
+        return newest
+    return _digest([program, key])
+
+
+def _add_new(project: Project, batches: list[SpanBatch]) -> list[SpanBatch]:
+    """Store the rows that are new; those."""
+    rows = SpanBatch.objects.of(project).filter(source__in={batch.source for batch in batches})
+    digests = [batch.digest for batch in batches]
+    stored = {
+        (source, bytes(digest))
+        for start in range(0, len(digests), SLICE)
+        for source, digest in rows.filter(digest__in=digests[start : start + SLICE]).values_list("source", "digest")
+    }
+    new = {(batch.source, batch.digest): batch for batch in batches if (batch.source, batch.digest) not in stored}
+    return SpanBatch.objects.of(project).bulk_create(new.values(), ignore_conflicts=True)
+
+
+def _conversation_key(conversation: str) -> str:
+    return _digest(["conversation", conversation])
+
+
+def _trace_key(trace: str) -> str:
+    return _digest(["trace", trace])
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
 
 
 def _waits(first: SpanBatch) -> bool:

@@ -48,12 +48,18 @@ class StreamBatch(models.Model):
 
 
 class SpanBatch(Owned):
-    """Spans that one program exported in one request, stored once under the digest of their content."""
+    """Spans of one recording that a program exported in one request, stored once under the digest of their content."""
 
-    source = models.CharField(max_length=64)  # digest of the resource: the program that runs
+    # The recording they belong to: a digest of the resource, which is the program that runs, or of that and the
+    # conversation that is the first of a recording.
+    source = models.CharField(max_length=64)
+    trace = models.CharField(
+        max_length=64, blank=True, default=""
+    )  # the one they are in, where no conversation is named
     service = models.CharField(max_length=200)  # its name
     digest = models.BinaryField(max_length=32)
     body = models.BinaryField()  # one line of OTLP/JSON, zstd
+    size = models.BigIntegerField(default=0)  # bytes of that line; 0 of one stored before they were counted
     has_calls = models.BooleanField()  # some span is about a language model
     taken = models.BooleanField(default=False)  # a recording has it
     recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="+")  # the last one that has it
@@ -61,7 +67,26 @@ class SpanBatch(Owned):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "source", "digest"], name="one_batch_of_spans")]
-        indexes = [models.Index(fields=["source"], condition=models.Q(taken=False), name="spans_to_take")]
+        indexes = [
+            models.Index(fields=["source"], condition=models.Q(taken=False), name="spans_to_take"),
+            models.Index(fields=["source", "trace"], condition=~models.Q(trace=""), name="spans_without_conversation"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.service} {self.created}"
+
+
+class SpanPlace(Owned):
+    """Which recording the later spans of a conversation, or of a trace, belong to."""
+
+    program = models.CharField(max_length=64)  # digest of the resource
+    key = models.CharField(max_length=64)  # digest of what is placed: a conversation by its id, or a trace
+    is_conversation = models.BooleanField()
+    source = models.CharField(max_length=64, db_index=True)  # as of SpanBatch
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "program", "key"], name="one_place_of_spans")]
+
+    def __str__(self) -> str:
+        return f"{self.key[:8]} in {self.source[:8]}"

@@ -32,7 +32,8 @@ WORDS = tuple(f"word{number}" for number in range(5_000))
 BYTES_OF_A_WORD = 8.8  # with its blank, on average
 CALLS_OF_A_CONVERSATION = 20
 HEADERS = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
-BETWEEN = 0.2  # seconds between two looks at the list of sessions
+BETWEEN = 0.5  # seconds between two looks at the list of sessions
+PAGE = 1_000  # sessions in one answer
 
 
 class Spent(NamedTuple):
@@ -110,7 +111,11 @@ def _cpu(pid: int) -> float:
 
 def visible(server: Running) -> int:
     """Model calls in the sessions of the list."""
-    return sum(int(row["steps"]) for row in json.loads(server.get("/api/v1/sessions?limit=1000").body)["sessions"])
+    calls = offset = 0
+    while some := json.loads(server.get(f"/api/v1/sessions?limit={PAGE}&offset={offset}").body)["sessions"]:
+        calls += sum(int(row["steps"]) for row in some)
+        offset += PAGE
+    return calls
 
 
 def measure(server: Running, spans: int, size: int, per_request: int, senders: int) -> None:

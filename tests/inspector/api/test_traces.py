@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from inspector.ingest import spans
 from inspector.ingest.importing import run_import
-from inspector.models import Import, Recording, Session, SpanBatch
+from inspector.models import Import, Recording, Session, SpanBatch, SpanPlace
 from inspector.models.projects import default_project
 from inspector.storage import deleting
 
@@ -26,23 +26,31 @@ def messages(*texts: str) -> str:
     )
 
 
-def exported(number: int, *said: str, service: str = "agent") -> dict[str, Any]:
-    """One model call of a conversation, as an exporter sends it: all that was said, the last of it the answer."""
+def exported(number: int, *said: str, service: str = "agent", conversation: str = "c-1") -> dict[str, Any]:
+    """One model call of a conversation, as an exporter sends it: all that was said, the last of it the answer. Without
+    the name of the `conversation` where that is empty."""
     values = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.conversation.id": "c-1",
+        **({"gen_ai.conversation.id": conversation} if conversation else {}),
         "gen_ai.request.model": "gpt-4o",
         "gen_ai.input.messages": messages(*said[:-1]),
         "gen_ai.output.messages": json.dumps(
             [{"role": "assistant", "parts": [{"type": "text", "content": said[-1]}], "finish_reason": "stop"}]
         ),
     }
-    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
-    attributes.append({"key": "gen_ai.usage.input_tokens", "value": {"intValue": str(100 * number)}})
+    return export_of(number, values, {"gen_ai.usage.input_tokens": 100 * number}, service=service)
+
+
+def export_of(
+    number: int, texts: dict[str, str], counts: dict[str, int], *, service: str = "agent", trace: int = 0
+) -> dict[str, Any]:
+    """One span with these attributes, in a trace of its own where none is named."""
+    attributes: list[dict[str, Any]] = [{"key": key, "value": {"stringValue": text}} for key, text in texts.items()]
+    attributes += [{"key": key, "value": {"intValue": str(count)}} for key, count in counts.items()]
     span = {
-        "traceId": f"{number:032x}",
+        "traceId": f"{trace or number:032x}",
         "spanId": f"{number:016x}",
-        "name": "chat gpt-4o",
+        "name": texts["gen_ai.operation.name"],
         "startTimeUnixNano": str(10**18 + number * 10**9),
         "endTimeUnixNano": str(10**18 + number * 10**9 + 5),
         "attributes": attributes,
@@ -58,7 +66,8 @@ def post(client, body: Any, **headers: str):
 
 def work() -> None:
     """What the worker would do."""
-    spans.run(str(SpanBatch.unscoped.filter(has_calls=True).earliest("pk").pk))
+    for source in set(SpanBatch.unscoped.filter(has_calls=True, taken=False).values_list("source", flat=True)):
+        spans.run(str(SpanBatch.unscoped.filter(has_calls=True, source=source).earliest("pk").pk))
     for job in Import.unscoped.filter(state="received"):
         run_import(str(job.pk))
 
@@ -194,3 +203,96 @@ def test_a_program_whose_recording_is_full_goes_on_in_another_one(client, settin
     assert texts_stored() == 1
     post(client, exported(1, "Hello", "Hi." * 500))  # sent again by the exporter
     assert SpanBatch.unscoped.count() == 2
+
+
+LONG = "word " * (spans.ENOUGH // 5)
+
+
+def calls_by_name() -> dict[str, int]:
+    """The calls of each session that is not deleted, by the name of its conversation."""
+    return {row.source_id: row.calls for row in Session.unscoped.filter(deleted=None)}
+
+
+def test_a_new_conversation_behind_a_long_one_has_a_recording_of_its_own(client):
+    """So that a span of one does not cost reading the other again."""
+    post(client, exported(1, LONG, "Hi."))
+    work()
+    post(client, exported(2, "Something else", "Done.", conversation="c-2"))
+    work()
+    assert Recording.unscoped.count() == 2
+    before = Import.unscoped.count()
+    post(client, exported(3, "Something else", "Done.", "And now?", "Ready.", conversation="c-2"))
+    work()
+    post(client, exported(4, LONG, "Hi.", "More", "Yes."))
+    work()
+    assert calls_by_name() == {"c-1": 2, "c-2": 2}
+    assert Import.unscoped.count() == before + 2
+
+
+def test_short_conversations_of_a_program_share_a_recording(client):
+    for number in range(1, 6):
+        post(client, exported(number, f"Question {number}", "Done.", conversation=f"c-{number}"))
+    work()
+    assert Recording.unscoped.count() == 1
+    assert calls_by_name() == {f"c-{number}": 1 for number in range(1, 6)}
+
+
+@pytest.mark.parametrize("result_first", [True, False])
+def test_a_span_without_a_name_belongs_to_the_conversation_of_its_trace(client, result_first):
+    post(client, exported(9, LONG, "Hi.", conversation="earlier"))  # so that its recording is not the first of all
+    work()
+    call = {"type": "tool_call", "name": "read", "id": "t-1", "arguments": {}}
+    chat = export_of(
+        1,
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.conversation.id": "c-1",
+            "gen_ai.input.messages": messages("Read it"),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [call], "finish_reason": "stop"}]),
+        },
+        {"gen_ai.usage.input_tokens": 100},
+        trace=7,
+    )
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "read", "gen_ai.tool.call.id": "t-1"}
+    result = export_of(2, {**tool, "gen_ai.tool.call.result": "the text"}, {}, trace=7)
+    for body in (result, chat) if result_first else (chat, result):
+        post(client, body)
+        work()
+    assert Session.unscoped.get(source_id="c-1").events == 3
+    assert SpanBatch.unscoped.filter(taken=True).values("source").distinct().count() == 2
+
+
+def test_traces_without_a_name_that_continue_each_other_are_one_session(client):
+    post(client, exported(1, "Hello", "Hi.", conversation=""))
+    post(client, exported(2, "Something else", "Done.", conversation="c-2"))
+    work()
+    post(client, exported(3, "Hello", "Hi.", "And now?", "Ready.", conversation=""))
+    work()
+    assert sorted(calls_by_name().values()) == [1, 2]
+
+
+def test_a_conversation_of_an_earlier_version_stays_in_its_recording(client):
+    post(client, exported(1, "Hello", "Hi.", conversation=""))
+    SpanBatch.unscoped.update(size=0, trace="")  # as a version stored it that knew no places
+    post(client, exported(2, "Hello", "Hi.", "And now?", "Done."))
+    work()
+    assert SpanBatch.unscoped.values("source").distinct().count() == 1
+    assert Recording.unscoped.count() == 1
+
+
+def test_places_are_forgotten_with_the_spans_of_a_silent_program(client):
+    post(client, exported(1, "Hello", "Hi."))
+    work()
+    age_all()
+    SpanPlace.unscoped.update(created=timezone.now() - timedelta(days=2))
+    spans.forget_silent()
+    assert not SpanPlace.unscoped.exists()
+
+
+def test_an_export_without_a_name_that_is_sent_again_is_stored_once_after_its_trace_was_named(client):
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "read", "gen_ai.tool.call.id": "t-1"}
+    unnamed = export_of(2, tool, {}, trace=1)
+    for body in (unnamed, exported(1, "Hello", "Hi."), unnamed):
+        post(client, body)
+    assert SpanBatch.unscoped.count() == 2
+    assert SpanBatch.unscoped.values("source").distinct().count() == 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -88,6 +88,37 @@ def spans_of(value: JSON, line: int | None = None) -> Iterator[TraceSpan]:
         yield _flat(value, line)
 
 
+class PlacedSpan(NamedTuple):
+    """A span of a resource, and where the resource has it."""
+
+    span: TraceSpan
+    value: JSON  # the span as it was written
+    scope: JSON
+    list_name: str  # of the resource's list with that scope
+
+
+def placed_spans(resource: JSON) -> Iterator[PlacedSpan]:
+    """The spans of one resource, with what is needed to write some of them apart (`resource_with`)."""
+    service = _service(resource)
+    for name in SCOPES:
+        for scope in fields.objects(resource.get(name)):
+            for span in fields.objects(scope.get("spans")):
+                yield PlacedSpan(_otlp(span, _scope_name(scope), service, None), span, scope, name)
+
+
+def resource_with(resource: JSON, spans: Iterable[PlacedSpan]) -> JSON:
+    """The resource with some of its spans alone, in their order."""
+    part: JSON = {name: value for name, value in resource.items() if name not in SCOPES}
+    last: JSON | None = None
+    for item in spans:
+        scopes = part.setdefault(item.list_name, [])
+        if item.scope is not last:
+            last = item.scope
+            scopes.append({**last, "spans": []})
+        scopes[-1]["spans"].append(item.value)
+    return part
+
+
 def is_flat_span(value: JSON) -> bool:
     """A span as Phoenix or the console exporter writes it."""
     context = fields.mapping(value, "context")
@@ -96,13 +127,19 @@ def is_flat_span(value: JSON) -> bool:
 
 
 def _resource_spans(value: JSON, line: int | None) -> Iterator[TraceSpan]:
-    resource = attributes(fields.mapping(value, "resource").get("attributes"))
-    service = str(resource.get("service.name", ""))
+    service = _service(value)
     for key in SCOPES:
         for scope in fields.objects(value.get(key)):
-            about = fields.mapping(scope, "scope") or fields.mapping(scope, "instrumentationLibrary")
             for span in fields.objects(scope.get("spans")):
-                yield _otlp(span, fields.text(about, "name"), service, line)
+                yield _otlp(span, _scope_name(scope), service, line)
+
+
+def _service(resource: JSON) -> str:
+    return str(attributes(fields.mapping(resource, "resource").get("attributes")).get("service.name", ""))
+
+
+def _scope_name(scope: JSON) -> str:
+    return fields.text(fields.mapping(scope, "scope") or fields.mapping(scope, "instrumentationLibrary"), "name")
 
 
 def _otlp(span: JSON, scope: str, service: str, line: int | None) -> TraceSpan:
