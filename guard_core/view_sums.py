@@ -32,9 +32,9 @@ class ViewSums:
         before, total = self._last
         if view is before:
             return total
-        gone, come = difference(before, view)
-        if len(gone) + len(come) < len(view):
-            total += sum(map(self._cost, come)) - sum(map(self._cost, gone))
+        removed, added = difference(before, view)
+        if len(removed) + len(added) < len(view):
+            total += sum(map(self._cost, added)) - sum(map(self._cost, removed))
         else:
             total = sum(map(self._cost, view))
         self._last = view, total
@@ -60,9 +60,9 @@ class ManySums:
         before, totals = self._last
         if view is before:
             return totals
-        gone, come = difference(before, view)
-        if len(gone) + len(come) < len(view):
-            totals = tuple(map(add, totals, map(sub, self._sums(come), self._sums(gone))))
+        removed, added = difference(before, view)
+        if len(removed) + len(added) < len(view):
+            totals = tuple(map(add, totals, map(sub, self._sums(added), self._sums(removed))))
         else:
             totals = self._sums(view)
         self._last = view, totals

@@ -213,10 +213,10 @@ _compared: dict[tuple[int, int], tuple[tuple[Any, ...], tuple[Any, ...], int]] =
 
 
 class Difference(NamedTuple):
-    """What two views do not have in common: the segments that are `gone`, and those that have `come` in their place."""
+    """What two views do not have in common: the segments `removed`, and those `added` in their place."""
 
-    gone: View
-    come: View
+    removed: View
+    added: View
 
 
 def difference(before: View, view: View) -> Difference:
@@ -227,12 +227,12 @@ def difference(before: View, view: View) -> Difference:
     if known is not None and known[0] is before and known[1] is view:
         return known[2]
     same = common_length(before, view)
-    gone, come = before[same:], view[same:]
-    size = min(len(gone), len(come))
+    removed, added = before[same:], view[same:]
+    size = min(len(removed), len(added))
     if size > CHUNK:  # as where the oldest messages went
-        stays = _common_end(tuple(gone), tuple(come), size)
-        gone, come = gone[: len(gone) - stays], come[: len(come) - stays]
-    differs = Difference(gone, come)
+        stays = _common_end(tuple(removed), tuple(added), size)
+        removed, added = removed[: len(removed) - stays], added[: len(added) - stays]
+    differs = Difference(removed, added)
     if len(_differences) >= REMEMBERED:
         _differences.clear()
     _differences[key] = before, view, differs

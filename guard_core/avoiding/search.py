@@ -109,8 +109,8 @@ class _Search:
         for tier in TIERS if open_goals else ():
             self._try(tier, open_goals, remedies)
         return tuple(
-            self._answer(goal, found, remedies[goal], unchanged if goal in reached else None)
-            for goal, found in wanted.items()
+            self._answer(goal, finding, remedies[goal], unchanged if goal in reached else None)
+            for goal, finding in wanted.items()
         )
 
     def _try(self, tier: str, goals: Sequence[Goal], remedies: dict[Goal, list[Remedy]]) -> None:
@@ -194,11 +194,11 @@ class _Search:
         over = counted(outcome.overflows, "overflow") if outcome.overflows else "no overflow"
         before = self.facts.counts.total
         recorded = "" if self.facts.ledger.usage_ratio is not None else f" (the recording has {before:,})"
-        made = counted(outcome.compactions, "compaction") if outcome.compactions else "no compaction"
+        compactions = counted(outcome.compactions, "compaction") if outcome.compactions else "no compaction"
         rewritten = "; messages are rewritten when they are recorded" if rewrites(SentRequests(case)) else ""
         share = percent(outcome.peak / outcome.peak_window) if outcome.peak_window else ""
         peak = f"largest request {outcome.peak:,} tokens{f', {share} of the window' if share else ''} (modelled)"
-        return "; ".join(filter(None, (f"{over}, {made}{recorded}, {peak}{rewritten}", self._error_words(case))))
+        return "; ".join(filter(None, (f"{over}, {compactions}{recorded}, {peak}{rewritten}", self._error_words(case))))
 
     def _error_words(self, case: Case) -> str:
         """The forecast error that bears on a replay: across a compaction where it makes one, else far ahead."""

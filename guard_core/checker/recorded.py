@@ -61,8 +61,8 @@ def _says_who_asked(finding: Finding, words: list[str]) -> None:
     """Of how many of these compactions, by the recorder's words, the file does not say that they were automatic."""
     unsaid = sum(word not in _AUTOMATIC for word in words)
     same("unknown_trigger", finding.numbers.get("unknown_trigger", 0), unsaid)
-    said = "taken as automatic" in finding.sentence and TRIGGER_NOT_RECORDED in finding.assumptions
-    if said != bool(unsaid):
+    is_assumption_named = "taken as automatic" in finding.sentence and TRIGGER_NOT_RECORDED in finding.assumptions
+    if is_assumption_named != bool(unsaid):
         raise Wrong(f"the file does not say of {unsaid} of them that they were automatic, and the claim says otherwise")
     if 0 < unsaid < len(words) and f"{unsaid:,} of them" not in finding.sentence:
         raise Wrong("the claim says of all of them what is so of some")

@@ -23,9 +23,9 @@ def check_sentence(finding: Finding) -> None:
 
 def check_numbers(claim: Finding | Verdict, explained: set[str]) -> None:
     """Raise Wrong for a number in the sentence, outside of quotations, that is not among those explained."""
-    for said in _NUMBER.findall(_QUOTE.sub("", claim.sentence)):
-        if said.rstrip(",") not in explained:
-            raise Wrong(f"the sentence says {said}, which its numbers do not explain")
+    for number in _NUMBER.findall(_QUOTE.sub("", claim.sentence)):
+        if number.rstrip(",") not in explained:
+            raise Wrong(f"the sentence says {number}, which its numbers do not explain")
 
 
 def explained_numbers(claim: Finding | Verdict) -> set[str]:

@@ -65,13 +65,13 @@ def _lanes(session: Session, facts: Facts, args: argparse.Namespace) -> tuple[La
 
 
 def _report(facts: Facts, session: Session, lanes: tuple[Lane, ...], args: argparse.Namespace) -> dict[str, Any]:
-    said = (summary_words(lanes) if args.find is None else "", "" if args.policy else blind_words(facts))
+    notes = (summary_words(lanes) if args.find is None else "", "" if args.policy else blind_words(facts))
     return {
         "session": session.source_id,
         "title": session.title,
         "calls": len(session.calls),
         "policy": args.policy,
-        "sentence": " ".join(filter(None, said)),
+        "sentence": " ".join(filter(None, notes)),
         "lanes": [_lane(lane) for lane in lanes],
     }
 

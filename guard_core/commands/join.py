@@ -37,8 +37,8 @@ def _run(args: argparse.Namespace) -> int:
         raise GuardError(f"{args.transcript}: {error.strerror or 'cannot be read'}") from error
     if not result.answers:
         raise DamagedRecording("no answer with an id is in the transcript: is it a session file of Claude Code?")
-    words = f"{result.found:,} of {result.answers:,} answers have their request now"
-    if not result.found:
+    words = f"{result.paired:,} of {result.answers:,} answers have their request now"
+    if not result.paired:
         print(f"{words}: the files are of two sessions. Nothing was written.")
         return 1
     try:

@@ -105,8 +105,8 @@ def changes_at(filling: ContextFilling, step: int, prices: Prices, most: int) ->
     """The changes since the request before; None at the first step. `most` changes are given one by one."""
     if step <= 0:
         return None
-    found = difference(filling, step - 1, step, most)
-    return Changes(step, found.sums, found.changes, found.more, _cache(filling, step, prices))
+    changed = difference(filling, step - 1, step, most)
+    return Changes(step, changed.sums, changed.changes, changed.more, _cache(filling, step, prices))
 
 
 def difference(filling: ContextFilling, first: int, second: int, most: int) -> Difference:

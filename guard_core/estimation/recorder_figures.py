@@ -31,8 +31,8 @@ def unfit_figures(ledger: Ledger) -> dict[int, Unfit]:
         return {}
     if "unfit figures" not in ledger.derived:
         ledger.derived["unfit figures"] = _unfit(ledger)
-    found: dict[int, Unfit] = ledger.derived["unfit figures"]
-    return found
+    figures: dict[int, Unfit] = ledger.derived["unfit figures"]
+    return figures
 
 
 def _unfit(ledger: Ledger) -> dict[int, Unfit]:
@@ -40,13 +40,13 @@ def _unfit(ledger: Ledger) -> dict[int, Unfit]:
     pictures = prefix_sums(((ledger.events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
     counted = steps["prompt_tokens"] > 0
     at, prompts, outputs = (steps[name][counted] for name in ("at", "prompt_tokens", "output_tokens"))
-    previous, found = 0, {}
+    previous, unfit = 0, {}
     for place, base in enumerate(ledger.bases):
         last = int(at.searchsorted(base.at)) - 1
         if base.tokens_before > 0 and last >= 0 and at[last] >= previous:
             start, prompt = int(at[last]), int(prompts[last])
             room = max(int(outputs[last]), 0) + int(size[base.at] - size[start]) + MOST_UNSEEN
             if base.tokens_before > prompt + room and pictures[start] == pictures[base.at]:
-                found[place] = Unfit(base.tokens_before, prompt)
+                unfit[place] = Unfit(base.tokens_before, prompt)
         previous = base.at
-    return found
+    return unfit

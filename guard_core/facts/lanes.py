@@ -207,10 +207,10 @@ class Search:
             steps = slice(run.start, run.stop)
             behind = at[steps][None, :] > first[:, None]
             states[:, steps] = np.where(behind, np.int8(State.VERBATIM), _states(held)[:, None])
-        said = at[None, :] > np.array([snippet.event for snippet in self.snippets], dtype=np.int64)[:, None]
+        is_in_log = at[None, :] > np.array([snippet.event for snippet in self.snippets], dtype=np.int64)[:, None]
         logged = np.array([events[0] if len(events) else self.sent.ledger.event_count for events in self.places])
         may_know = (states == State.UNKNOWN) & (at[None, :] > logged[:, None])  # no summary has what was not said yet
-        known = may_know | np.isin(states, HELD) & (said | (states != State.PARAPHRASED))
+        known = may_know | np.isin(states, HELD) & (is_in_log | (states != State.PARAPHRASED))
         states[~np.logical_or.accumulate(known, axis=1)] = State.NOT_YET
         states[self._in_system, :] = State.VERBATIM
         return states

@@ -33,8 +33,8 @@ def alerts(facts: Facts) -> tuple[Alert, ...]:
     if not facts.ledger.step_count or facts.ledger.usage_ratio is not None:
         return ()
     case = facts.recording
-    found = [*sizes.near_misses(case), *sizes.overflows(case), *repetition.loops(case)]
-    return tuple(sorted((Alert(finding, *_latest(case, finding)) for finding in found), key=lambda item: -item.last))
+    findings = [*sizes.near_misses(case), *sizes.overflows(case), *repetition.loops(case)]
+    return tuple(sorted((Alert(finding, *_latest(case, finding)) for finding in findings), key=lambda item: -item.last))
 
 
 def _latest(case: Case, finding: Finding) -> tuple[int, int]:

@@ -70,12 +70,12 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
         for message in likely:
             if says(read_ways, quotes[message]):
                 places[message].append(index)
-    found = []
+    requests = []
     for message, text in words.items():
         if len(places[message]) <= MOST_PLACES:
             quote, quoting = shortened(text), _quoting(session, quotes[message])
-            found.append(RequestWords(message, quote, quote == text, tuple(places[message]), quoting))
-    return tuple(found)
+            requests.append(RequestWords(message, quote, quote == text, tuple(places[message]), quoting))
+    return tuple(requests)
 
 
 def removed_requests(session: Session, ledger: Ledger) -> list[int]:

@@ -218,7 +218,7 @@ def _lost(record: CompactionRecord) -> list[tuple[int, int]]:
     """Events in the request of the compaction that the policy does not carry on, as ranges."""
     missing = [
         (segment.start, min(segment.stop, record.kept_from))
-        for segment in difference(record.after, record.carried).gone
+        for segment in difference(record.after, record.carried).removed
         if isinstance(segment, Span) and segment.start < record.kept_from
     ]
     if not missing:  # nearly always, and a request of a long session may have thousands of spans

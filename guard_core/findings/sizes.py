@@ -199,19 +199,20 @@ def late(case: Case) -> list[Finding]:
         previous = item.step
     if not pairs:
         return []
-    step, came, index = pairs[0]
+    step, compacted_at, index = pairs[0]
     tokens, window = int(case.tokens[step]), case.window_at(step)
     more = "" if len(pairs) == 1 else f" So did {counted(len(pairs) - 1, 'later compaction')}."
     sentence = (
-        f"Compaction {index + 1:,} came too late, at {at_step(came)}: the request of {at_step(step)} has {tokens:,} "
-        f"tokens, {percent(tokens / window - 1)} over the window of {window:,}{if_window_at(case, step)}.{more}"
+        f"Compaction {index + 1:,} came too late, at {at_step(compacted_at)}: the request of {at_step(step)} has "
+        f"{tokens:,} tokens, {percent(tokens / window - 1)} over the window of {window:,}"
+        f"{if_window_at(case, step)}.{more}"
     )
     numbers = {
         "step_over": step,
         "tokens": tokens,
         "window": window,
         "compaction": index,
-        "step_compacted": came,
+        "step_compacted": compacted_at,
         "compactions": [pair[2] for pair in pairs],
     }
     assumptions = (*assumptions_at(case, step), *_modelled(case, step))

@@ -36,12 +36,14 @@ def assert_compaction(
     limits = limits or {"overflows": 0, "loops": 0}
     over = {name: counts[LIMITS[name]] for name, most in limits.items() if counts[LIMITS[name]] > most}
     if over:
-        said = [item.sentence for item in judged.findings if any(item.kind in _kinds(LIMITS[name]) for name in over)]
+        sentences = [
+            item.sentence for item in judged.findings if any(item.kind in _kinds(LIMITS[name]) for name in over)
+        ]
         words = ", ".join(
             f"{count:,} {name.replace('_', ' ')}, at most {limits[name]:,} allowed" for name, count in over.items()
         )
         within = f"{'an assumed' if judged.window.is_unsure else 'a'} window of {judged.trace.window:,} tokens"
-        raise AssertionError("\n  ".join([f"{policy} in {within}: {words}", *said]))
+        raise AssertionError("\n  ".join([f"{policy} in {within}: {words}", *sentences]))
     return judged.trace
 
 

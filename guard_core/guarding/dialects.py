@@ -87,11 +87,11 @@ class OpenAI:
     def _answer(self, parts: tuple[Part, ...], original: Message | None) -> dict[str, Any]:
         known = {_key(chat.tool_call(item)): item for item in fields.objects((original or {}).get("tool_calls"))}
         calls = [part for part in parts if isinstance(part, ToolCallPart)]
-        said = tuple(part for part in parts if not isinstance(part, ToolCallPart | ReasoningPart))
+        contents = tuple(part for part in parts if not isinstance(part, ToolCallPart | ReasoningPart))
         message = _head(original, {"role": "assistant"}, ("role", "name", "refusal"))
         if any(isinstance(part, ReasoningPart) for part in parts) and original is not None:
             message |= {key: original[key] for key in _REASONING_KEYS if key in original}
-        message["content"] = _content(said, self._pieces(original), _openai_text) if said else None
+        message["content"] = _content(contents, self._pieces(original), _openai_text) if contents else None
         if calls:
             message["tool_calls"] = [known.get(_key(call)) or _openai_call(call) for call in calls]
         return message

@@ -120,7 +120,7 @@ def made_apart(
     prices = Prices.of(facts.session, facts.ledger)
     with limited_growth(MOST_MEMORY // copies):
         yield from map(made, _recording(facts, prices, options.get("rules")))
-        work: Work = partial(_made, facts, chosen, prices, options, made)
+        work: Work = partial(_rows_of, facts, chosen, prices, options, made)
         if copies == 1:
             copied()
             yield from _heard(map(work, range(len(chosen))), facts.ledger.step_count, each)
@@ -151,7 +151,7 @@ def _inherited_work(place: int) -> Any:
     return _inherited[-1](place)
 
 
-def _made(
+def _rows_of(
     facts: Facts,
     chosen: Sequence[Candidate],
     prices: Prices,

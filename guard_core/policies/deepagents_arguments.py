@@ -101,8 +101,8 @@ def may_be_cut(sizes: Sizes, longest: int) -> NDArray[np.bool_]:
     if key not in ledger.derived:
         parts = ledger.parts
         tools = np.isin(parts["tool"], [tool_key(name) for name in TOOLS])
-        found = (parts["kind"] == CALL) & tools & (parts["chars"] > longest)
-        ledger.derived[key] = np.append(0, np.cumsum(ledger.by_event(found.astype(np.int64))))
+        long_calls = (parts["kind"] == CALL) & tools & (parts["chars"] > longest)
+        ledger.derived[key] = np.append(0, np.cumsum(ledger.by_event(long_calls.astype(np.int64))))
     before: Ints = ledger.derived[key]
     spans = [segment for segment in sizes.head.view if isinstance(segment, Span)]
     of_head = sum(before.item(span.stop) - before.item(span.start) for span in spans)
@@ -141,8 +141,8 @@ def _short(
     cache = ledger.derived.setdefault(f"short arguments {longest} {session is not None} {note}", {})
     if message.event not in cache:
         calls = calls_of(ledger, Message(message.event))
-        found = (_call(ledger, session, row, longest, note) for row in calls)
-        cache[message.event] = [call for call in found if call is not None]
+        shortened = (_call(ledger, session, row, longest, note) for row in calls)
+        cache[message.event] = [call for call in shortened if call is not None]
     calls_cut: list[tuple[int, int, int, int]] = cache[message.event]
     return calls_cut
 

@@ -81,8 +81,8 @@ class Goose(CountedPolicy):
         newest: View = (Span(requests[-1], requests[-1] + 1),) if requests and history.within_turn else ()
         summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),))
         text = Synthetic("request to continue", CONTINUE, None, Role.MODEL)
-        gone = int(_calls(history.ledger)[history.stop])
-        return Plan((summary, text, *newest), cut=(history.stop,) * 3, remembers={"calls_gone": gone})
+        calls_before = int(_calls(history.ledger)[history.stop])
+        return Plan((summary, text, *newest), cut=(history.stop,) * 3, remembers={"calls_gone": calls_before})
 
     # ---- calls and results that become lines
 
@@ -102,7 +102,7 @@ class Goose(CountedPolicy):
 
     def clear(self, history: History) -> Plan:
         """The oldest calls with the results that follow them, each as a line."""
-        messages, calls, gone = history.messages, _calls(history.ledger), history.state.calls_gone
+        messages, calls, cleared = history.messages, _calls(history.ledger), history.state.calls_gone
         items: list[Segment] = []
         index, left = 0, PAIRS
         while index < len(messages):
@@ -110,7 +110,7 @@ class Goose(CountedPolicy):
             event = int(messages.event[index])
             count = int(calls[event + 1] - calls[event]) if own else 0
             if count and left > 0:
-                gone, left = gone + count, left - count
+                cleared, left = cleared + count, left - count
                 stop = index + 1
                 while stop < len(messages) and messages.has_results[stop]:
                     stop += 1
@@ -119,7 +119,7 @@ class Goose(CountedPolicy):
             else:
                 items += messages.between(index, index + 1)
                 index += 1
-        return Plan(tuple(items), remembers={"calls_gone": gone})
+        return Plan(tuple(items), remembers={"calls_gone": cleared})
 
 
 def _calls(ledger: Ledger) -> Ints:

@@ -117,11 +117,13 @@ class TrimMessages(ListPolicy):
         system, room = self._system(ledger, stop, request.limit)
         if system and not room:
             return Outcome(system, state)
-        return Outcome(normal((*system, *_newest(ledger, _told(ledger, system=False), stop, room), *results)), state)
+        return Outcome(
+            normal((*system, *_newest(ledger, _shown_messages(ledger, system=False), stop, room), *results)), state
+        )
 
     def _system(self, ledger: Ledger, stop: int, limit: int) -> tuple[tuple[Segment, ...], int]:
         """The system messages as one, and the tokens that are left for the others."""
-        events, sums, _ = _told(ledger, system=True)
+        events, sums, _ = _shown_messages(ledger, system=True)
         count = int(np.searchsorted(events, stop))
         chars = int(sums[count]) + max(count - 1, 0)  # line breaks between them
         if not chars:
@@ -133,7 +135,7 @@ class TrimMessages(ListPolicy):
         return view_of(ledger, [Message(int(events[0]), _form(ending, "text"))]), room
 
 
-class Told(NamedTuple):
+class ShownMessages(NamedTuple):
     """The messages of the system, or all others: their events, prefix sums of their characters, and the places at which
     one does not follow the one before in the log."""
 
@@ -142,20 +144,20 @@ class Told(NamedTuple):
     breaks: Ints
 
 
-def _told(ledger: Ledger, *, system: bool) -> Told:
+def _shown_messages(ledger: Ledger, *, system: bool) -> ShownMessages:
     key = "litellm messages", system
     if key not in ledger.derived:
         prefix, events = COSTS.prefix(ledger), np.flatnonzero((roles_of(ledger) == SYSTEM_ROLE) == system)
         sums = prefix_sums(prefix[events + 1] - prefix[events])
-        ledger.derived[key] = Told(events, sums, np.flatnonzero(np.diff(events) != 1) + 1)
-    told: Told = ledger.derived[key]
-    return told
+        ledger.derived[key] = ShownMessages(events, sums, np.flatnonzero(np.diff(events) != 1) + 1)
+    shown: ShownMessages = ledger.derived[key]
+    return shown
 
 
-def _newest(ledger: Ledger, told: Told, stop: int, room: int) -> tuple[Segment, ...]:
+def _newest(ledger: Ledger, shown: ShownMessages, stop: int, room: int) -> tuple[Segment, ...]:
     """The newest of some messages before an event within some tokens, in order; those that do not fit are shortened
     where that helps."""
-    events, sums, _ = told
+    events, sums, _ = shown
     count = int(np.searchsorted(events, stop))
     sums = sums[: count + 1]
 
@@ -180,16 +182,16 @@ def _newest(ledger: Ledger, told: Told, stop: int, room: int) -> tuple[Segment, 
         if (used + size) // CHARS_PER_TOKEN <= room:
             older.append(Message(int(event), form))
             used += size
-    return (*view_of(ledger, reversed(older)), *_spans(told, count - whole, count))
+    return (*view_of(ledger, reversed(older)), *_spans(shown, count - whole, count))
 
 
-def _spans(told: Told, start: int, stop: int) -> tuple[Span, ...]:
+def _spans(shown: ShownMessages, start: int, stop: int) -> tuple[Span, ...]:
     """Some messages as spans."""
     if start == stop:
         return ()
-    inside = told.breaks[np.searchsorted(told.breaks, start, side="right") : np.searchsorted(told.breaks, stop)]
+    inside = shown.breaks[np.searchsorted(shown.breaks, start, side="right") : np.searchsorted(shown.breaks, stop)]
     edges = [start, *inside.tolist(), stop]
-    return tuple(Span(int(told.events[first]), int(told.events[last - 1]) + 1) for first, last in pairwise(edges))
+    return tuple(Span(int(shown.events[first]), int(shown.events[last - 1]) + 1) for first, last in pairwise(edges))
 
 
 def _sizes(ledger: Ledger, event: int) -> tuple[int, int, str]:

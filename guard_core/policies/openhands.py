@@ -272,9 +272,9 @@ def _summarised(request: Request, history: History, done: Outcome, start: int, s
         return done._replace(state=state, held=SUMMARISER_FAILED)
     inserted = Message(inserted=Synthetic("summary", summary.bytes, summary.text))
     after = view_of(ledger, [*messages[:start], inserted, *messages[stop:]])
-    made: Pass = request.passed(given, after, summary_bytes=summary.bytes)
+    summarising: Pass = request.passed(given, after, summary_bytes=summary.bytes)
     state = msgspec.structs.replace(state, summary_bytes=summary.bytes)
-    return Outcome(after, state, (*done.passes, made))
+    return Outcome(after, state, (*done.passes, summarising))
 
 
 def condenser_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,10 +67,10 @@ def find(text: str, own: Sequence[OwnPattern] = ()) -> list[Match]:
     spaced = text
     for escape in ("\\n", "\\r", "\\t") if "\\" in text else ():
         spaced = spaced.replace(escape, "\n ")  # what is written so in a JSON text ends a word; places stay the same
-    found = [match for search in _SEARCHES for match in search(spaced)]
-    found += _accounts(text)  # a path may have a folder whose name begins with one of these letters
-    found += [Match(item.kind, *hit.span()) for item in own for hit in item.pattern.finditer(text) if hit[0]]
-    return _without_overlaps(found)
+    matches = [match for search in _SEARCHES for match in search(spaced)]
+    matches += _accounts(text)  # a path may have a folder whose name begins with one of these letters
+    matches += [Match(item.kind, *hit.span()) for item in own for hit in item.pattern.finditer(text) if hit[0]]
+    return _without_overlaps(matches)
 
 
 def _without_overlaps(found: list[Match]) -> list[Match]:

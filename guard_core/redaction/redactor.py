@@ -121,8 +121,8 @@ class Redactor:
         if not isinstance(value, str):
             return self.value(value)
         lead = f"{key}="
-        found = [item for item in find(lead + value, self.own) if item.stop > len(lead)]
-        moved = [item._replace(start=max(0, item.start - len(lead)), stop=item.stop - len(lead)) for item in found]
+        matches = [item for item in find(lead + value, self.own) if item.stop > len(lead)]
+        moved = [item._replace(start=max(0, item.start - len(lead)), stop=item.stop - len(lead)) for item in matches]
         return self._replaced(value, _without_overlaps([*moved, *find(value, self.own)]))
 
     def _replaced(self, text: str, found: list[Match]) -> str:
@@ -145,14 +145,14 @@ class Redactor:
 
     def _noted(self, text: str, match: Match) -> tuple[str, str]:
         """Kind and value of a match. One that was found by itself, or cut off, is the value that is known."""
-        found = text[match.start : match.stop]
-        value = self._known.get(found) or self._cut_off.get(found) or (match.kind, found)
+        matched = text[match.start : match.stop]
+        value = self._known.get(matched) or self._cut_off.get(matched) or (match.kind, matched)
         if value not in self._numbers:
             self._values[value[0]] += 1
             self._numbers[value] = self._values[value[0]]
-        is_telling = len(found) >= LEAST_KNOWN and match.kind not in (ACCOUNT, ENCODED)
-        if is_telling and found not in self._cut_off and len(self._known) < MOST_KNOWN:
-            self._known.setdefault(found, value)
+        is_telling = len(matched) >= LEAST_KNOWN and match.kind not in (ACCOUNT, ENCODED)
+        if is_telling and matched not in self._cut_off and len(self._known) < MOST_KNOWN:
+            self._known.setdefault(matched, value)
         return value
 
     def _note_context(self, value: tuple[str, str], text: str, match: Match, matches: list[Match]) -> None:

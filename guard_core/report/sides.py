@@ -222,8 +222,8 @@ class SideSource:
         """`reason`: of a compaction at this step, "" where there was none."""
         count, threshold = (int(trace.columns[name][step]) for name in ("decision_tokens", "threshold"))
         sign = f"{count:,} against a threshold of {threshold:,}" if count > 0 and threshold > 0 else ""
-        said = f"compacted here: {reason}." if reason else "did not compact here."
-        return doc.Decision(f"{trace.policy} {said}", sign, policy.explain(trace, step))
+        outcome = f"compacted here: {reason}." if reason else "did not compact here."
+        return doc.Decision(f"{trace.policy} {outcome}", sign, policy.explain(trace, step))
 
     def decision_at(self, step: int) -> doc.Decision:
         """Why it compacted before this call, or did not: the check as arithmetic."""
@@ -241,12 +241,12 @@ class SideSource:
         fires, title = count >= threshold >= 0, policy_kind(trace.policy).title
         compacted = any(item.step == step for item in self.facts.counts.compactions)
         if compacted:
-            said = "compacted here" if fires else "does not fire here by these numbers, and the recording compacted"
+            outcome = "compacted here" if fires else "does not fire here by these numbers, and the recording compacted"
         else:
-            said = "fires here, and the recording did not compact" if fires else "did not compact here"
+            outcome = "fires here, and the recording did not compact" if fires else "did not compact here"
         sign = f"{count:,} {'≥' if fires else '<'} {threshold:,}" if min(count, threshold) >= 0 else ""
         policy = policy_kind(trace.policy).make(trace.settings.get("profile") or None)
-        return doc.Decision(f"{title} {said}.", sign or "nothing to compare", policy.explain(trace, step))
+        return doc.Decision(f"{title} {outcome}.", sign or "nothing to compare", policy.explain(trace, step))
 
     def judge_at(self, step: int) -> str:
         """By which rule the decision before a call is judged, in a sentence."""

@@ -79,9 +79,9 @@ def _against(report: Report | TableReport, document: dict[str, Any], sessions: S
     if isinstance(report, Report):
         place, digest = "session.digest", report.session.digest
         make = partial(build, options=_options(report.asked, report.level))
-    elif (made := report.made) is not msgspec.UNSET:
-        place, digest = "made.digest", made.digest
-        make = partial(extract, options=_options(made.asked, report.level), part=made.part)
+    elif (origin := report.made) is not msgspec.UNSET:
+        place, digest = "made.digest", origin.digest
+        make = partial(extract, options=_options(origin.asked, report.level), part=origin.part)
     else:
         raise GuardError("a report of tables is about several sessions; it is checked without a recording")
     digests = [native.digest(session) for session in sessions]

@@ -147,9 +147,9 @@ def with_hypotheses(
     inside: dict[str, Hypothesis] = {}
     for item in variants:
         if (item.threshold > 0 or not item.changes) and interval.contains(item.threshold):
-            known = inside.get(_said(item))
+            known = inside.get(_key(item))
             if known is None or item.changes < known.changes:
-                inside[_said(item)] = item
+                inside[_key(item)] = item
     if not inside and fitted is not None and interval.above is not None and interval.at_most is not None:
         limit = interval.at_most - int(interval.relation == ">")
         inside[fitted(limit)] = Hypothesis(fitted(limit), limit, 1)
@@ -157,7 +157,7 @@ def with_hypotheses(
     return msgspec.structs.replace(interval, hypotheses=tuple(ranked[:SHOWN]), more=max(0, len(ranked) - SHOWN))
 
 
-def _said(item: Hypothesis) -> str:
+def _key(item: Hypothesis) -> str:
     """What a formula says: of a plain number the number alone, whether it is a default, in the file or a limit."""
     return item.formula if "%" in item.formula or "−" in item.formula else f"{item.threshold}"
 

@@ -34,8 +34,8 @@ def appended_texts(ledger: Ledger, form: str = "") -> Ints:
     user said. Pictures count nothing, and what the software says by itself comes behind the check."""
     flags, chars = ledger.events["flags"], text_chars(ledger)
     results = (flags & HAS_RESULT) > 0
-    said = np.where((flags & STARTS_TURN) > 0, chars // CHARS_PER_TOKEN, 0)
-    return np.asarray(said + at_ends(np.where(results, chars, 0), results, lambda total: total // CHARS_PER_TOKEN))
+    typed = np.where((flags & STARTS_TURN) > 0, chars // CHARS_PER_TOKEN, 0)
+    return np.asarray(typed + at_ends(np.where(results, chars, 0), results, lambda total: total // CHARS_PER_TOKEN))
 
 
 WAITING = Counter(

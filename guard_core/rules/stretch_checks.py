@@ -112,9 +112,9 @@ class Counted:
         at, response = (np.append(self.ledger.steps[name], -1) for name in ("at", "response"))
         last, stop = self.checks.step - 1, self.checks.stop
         answered = np.maximum(at[last], response[last] + 1)
-        made = np.concatenate([[0], stop[self.compacted]])
+        stops = np.concatenate([[0], stop[self.compacted]])
         start = np.maximum(
-            np.where(last >= 0, answered, 0), made[np.searchsorted(self.compacted, np.arange(len(stop)))]
+            np.where(last >= 0, answered, 0), stops[np.searchsorted(self.compacted, np.arange(len(stop)))]
         )
         places = np.sort(np.array(self.session.refused, dtype=np.int64))
         return np.asarray(np.searchsorted(places, start, side="left") < np.searchsorted(places, stop, side="right"))

@@ -56,7 +56,7 @@ def _limited(request: HttpRequest, caller: Caller) -> HttpResponse | None:
 
 def too_many(request: HttpRequest, reason: str, wait: int) -> HttpResponse:
     """429, with the seconds to wait in words and in the header."""
-    response = _said(request, TOO_MANY, "Too many requests", f"{reason} Try again in {wait:,} seconds.")
+    response = _refusal(request, TOO_MANY, "Too many requests", f"{reason} Try again in {wait:,} seconds.")
     response.headers["Retry-After"] = str(wait)
     return response
 
@@ -65,27 +65,27 @@ def _refused(request: HttpRequest, caller: Caller, rule: Rule) -> HttpResponse:
     if not caller.is_known:
         return _unknown(request)
     if caller.key is not None:
-        return _said(request, FORBIDDEN, "Not allowed", "This key has not the scope that this address needs.")
+        return _refusal(request, FORBIDDEN, "Not allowed", "This key has not the scope that this address needs.")
     if caller.membership is None:
         sentence = "Your account belongs to no project yet: ask an owner of one to invite you, or make one of your own."
-        return _said(request, FORBIDDEN, "No project", sentence)
+        return _refusal(request, FORBIDDEN, "No project", sentence)
     needed = rule.look if request.method in access.SAFE else rule.change
     name, role = caller.membership.project.name, caller.membership.role
     sentence = f"In {name} you are {role}, and this needs the role {needed}. An owner can change your role."
-    return _said(request, FORBIDDEN, "Not allowed", sentence)
+    return _refusal(request, FORBIDDEN, "Not allowed", sentence)
 
 
 def _unknown(request: HttpRequest) -> HttpResponse:
     """A page leads to the form of the login, and from there back; a program is told."""
     if "Authorization" in request.headers:
-        return _said(request, UNKNOWN, "Not allowed", "This key is unknown, revoked or expired.")
+        return _refusal(request, UNKNOWN, "Not allowed", "This key is unknown, revoked or expired.")
     login = reverse("login")
     if request.headers.get("HX-Request"):
         response = HttpResponse(status=UNKNOWN)
         response.headers["HX-Redirect"] = _with_next(login, urlsplit(request.headers.get("HX-Current-URL", "")).path)
         return response
     if _wants_json(request) or request.method not in access.SAFE:
-        return _said(request, UNKNOWN, "Sign in", "Sign in first, or send a key (Authorization: Bearer …).")
+        return _refusal(request, UNKNOWN, "Sign in", "Sign in first, or send a key (Authorization: Bearer …).")
     return redirect(_with_next(login, request.get_full_path()))
 
 
@@ -93,7 +93,7 @@ def _with_next(login: str, path: str) -> str:
     return f"{login}?{urlencode({'next': path})}" if path.startswith("/") and path != "/" else login
 
 
-def _said(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
+def _refusal(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
     if _wants_json(request):
         response: HttpResponse = JsonResponse({"error": sentence}, status=status)
     else:

@@ -236,8 +236,8 @@ def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
         words = request_words(head, ledger, lambda: convert.stored_events(row))
     settings = explanations.settings_of(head, row.project_id)
     attribution = convert.load_attribution(row) or attribute(ledger)
-    found, verdict = conclusions(Facts(head, ledger, attribution, judged, words, settings))
-    whole = [{**_FINDING, **msgspec.to_builtins(finding)} for finding in found]
+    claims, verdict = conclusions(Facts(head, ledger, attribution, judged, words, settings))
+    whole = [{**_FINDING, **msgspec.to_builtins(finding)} for finding in claims]
     return {"verdict": msgspec.to_builtins(verdict), "findings": whole}
 
 

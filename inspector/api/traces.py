@@ -40,14 +40,14 @@ def traces(request: HttpRequest) -> HttpResponse:
     try:
         spans.store(project_of_caller(request), _body(request))
     except NotAllowed as error:
-        return _said(request, 403, str(error))
+        return _answer(request, 403, str(error))
     except _Refused as error:
-        return _said(request, error.status, str(error))
+        return _answer(request, error.status, str(error))
     except (Error, OSError) as error:
         trouble = trouble_of(error)
         if trouble is None:
             raise
-        return _said(request, 503, trouble.words)
+        return _answer(request, 503, trouble.words)
     return JsonResponse({}) if request.content_type == JSON else HttpResponse(content_type=PROTOBUF)
 
 
@@ -84,7 +84,7 @@ def _inflated(data: bytes, encoding: str) -> bytes:
     return plain
 
 
-def _said(request: HttpRequest, status: int, sentence: str) -> HttpResponse:
+def _answer(request: HttpRequest, status: int, sentence: str) -> HttpResponse:
     """As JSON, or as the Status message of protobuf, whose field 2 is the message."""
     if request.content_type != PROTOBUF:
         response: HttpResponse = JsonResponse({"error": sentence, "message": sentence}, status=status)

@@ -39,10 +39,10 @@ def capture(
         return NOT_FOUND
     if warning := client.warning(environ):
         print(warning, file=sys.stderr)
-    said = _Words()
+    words = _Words()
     path = folder / f"{client.name or 'capture'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.jsonl"
     sending = _Sending(path, server, opens=opens)
-    log = CaptureLog(path, client.name or Path(program).name, said.say, sending.wake)
+    log = CaptureLog(path, client.name or Path(program).name, words.say, sending.wake)
     try:
         upstreams = {item.name: Upstream.parse(item.upstream(environ)) for item in client.providers(environ)}
     except ValueError as error:
@@ -54,7 +54,7 @@ def capture(
         print(f"{command[0]} cannot be run: {error.strerror or error}", file=sys.stderr)
         code = NOT_RUNNABLE
     log.close()
-    said.end()
+    words.end()
     print(_result(log, sending.end()), file=sys.stderr)
     return code
 

@@ -40,7 +40,7 @@ class CaptureLog:
         self._client, self._say, self._written = client, say, written
         self._waiting: queue.Queue[Exchange | None] = queue.Queue(MOST_WAITING)
         self._shortener = Shortener()
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
         self._thread.start()
 
@@ -76,8 +76,8 @@ class CaptureLog:
                 self._written()
 
     def _tell(self, reason: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
+        if reason not in self._reported:
+            self._reported.add(reason)
             self._say(f"A request was passed on, but not recorded: {reason}.")
 
     def _write(self, exchange: Exchange) -> None:

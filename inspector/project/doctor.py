@@ -60,10 +60,10 @@ def _settings() -> Iterator[Line]:
     from django.conf import settings
     from django.core.checks import run_checks
 
-    found = run_checks(include_deployment_checks=settings.SECURE)
-    for message in found:
+    messages = run_checks(include_deployment_checks=settings.SECURE)
+    for message in messages:
         yield Line(BAD if message.is_serious() else NOTE, "settings", " ".join(str(message.msg).split()))
-    if not found:
+    if not messages:
         mode, address = "on" if settings.TEAM else "off", settings.PUBLIC_URL or "no PUBLIC_URL"
         yield Line(OK, "settings", f"team mode {mode}, {address}")
     if settings.TEAM and not settings.SECURE and settings.BIND not in ("127.0.0.1", "::1", "localhost"):

@@ -74,15 +74,15 @@ def names(name: str, default: list[str]) -> list[str]:
 
 def networks(name: str, default: list[str]) -> list[str]:
     """A list of addresses and networks such as 10.0.0.0/8. Raises ImproperlyConfigured for anything else."""
-    found = names(name, default)
-    for item in found:
+    listed = names(name, default)
+    for item in listed:
         try:
             ipaddress.ip_network(item, strict=False)
         except ValueError:
             raise ImproperlyConfigured(
                 f"{name}: {item!r} is neither an address nor a network such as 10.0.0.0/8."
             ) from None
-    return found
+    return listed
 
 
 def origins(name: str) -> list[str]:

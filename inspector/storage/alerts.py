@@ -18,12 +18,12 @@ def alerts_of(row: Session) -> tuple[Alert, ...]:
     """The latest first, under the window in use; none where an older version stored the session."""
     key = (str(row.pk), row.revision, row.effective_window)
     try:
-        return _cache.get(key, lambda: _found(row))
+        return _cache.get(key, lambda: _computed(row))
     except convert.Outdated:
         return ()
 
 
-def _found(row: Session) -> tuple[Alert, ...]:
+def _computed(row: Session) -> tuple[Alert, ...]:
     head, ledger = convert.load_head(row), convert.load_ledger(row)
     attribution = convert.load_attribution(row) or attribute(ledger)
     return alerts(Facts(head, ledger, attribution, judge_session(head, convert.window_in_use(row)), ()))

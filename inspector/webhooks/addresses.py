@@ -68,8 +68,8 @@ def resolved(target: Target) -> list[str]:
     """The addresses that a host leads to, each of which may be reached. Raises NotAllowed, and OSError where there is
     none."""
     _check_host(target)  # the list may have changed since the address was set
-    found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
+    answers = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(item[4][0]) for item in answers))
     for address in addresses:
         check(target, ipaddress.ip_address(address))
     return addresses

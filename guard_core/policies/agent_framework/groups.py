@@ -41,8 +41,8 @@ def runs_of(ledger: Ledger) -> Runs:
         bounds = np.array([*starts, ledger.event_count], dtype=np.int64)
         runs = Runs(bounds, np.array(kinds, dtype=np.int64), _linked(ledger, bounds))
         ledger.derived["agent-framework groups"] = runs
-    found: Runs = ledger.derived["agent-framework groups"]
-    return found
+    computed: Runs = ledger.derived["agent-framework groups"]
+    return computed
 
 
 def _runs(ledger: Ledger) -> Iterator[tuple[int, int]]:

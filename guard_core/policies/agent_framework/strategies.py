@@ -100,16 +100,16 @@ class Work:
 
 def without_oldest(work: Work, groups: Groups, amounts: list[int], most: int, protected: Container[int]) -> Work:
     """The oldest groups that are not protected go until the amounts of the others are at most `most`."""
-    gone: set[int] = set()
+    excluded: set[int] = set()
     over = sum(amounts) - most
     for group, amount in enumerate(amounts):
         if group in protected:
             continue
-        gone.add(group)
+        excluded.add(group)
         over -= amount
         if over <= 0:
             break
-    return _without(work, groups, gone)
+    return _without(work, groups, excluded)
 
 
 def protected(groups: Groups, *, system: bool, first_user: bool = False) -> set[int]:
@@ -123,8 +123,8 @@ def protected(groups: Groups, *, system: bool, first_user: bool = False) -> set[
 def last_groups(work: Work, keep: int, *, system: bool) -> Work:
     """The last groups stay, and, as asked, those of the system."""
     groups = work.groups
-    gone = set(groups.plain[:-keep])
-    return _without(work, groups, gone if system else gone.union(groups.of_kind(SYSTEM_GROUP)))
+    excluded = set(groups.plain[:-keep])
+    return _without(work, groups, excluded if system else excluded.union(groups.of_kind(SYSTEM_GROUP)))
 
 
 def without_tool_groups(work: Work, keep: int) -> Work:

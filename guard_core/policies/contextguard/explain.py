@@ -80,7 +80,7 @@ def _threshold(settings: Settings, trace: Trace, at: dict[str, float], step: int
     fires = decided >= threshold
     inequality = f"{decided:,} {'>=' if fires else '<'} {threshold:,}"
     stale = f"{real:,} {'>=' if real >= threshold else '<'} {threshold:,}"
-    said = "would have compacted" if real >= threshold else "would not have compacted"
+    conclusion = "would have compacted" if real >= threshold else "would not have compacted"
     terms = [
         Term("context window", trace.window, "tokens", "", step),
         Term("buffer", limits.buffer, "tokens", Provenance.ASSUMED, step, settings.rule.words(trace.window)),
@@ -89,7 +89,7 @@ def _threshold(settings: Settings, trace: Trace, at: dict[str, float], step: int
     ]
     if real > 0:
         terms.append(
-            Term("the stale count alone", real, "tokens", _real_source(trace, at), _as_of(at), f"{stale}: {said}")
+            Term("the stale count alone", real, "tokens", _real_source(trace, at), _as_of(at), f"{stale}: {conclusion}")
         )
     return tuple(terms)
 

@@ -76,8 +76,8 @@ class Hermes:
         acting = Acting(self.settings, compactor, state, view)
         acting.run()
         check, costs, estimates = compactor.check, compactor.costs, compactor.estimates
-        made = [done for done in acting.done if done.record is not None]
-        if not made:
+        compacting = [done for done in acting.done if done.record is not None]
+        if not compacting:
             held = acting.done[-1].held if acting.done else NOTHING_TO_COMPACT
             return Decision(acting.view, acting.state, {**evidence, "held": held})
         sent_view, after = acting.view, acting.state
@@ -88,7 +88,7 @@ class Hermes:
         record = CompactionRecord(
             step=check.step,
             reason="the provider refused the request" if refused else f"{decided:,} tokens >= threshold {threshold:,}",
-            passes=tuple(done.record for done in made if done.record is not None),
+            passes=tuple(done.record for done in compacting if done.record is not None),
             before=view,
             after=sent_view,
             tokens_before=evidence["heuristic_decided"],
@@ -97,8 +97,8 @@ class Hermes:
             carried=after.head,
             kept_from=after.kept_from,
             point=check.point.value if refused else "",
-            cut=made[-1].cut,
-            notes=tuple(dict.fromkeys(note for done in made for note in done.notes)),
+            cut=compacting[-1].cut,
+            notes=tuple(dict.fromkeys(note for done in compacting for note in done.notes)),
         )
         entries = {
             **evidence,

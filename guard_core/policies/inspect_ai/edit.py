@@ -41,10 +41,10 @@ class CallsAsTexts(WithoutCalls, frozen=True):
 
     def message(self, event: Event) -> Event:
         calls = [part for part in event.parts if isinstance(part, ToolCallPart)]
-        gone = [call for place, call in enumerate(calls) if not self.which or place in self.which]
-        kept = tuple(part for part in event.parts if not any(part is call for call in gone))
-        notes = tuple(TextPart(self.before + call.name + self.after) for call in reversed(gone))
-        return Event(**{**_fields(event), "parts": kept + notes}) if gone else event
+        removed = [call for place, call in enumerate(calls) if not self.which or place in self.which]
+        kept = tuple(part for part in event.parts if not any(part is call for call in removed))
+        notes = tuple(TextPart(self.before + call.name + self.after) for call in reversed(removed))
+        return Event(**{**_fields(event), "parts": kept + notes}) if removed else event
 
 
 def _fields(event: Event) -> dict[str, Any]:
@@ -85,8 +85,8 @@ class InspectEdit(InspectPolicy):
         after = self._edited(ledger, messages)
         if before and not after:
             before, after = (), self._edited(ledger, messages_of(view))
-        made = view_of(ledger, after, before)
-        return Step(made, state, request.passed((), made))
+        edited = view_of(ledger, after, before)
+        return Step(edited, state, request.passed((), edited))
 
     def remembered(self, request: Request, state: EditMemory, view: View) -> EditMemory:
         """Settled is what comes before everything that is still whole because it is among the newest."""

@@ -75,15 +75,15 @@ def _begins(ledger: Ledger) -> list[int]:
 def _group(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
     """One message of a library; those that are as in the log are made once for a ledger."""
     if any(message.event < 0 or message.form for message in messages):
-        return _made(ledger, messages)
+        return _new_group(ledger, messages)
     known: dict[tuple[int, int], Group] = ledger.derived.setdefault("groups of the log", {})
     key = messages[0].event, len(messages)
     if key not in known:
-        known[key] = _made(ledger, messages)
+        known[key] = _new_group(ledger, messages)
     return known[key]
 
 
-def _made(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
+def _new_group(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
     role = role_of(ledger, messages[0])
     has_calls = role == ASSISTANT and any(calls_of(ledger, message) for message in messages)
     return Group(messages, role, has_calls)

@@ -73,7 +73,7 @@ class Summarizing(Window):
         if not cut:
             return nothing
         system = _leading_system(ledger, groups[0])
-        kept = self._kept(request, groups, cut, system, state)
+        kept = self._tail(request, groups, cut, system, state)
         if self.settings.keep_tokens and all(_adds_nothing(ledger, group, kept) for group in groups[:cut]):
             return nothing
         given = view_of(ledger, [item for item in flat(groups[:cut]) if item.event not in state.copies])
@@ -88,11 +88,11 @@ class Summarizing(Window):
         after = view_of(ledger, [*system, *kept.before, inserted, *kept.behind, *tail])
         copies = tuple(item.event for item in kept.behind)
         memory = msgspec.structs.replace(asked, summary_bytes=summary.bytes, copies=copies)
-        made = request.passed(given, after, summary_bytes=summary.bytes)
+        summarising = request.passed(given, after, summary_bytes=summary.bytes)
         parts = [system, kept.before, [inserted], *kept.turns, tail]
-        return self.after(request, state, Outcome(after, memory, (made,)), parts)
+        return self.after(request, state, Outcome(after, memory, (summarising,)), parts)
 
-    def _kept(
+    def _tail(
         self, request: Request, groups: list[Group], cut: int, system: list[Message], state: SummarizingMemory
     ) -> Kept:
         """What stays. A message of the user that is not new stays whole, cut to a number of characters, or not."""

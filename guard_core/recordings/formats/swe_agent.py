@@ -266,8 +266,8 @@ def _from_steps(steps: list[JSON]) -> list[Event]:
     for step in steps:
         if not events:
             events.extend(event for item in fields.objects(step.get("query")) if (event := chat.chat_event(item)))
-        said = fields.text(step, "response") or fields.text(step, "thought") + "\n" + fields.text(step, "action")
-        events.append(Event(Role.MODEL, _text(said)))
+        answer = fields.text(step, "response") or fields.text(step, "thought") + "\n" + fields.text(step, "action")
+        events.append(Event(Role.MODEL, _text(answer)))
         events.append(Event(Role.USER, _text(fields.text(step, "observation")), meta=True))
     return events
 

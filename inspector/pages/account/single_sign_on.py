@@ -54,7 +54,7 @@ def done(request: HttpRequest) -> HttpResponse:
     """The provider has sent the browser back: sign in whom it names."""
     _check_on()
     try:
-        begun, place = _kept(request)
+        begun, place = _from_cookie(request)
         if wait := limits.spend(limits.SIGN_IN_ADDRESS, audit.address_of(request)):
             raise Failed("too many tries", f"Too many tries. Try again in {wait:,} seconds.", 429)
         person = oidc.finish(begun, request.GET.dict(), _back(request))
@@ -104,7 +104,7 @@ def _place(request: HttpRequest) -> str:
     return place if is_ours and len(place) <= LONGEST_PLACE else ""
 
 
-def _kept(request: HttpRequest) -> tuple[Begun, str]:
+def _from_cookie(request: HttpRequest) -> tuple[Begun, str]:
     try:
         state, nonce, verifier, place = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=THERE_SECONDS)
     except (signing.BadSignature, ValueError) as error:

@@ -90,7 +90,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     """What an invitation opens: an account is made, or the one that is signed in joins, or a password is set anew."""
     invitation = invitations.opened_by(token)
     if invitation is None:
-        return _gone(request)
+        return _unusable_link(request)
     if invitation.account is None and request.user.is_authenticated:
         return _join_as(request, invitation, request.user)
     form = attributes(_form(invitation, request.POST if request.method == "POST" else None))
@@ -108,7 +108,7 @@ def _join_as(request: HttpRequest, invitation: Invitation, account: Account) -> 
     if request.method != "POST":
         return render(request, "inspector/account/join.html", {"invitation": invitation, "as_account": account})
     if not invitations.use(invitation, account):
-        return _gone(request)
+        return _unusable_link(request)
     return _entered(request, invitation, account)
 
 
@@ -117,7 +117,7 @@ def _enter(request: HttpRequest, invitation: Invitation, form: Any) -> HttpRespo
         account: Account = form.save()
         if not invitations.use(invitation, account):
             transaction.set_rollback(True)
-            return _gone(request)
+            return _unusable_link(request)
     login(request, account, backend=PASSWORDS)
     if invitation.account is None:
         return _entered(request, invitation, account)
@@ -131,7 +131,7 @@ def _entered(request: HttpRequest, invitation: Invitation, account: Account) -> 
     return redirect("home")
 
 
-def _gone(request: HttpRequest) -> HttpResponse:
+def _unusable_link(request: HttpRequest) -> HttpResponse:
     sentence = "It is unknown, has expired, or was used or revoked. Ask for another one."
     return plain(request, 404, "This link does not work", sentence)
 

@@ -22,15 +22,15 @@ from inspector.replays.avoiding import Answers, answers_of
 def session_avoid(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The page; `?format=json` is a download, in which steps, messages and compactions count from 0."""
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
-    found = answers_of(row)  # before the frame, whose replay may take long, too
+    answers = answers_of(row)  # before the frame, whose replay may take long, too
     if request.GET.get("format") == "json":
-        return _download(found)
+        return _download(answers)
     page = frame(request, session_id)
     findings, _ = conclusions(page.analysis.facts)
     context = {
         **page.context("overview"),
-        "answers": answer_rows(found, findings, page.analysis, page.paths["overview"]),
-        "replays": max((item.tried for item in found.answers), default=0),
+        "answers": answer_rows(answers, findings, page.analysis, page.paths["overview"]),
+        "replays": max((item.tried for item in answers.answers), default=0),
         "error": forecast_words(page.analysis.forecast),
         "json": page.paths["avoid"] + "?format=json",
     }

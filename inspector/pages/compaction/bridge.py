@@ -187,25 +187,27 @@ def notes(
     after it read from the cache, where only the fixed part can be among them; 0: not known."""
     figures = ((agent_before, "before"), (agent_after, "after"))
     own = [f"{value:,} tokens {word}" for value, word in figures if value is not None]
-    said = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
+    sentences = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
     rest = next(part for part in bridge.parts if part.name == UNEXPLAINED)
     if bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
         what = f"{rest.after:,} tokens of the first request after it are not in this file"
-        said.append(f"{what}{_cause(bridge, recorded)}.")
+        sentences.append(f"{what}{_cause(bridge, recorded)}.")
     elif bridge.is_sealed and bridge.after_step is not None:
-        said.append("The summary is not readable, so how many tokens of the first request after it are its is unknown.")
+        sentences.append(
+            "The summary is not readable, so how many tokens of the first request after it are its is unknown."
+        )
     fixed = next(part.after for part in bridge.parts if part.name == FIXED)
     if 0 < cached < fixed - NOTABLE * bridge.total("after"):
-        said.append(
+        sentences.append(
             f"The first request after it read {cached:,} tokens from the cache: system prompt and tools. The "
             f"other {fixed - cached:,} of that row may be files attached again or reminders."
         )
     if min(rest.before, rest.after) < 0:
-        said.append(
+        sentences.append(
             "The provider counted less than the messages of this file suggest, so their sizes in this table are too "
             "large: the counts follow something else (a scripted provider, content left out), or content was cut away."
         )
     if bridge.after_step is None:
         why = "The history changed again before the next call" if is_replaced else "There is no call after it"
-        said.append(f"{why}, so the next request is modelled from the messages it kept.")
-    return said
+        sentences.append(f"{why}, so the next request is modelled from the messages it kept.")
+    return sentences

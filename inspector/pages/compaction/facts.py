@@ -56,14 +56,14 @@ def _row(row: Crossing) -> dict[str, Any]:
 
 
 def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing], calls: int) -> list[str]:
-    said = []
+    sentences = []
     if len(shown) > ROWS:
-        said.append(f"{len(shown) - ROWS:,} more are on the page of facts.")
+        sentences.append(f"{len(shown) - ROWS:,} more are on the page of facts.")
     if rest := len(rows) - len(shown):
-        said.append(f"{counted(rest, 'other instruction')} {'is' if rest == 1 else 'are'} held as before.")
+        sentences.append(f"{counted(rest, 'other instruction')} {'is' if rest == 1 else 'are'} held as before.")
     if calls:
-        said.append(f"{counted(calls, 'tool call')} had no result yet.")
-    return said
+        sentences.append(f"{counted(calls, 'tool call')} had no result yet.")
+    return sentences
 
 
 def _unsupported(page: Frame, item: Compaction) -> list[str]:

@@ -180,8 +180,10 @@ def _is_replaced(page: Frame, item: Compaction) -> bool:
 
 def _sentences(page: Frame, item: Compaction) -> list[str]:
     """How it is known, and what a policy decided it by, which is another count than that of the table."""
-    said = [presenter.sentence(item), *item.notes]
-    return said if item.recorded else [*said, presenter.decision(page.analysis.replayed, item.step, item.trigger)]
+    sentences = [presenter.sentence(item), *item.notes]
+    if not item.recorded:
+        sentences.append(presenter.decision(page.analysis.replayed, item.step, item.trigger))
+    return sentences
 
 
 def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -256,16 +258,16 @@ def _unseen(page: Frame, item: Compaction, states: Any) -> str:
         return "Unknown: the recording does not say what the summariser was not shown."
     if not item.sent:
         return ""
-    said = []
+    sentences = []
     dropped = np.flatnonzero(states == requests.DROPPED)
     if len(dropped):
         first, last = message_number(int(dropped[0])), message_number(int(dropped[-1]))
         why = ", dropped to fit its own window" if item.dropped else ""
-        said.append(f"{counted(len(dropped), 'message')} (#{first} to #{last}){why}.")
+        sentences.append(f"{counted(len(dropped), 'message')} (#{first} to #{last}){why}.")
     if page.choice.kind.prompt is not None:
-        said.append("Arguments of tool calls and the content of tool results: its prompt only names them.")
+        sentences.append("Arguments of tool calls and the content of tool results: its prompt only names them.")
     cut = dict.fromkeys(get_form(span.form).words for span in held_events(item.sent) if span.form)
-    return " ".join([*said, *(f"Parts of messages: {words}." for words in cut)])
+    return " ".join([*sentences, *(f"Parts of messages: {words}." for words in cut)])
 
 
 def _rows(page: Frame, item: Compaction) -> dict[str, Any]:

@@ -77,10 +77,10 @@ def _listed(page: Frame, show: str) -> dict[str, Any]:
     lanes, left_out = _lanes(page, _proposed(page, show, events))
     ordered = worst_first(lanes)
     first = number(page.request, "from", 1, 1, max(1, len(ordered))) - 1
-    said = (summary_words(lanes), blind_words(page.analysis.facts) if page.side == "recorded" else "")
+    notes = (summary_words(lanes), blind_words(page.analysis.facts) if page.side == "recorded" else "")
     rows = pager(len(ordered), first, ROWS, lambda row: _url(page, show=show, **{"from": row}))
     return {
-        "headline": " ".join(filter(None, said)) if show == "instructions" else "",
+        "headline": " ".join(filter(None, notes)) if show == "instructions" else "",
         "rows": [present.row(lane, page) for lane in ordered[rows.shown]],
         "pager": rows,
         "show": show,

@@ -57,20 +57,20 @@ def _outcome(trace: Trace) -> list[dict[str, str]]:
     """What the policy will do, in sentences."""
     steps = [record.step for record in trace.compactions]
     named = ", ".join(f"{step_number(step):,}" for step in steps[:NAMED]) + (" …" if len(steps) > NAMED else "")
-    said = [_say("compaction", f"{counted(len(steps), 'compaction')}, at step {named}.")] if steps else []
+    lines = [_say("compaction", f"{counted(len(steps), 'compaction')}, at step {named}.")] if steps else []
     if not steps:
-        said = [_say("", "No compaction: the count never reaches the threshold.")]
+        lines = [_say("", "No compaction: the count never reaches the threshold.")]
     peak = int(trace.columns["modelled_prompt_tokens"].max())
-    said.append(
+    lines.append(
         _say("", f"The largest request has {tokens(peak)} prompt tokens, {percent(peak, trace.window)} of the window.")
     )
     if overflows := int(trace.columns["overflow"].sum()):
-        said.append(_say("overflow", f"{counted(overflows, 'request')} larger than the window."))
+        lines.append(_say("overflow", f"{counted(overflows, 'request')} larger than the window."))
     if loops := loop_lengths(trace):
-        said.append(
+        lines.append(
             _say("overflow", f"A loop: {max(loops)} compactions in a row, none of which gets below the threshold.")
         )
-    return said
+    return lines
 
 
 def _say(kind: str, text: str) -> dict[str, str]:

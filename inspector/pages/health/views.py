@@ -17,16 +17,16 @@ from inspector.project.health import problems, unready
 @require_safe
 def health(request: HttpRequest) -> JsonResponse:
     """200 and "ok", else 503 with every reason."""
-    return _said(list(problems()))
+    return _answer(list(problems()))
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
     """200 where requests can be answered: the database does, and is of this version. Workers may be away."""
-    return _said(list(unready()))
+    return _answer(list(unready()))
 
 
-def _said(reasons: list[dict[str, str]]) -> JsonResponse:
+def _answer(reasons: list[dict[str, str]]) -> JsonResponse:
     if reasons:
         return JsonResponse({"status": "failing", "version": __version__, "reasons": reasons}, status=503)
     return JsonResponse({"status": "ok", "version": __version__})

@@ -74,13 +74,13 @@ def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:
     if not findings:
         words = "No overflow, near miss, loop, needless compaction or lost request to avoid."
         return _row(name, [{"words": words}], "", "")
-    found = answers_at_hand(page.row)
-    if found is None:
+    answers = answers_at_hand(page.row)
+    if answers is None:
         return _row(name, [{"words": "Other settings are replayed in search of one."}], url, "Search now")
-    if not found.answers:
+    if not answers.answers:
         return _row(name, [{"words": "Set the window first: an answered prompt was larger."}], "", "")
     items: list[dict[str, str]] = []
-    for place, answer in enumerate(found.answers[:SHOWN_ANSWERS]):
+    for place, answer in enumerate(answers.answers[:SHOWN_ANSWERS]):
         rows = remedy_rows(answer, page.analysis, page.paths["overview"])
         rows = rows if not place else rows[:1]  # of the gravest finding every way, of the others the nearest
         items += [{"words": item["sentence"], "url": item["url"], "link": "Replay it"} for item in rows]

@@ -32,7 +32,7 @@ def report(request: HttpRequest, token: str) -> HttpResponse:
     """The report; before it the question for the password, where it has one."""
     share = publishing.opened_by(token)
     if share is None:
-        return _gone(request)
+        return _unusable_link(request)
     if request.method == "POST":
         return _asked(request, share, token)
     if not _may_read(request, share):
@@ -40,7 +40,7 @@ def report(request: HttpRequest, token: str) -> HttpResponse:
     body = publishing.file_of(share, NAMES[0], is_view=request.method == "GET")
     if body is not None and request.method == "GET":
         audit.note(request, "share opened", share.pk, share.project_id)
-    return _gone(request) if body is None else report_answer(body, settings.EMBED_ORIGINS)
+    return _unusable_link(request) if body is None else report_answer(body, settings.EMBED_ORIGINS)
 
 
 @require_safe
@@ -48,10 +48,10 @@ def report_file(request: HttpRequest, token: str, name: str) -> HttpResponse:
     """One form of the report as a file; a badge is a picture."""
     share = publishing.opened_by(token)
     if share is None or name not in KINDS or not _may_read(request, share):
-        return _gone(request)
+        return _unusable_link(request)
     body = publishing.file_of(share, name, is_view=False)
     if body is None:
-        return _gone(request)
+        return _unusable_link(request)
     response = alone(HttpResponse(body, content_type=KINDS[name]), NOTHING)
     if name == "badge.svg":
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"  # a README on another host shows it
@@ -95,5 +95,5 @@ def _question(request: HttpRequest, share: Share, error: str = "", status: int =
     return alone(render(request, "inspector/report/password.html", {"error": error}, status=status), FORM)
 
 
-def _gone(request: HttpRequest) -> HttpResponse:
+def _unusable_link(request: HttpRequest) -> HttpResponse:
     return alone(render(request, "inspector/report/gone.html", status=404), FORM)

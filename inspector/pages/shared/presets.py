@@ -33,5 +33,6 @@ def _offer(row: Preset) -> Offer:
     choice, errors = parse_choice(stored)
     if "policy" in errors:  # what it would be replayed under is another policy
         return Offer(row, None, f"There is no policy {stored['policy']} any more.")
-    gone = ", ".join(f"{name} {value}" for name, value in no_longer_taken(stored).items())
-    return Offer(row, choice, f"Left out, because {choice.kind.title} no longer takes it: {gone}." if gone else "")
+    dropped = ", ".join(f"{name} {value}" for name, value in no_longer_taken(stored).items())
+    note = f"Left out, because {choice.kind.title} no longer takes it: {dropped}." if dropped else ""
+    return Offer(row, choice, note)

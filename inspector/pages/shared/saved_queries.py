@@ -83,10 +83,10 @@ def taken_away(
     """What a text of `take_away` brings back to `rows` of a project; None where it is not ours, is older than `within`,
     of another project or page, or where a row has that name by now."""
     try:
-        found = Deleted(*signing.loads(text, salt=rows.model._meta.label + page, max_age=within))
+        deleted = Deleted(*signing.loads(text, salt=rows.model._meta.label + page, max_age=within))
     except signing.BadSignature:
         return None
-    return found if found.project == str(project.pk) and not rows.filter(name=found.name).exists() else None
+    return deleted if deleted.project == str(project.pk) and not rows.filter(name=deleted.name).exists() else None
 
 
 def offer(rows: QuerySet[Any], project: Project, request: HttpRequest, url: str, page: str = "") -> dict[str, str]:

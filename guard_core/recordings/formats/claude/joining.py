@@ -37,7 +37,7 @@ class Joined(NamedTuple):
 
     lines: list[bytes]
     answers: int
-    found: int
+    paired: int
 
 
 def captured_calls(lines: Iterable[JSON]) -> list[Call]:

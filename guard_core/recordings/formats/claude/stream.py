@@ -195,8 +195,8 @@ class ClaudeStreamReader:
     def _node(self, line: Line, kind: str, run: PrintedRun) -> Node | None:
         """The place of a line in its session; None for one that was printed before (a replay)."""
         uuid, agent = intern(fields.text(line.obj, "uuid")), fields.text(line.obj, "parent_tool_use_id")
-        said = fields.mapping(line.obj, "message").get("content")
-        if self.seen.is_repeat(uuid, said, self._number(line)):
+        content = fields.mapping(line.obj, "message").get("content")
+        if self.seen.is_repeat(uuid, content, self._number(line)):
             self.notes.folded += 1
             return None
         node = Node(line.number, uuid, "", kind, bool(agent), rooted=False)

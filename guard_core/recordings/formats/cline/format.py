@@ -100,8 +100,8 @@ def _is_reasoning(item: JSON) -> bool:
 def _has_own_words(heads: list[JSON]) -> bool:
     """The oldest versions wrote nothing beside role and content: a task and what Cline says about the editor."""
     blocks = [block for item in heads if item["role"] == "user" for block in fields.objects(item.get("content"))]
-    said = [fields.text(block, "text").lstrip() for block in blocks]
-    return bool(said) and said[0].startswith("<task>") and any(text.startswith(OWN_OPENINGS[0]) for text in said)
+    texts = [fields.text(block, "text").lstrip() for block in blocks]
+    return bool(texts) and texts[0].startswith("<task>") and any(text.startswith(OWN_OPENINGS[0]) for text in texts)
 
 
 def _is_sdk_session(value: Any) -> bool:

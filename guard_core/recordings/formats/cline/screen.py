@@ -99,9 +99,9 @@ class ScreenReader:
             self._truncated(fields.mapping(message, "contextTruncation"), at)
         elif kind in _SPOKEN or (fields.text(message, "type") == "ask" and kind in _ASKED):
             first = kind == "text" and not self.log.events
-            self._said(message, Role.USER if first else Role.MODEL, text, at, reasoning=kind == "reasoning")
+            self._add_message(message, Role.USER if first else Role.MODEL, text, at, reasoning=kind == "reasoning")
         elif kind in _HEARD or (kind == "task" and not self.log.events):
-            self._said(message, Role.USER, text, at, meta=kind not in {"user_feedback", "task"})
+            self._add_message(message, Role.USER, text, at, meta=kind not in {"user_feedback", "task"})
         else:
             self.source.notes.skip(f"{kind or 'unnamed'} message")
 
@@ -114,7 +114,7 @@ class ScreenReader:
         output = fields.tokens(about, "tokensOut")
         self.call = ModelCall(len(self.log.events), None, prompt or None, cached, written, output, timestamp=at)
 
-    def _said(
+    def _add_message(
         self, message: JSON, role: Role, text: str, at: float | None, *, reasoning: bool = False, meta: bool = False
     ) -> None:
         if not text:

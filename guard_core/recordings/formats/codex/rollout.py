@@ -168,7 +168,7 @@ class CodexRolloutReader:
     def _item(self, item: dict[str, Any], where: Where) -> None:
         kind = fields.text(item, "type")
         if kind == "message":
-            self._said(item, where)
+            self._add_message(item, where)
         elif kind == "reasoning":
             self._answer((responses_items.reasoning_part(item),), item, where)
         elif kind in responses_items.CALLS:
@@ -189,7 +189,7 @@ class CodexRolloutReader:
         else:
             self.notes.skip(f"response_item {kind}")
 
-    def _said(self, item: dict[str, Any], where: Where) -> None:
+    def _add_message(self, item: dict[str, Any], where: Where) -> None:
         role, parts = fields.text(item, "role"), responses_items.message_parts(item)
         self.facts.message()
         if role == "assistant" and self._is_echo():

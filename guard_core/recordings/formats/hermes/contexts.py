@@ -57,8 +57,8 @@ def _mark(row: JSON, event: Event) -> Mark:
     answered = [part.call_id for part in event.parts if isinstance(part, ToolResultPart)]
     summary = is_summary(event)  # perhaps merged into a row with calls, which was written before without it
     by_calls = any([*called, *answered]) and not summary
-    said: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content"))
-    return Mark(hash((fields.text(row, "role"), said)), event.timestamp, summary, flag(row, "compacted"))
+    words: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content"))
+    return Mark(hash((fields.text(row, "role"), words)), event.timestamp, summary, flag(row, "compacted"))
 
 
 def _was_taken_back(row: JSON) -> bool:

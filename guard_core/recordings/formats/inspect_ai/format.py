@@ -359,8 +359,8 @@ def _is_refused(item: JSON, choice: JSON) -> bool:
     """Did the provider answer that the request is too long: Inspect gives that a stop reason, or an error. An answer
     that filled the window has this stop reason, too, but its tokens are counted."""
     errors = (place.get("error") for place in (item, fields.mapping(item, "output")))
-    said = any(names_length(value_text(error)) for error in errors if error)
-    return said or fields.text(choice, "stop_reason") == TOO_LONG
+    is_too_long = any(names_length(value_text(error)) for error in errors if error)
+    return is_too_long or fields.text(choice, "stop_reason") == TOO_LONG
 
 
 def prompt_tokens(usage: JSON) -> int | None:

@@ -84,14 +84,14 @@ def result_parts(call_id: str, result: JSON) -> tuple[Part, ...]:
     output, failed = result.get("output"), result.get("isError") is True
     texts = [part.text for part in content_parts(output) if isinstance(part, TextPart)]
     media = tuple(part for part in content_parts(output) if isinstance(part, MediaPart | OtherPart))
-    said = "".join(texts)
-    if not media and (not said.strip() or (not failed and said.strip() == EMPTY_WORDS)):
-        said = FAILED_EMPTY if failed else EMPTY
+    text = "".join(texts)
+    if not media and (not text.strip() or (not failed and text.strip() == EMPTY_WORDS)):
+        text = FAILED_EMPTY if failed else EMPTY
     elif failed:
-        said = f"{FAILED}\n{said}" if said else FAILED
+        text = f"{FAILED}\n{text}" if text else FAILED
     if note := fields.text(result, "note"):
-        said = f"{said}\n{note}" if said else note
-    return (Result("", said, call_id, failed), *media)
+        text = f"{text}\n{note}" if text else note
+    return (Result("", text, call_id, failed), *media)
 
 
 def interrupted(call_id: str) -> tuple[Event, int]:

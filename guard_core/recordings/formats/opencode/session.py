@@ -115,9 +115,9 @@ class OpenCodeReader:
             self.facts.compaction()
             tail = fields.text(asked, "tail_start_id")
             self.marker = _Marker(asked.get("auto") is True, asked.get("overflow") is True, tail)
-        said = [part for part in parts if part.get("ignored") is not True]
-        content = tuple(self._content(said))
-        spoken = [part for part in said if fields.text(part, "type") in {"text", "file", "subtask"}]
+        shown = [part for part in parts if part.get("ignored") is not True]
+        content = tuple(self._content(shown))
+        spoken = [part for part in shown if fields.text(part, "type") in {"text", "file", "subtask"}]
         meta = all(part.get("synthetic") is True for part in spoken)
         if not content:
             return
@@ -221,14 +221,14 @@ class OpenCodeReader:
         """What is kept from a message on, behind so many inserted ones: events, and what earlier compactions put in
         between, which is sent once more."""
         at = len(self.log.events)
-        start, told = self.starts.get(message_id, (at, len(self.told)))
+        start, notices = self.starts.get(message_id, (at, len(self.told)))
         segments: list[Segment] = []
-        for place, _ in self.told[told:]:
+        for place, _ in self.told[notices:]:
             segments += [Span(start, place)] if start < place else []
             segments.append(Inserted(inserted))
             start, inserted = place, inserted + 1
         segments += [Span(start, at)] if start < at else []
-        return tuple(segments), [event for _, event in self.told[told:]]
+        return tuple(segments), [event for _, event in self.told[notices:]]
 
     # -- parts
 

@@ -83,11 +83,13 @@ def _slim(span: _Span) -> dict[str, Any]:
     slim: dict[str, Any] = {name: getattr(span, name) for name in _Span.__struct_fields__}
     return {
         **slim,
-        "attributes": [attribute for each in span.attributes or () if (attribute := _kept(each)) is not None],
+        "attributes": [
+            attribute for each in span.attributes or () if (attribute := _attribute_for_look(each)) is not None
+        ],
     }
 
 
-def _kept(attribute: _Attribute) -> dict[str, Any] | None:
+def _attribute_for_look(attribute: _Attribute) -> dict[str, Any] | None:
     if attribute.key in _LOOKED_AT:
         return {"key": attribute.key, "value": looks.value_of(attribute.value)}
     if attribute.key == _REQUEST:

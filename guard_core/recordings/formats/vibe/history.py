@@ -184,7 +184,7 @@ def _output(effect: JSON) -> str | None:
         if structured is not None:
             return value_text(structured)
         if output.get("type") == "failure" and (error := fields.mapping(state, "error")):
-            told = {"name": error.get("code"), "message": error.get("message"), "details": error.get("details")}
-            return msgspec.json.encode({"result": {"type": "error", "error": told}}).decode()  # in this order
+            details = {"name": error.get("code"), "message": error.get("message"), "details": error.get("details")}
+            return msgspec.json.encode({"result": {"type": "error", "error": details}}).decode()  # in this order
         return fields.plain_text(output.get("content"))
     return fields.text(state, "outputText") or None

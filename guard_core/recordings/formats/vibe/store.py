@@ -81,9 +81,9 @@ class StoreReader:
         if not own and not past:  # a chunk of a context alone
             past = [Request(sent[:at], ModelCall(at=0), sent[at]) for at in range(len(sent)) if _is_answer(sent[at])]
         answers = sum(request.response is not None for request in past)
-        said = [BEFORE.format(f"{answers:,}")] if past else []
+        notes = [BEFORE.format(f"{answers:,}")] if past else []
         if not own:
-            return past, said
+            return past, notes
         answered = [place for place, request in enumerate(past) if request.response is not None]
         if answered and (usage := journal.counts(self.journal.known_usage)):
             place = answered[-1]
@@ -92,14 +92,14 @@ class StoreReader:
         if declared is not None:
             self.facts.compaction()
             own = [msgspec.structs.replace(own[0], declared=declared), *own[1:]]
-        return [*past, *own], said or ([BEGINS] if len(sent) > 1 else [])
+        return [*past, *own], notes or ([BEGINS] if len(sent) > 1 else [])
 
     def _last_context(self, entries: list[JSON]) -> tuple[Event, ...]:
         """Of the snapshots' contexts the one that ends as the entries do, else the longest."""
-        said = [
+        answers = [
             fields.plain_text(entry.get("content")) for entry in entries if fields.text(entry, "role") == "assistant"
         ]
-        last = said[-1] if said else ""
+        last = answers[-1] if answers else ""
         ending = [context for context in self._contexts if last and _ends_with(context, last)]
         return max(ending or self._contexts, key=len, default=())
 
@@ -109,11 +109,11 @@ class StoreReader:
             self.facts.parts(event.parts)
         config = fields.mapping(self.meta, "config")
         name = fields.text(self.meta, "session_id") or self.journal.session_id
-        said = [*notes] if not number else []
+        remarks = [*notes] if not number else []
         if thread.system is None:
-            said.append("The system prompt is not in the file.")
+            remarks.append("The system prompt is not in the file.")
         if thread.tools is None:
-            said.append("The schemas of the tools are not in the file.")
+            remarks.append("The schemas of the tools are not in the file.")
         thread.compactions = [_with_counted_summariser(item) for item in thread.compactions]
         if not number:
             thread.side_calls.extend(self.journal.side_calls)
@@ -127,7 +127,7 @@ class StoreReader:
             model=fields.text(config, "model_name") or fields.text(config, "active_model"),
             started_at=fields.timestamp(self.meta, "start_time") or thread.calls[0].timestamp,
             settings=() if number else self.journal.settings,
-            notes=tuple(said),
+            notes=tuple(remarks),
         )
 
 

@@ -68,7 +68,7 @@ def whole():
 
 def test_every_request_of_the_joined_file_is_the_captured_one_message_by_message():
     result_ = joined(lines(*TRANSCRIPT), captured_calls(whole()))
-    assert (result_.answers, result_.found) == (3, 3)
+    assert (result_.answers, result_.paired) == (3, 3)
     (session,) = read(b"".join(result_.lines)).sessions
     assert sent(session, 0) == [[REMINDER, "Read a.py"]]
     assert sent(session, 1) == [[REMINDER, "Read a.py"], ["Read"], [f"one\n{REMINDER}"]]
@@ -83,7 +83,7 @@ def test_every_request_of_the_joined_file_is_the_captured_one_message_by_message
 def test_answers_that_were_not_captured_stay_as_the_transcript_has_them():
     calls = captured_calls(capture((message_id("a1"), [FIRST])))
     result_ = joined(lines(*TRANSCRIPT), calls)
-    assert (result_.answers, result_.found) == (3, 1)
+    assert (result_.answers, result_.paired) == (3, 1)
     unchanged = lines(*TRANSCRIPT)
     assert [line for line in result_.lines if line in unchanged] == [unchanged[0], *unchanged[2:]]
 
