@@ -1,12 +1,14 @@
 """A conversation rebuilt from logged requests, each of which repeats the history: traces, runs and evaluation logs.
 
 Every request that begins with the history so far only adds to the log. A request that keeps some of the history and
-changes or drops the rest is a compaction that happened between two calls. A request that shares nothing with any
+changes or drops the rest is a compaction that happened between two calls; an edit, if it only changes results or words
+that the last request ended with (agents replace the state of a page or a reminder at each call). A request that shares nothing with any
 history begins a thread of its own (a sub-agent), or is a side call (a title, a summary).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -229,8 +231,8 @@ class Thread:
         elif self.calls and summariser.source_id and self.calls[-1].source_id == summariser.source_id:
             self.calls.pop()  # its request stays in the log: it may have been the first to show the last results
         items, tail = self._matched(request, keys)
-        kind = declared.kind if declared else _kind(items)
-        base, messages = _view(items, self._results() if kind == "edit" else {})
+        kind = declared.kind if declared else self._kind(items)
+        base, messages = _view(items, {} if kind.startswith("summary") else self._results())
         at = len(self.events)
         self.compactions.append(
             RecordedCompaction(
@@ -252,6 +254,37 @@ class Thread:
         for event, key in tail:
             self._log(event, key)
         self._called(request)
+
+    def _kind(self, items: list[_Item]) -> str:
+        """What happened to the history: an edit changes results, or what the last request ended with, one for one."""
+        inserted = [item for item in items if item.index is None]
+        results = [item.key for item in inserted if any(isinstance(part, ToolResultPart) for part in item.event.parts)]
+        if self._keeps_history(items, results):
+            return "edit"
+        if len(results) == len(inserted):
+            return "trim"
+        last = max(index for index, item in enumerate(items) if item.index is None)
+        return "summary" if last == len(items) - 1 else "summary+tail"
+
+    def _keeps_history(self, items: list[_Item], results: list[bytes]) -> bool:
+        """Are all messages of the last request there or changed, but for words at its very end, which agents replace at
+        each call (the state of a page, a reminder)."""
+        before, now = Counter(self._keys[: self._confirmed]), Counter(item.key for item in items)
+        changed_results = Counter(results) - before
+        changed_words = Counter(item.key for item in items if item.index is None) - before - changed_results
+        start = self._start_of_words()
+        missing = before - now
+        ending = missing & Counter(self._keys[start : self._confirmed])
+        if (missing - ending).total() > changed_results.total() or changed_words.total() > ending.total():
+            return False
+        return bool(before & now) or changed_words.total() == ending.total()
+
+    def _start_of_words(self) -> int:
+        """Where the words begin that the last request ended with, behind the newest answer and its results."""
+        start = self._confirmed
+        while start and not _is_answer_or_result(self._sent[start - 1].event):
+            start -= 1
+        return start
 
     def _results(self) -> dict[str, int]:
         """The events with the results of calls, by the ids of the calls."""
@@ -318,14 +351,8 @@ def is_summary_in(answer: Event, messages: tuple[Event, ...]) -> bool:
     return any(summary in part.text for event in users for part in event.parts if isinstance(part, TextPart))
 
 
-def _kind(items: list[_Item]) -> str:
-    inserted = [item for item in items if item.index is None]
-    if not inserted:
-        return "trim"
-    if all(any(isinstance(part, ToolResultPart) for part in item.event.parts) for item in inserted):
-        return "edit"
-    last = max(index for index, item in enumerate(items) if item.index is None)
-    return "summary" if last == len(items) - 1 else "summary+tail"
+def _is_answer_or_result(event: Event) -> bool:
+    return event.role is Role.MODEL or any(isinstance(part, ToolResultPart) for part in event.parts)
 
 
 def _answered_calls(event: Event) -> list[str]:

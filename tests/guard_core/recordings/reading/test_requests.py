@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from guard_core.counts import counted_compactions
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.requests import Declared, Request, threads_of
@@ -103,6 +104,51 @@ def test_cleared_results_are_an_edit():
     assert session.compactions[0].kind in {"edit", "summary+tail"}
     kept, changed = session.compactions[0].base[:2]
     assert (kept, changed.event, changed.message) == (Span(0, 2), 2, result("c1", "[cleared]"))
+
+
+def test_a_shortened_result_beside_dropped_messages_is_no_mere_edit():
+    again, other = model("Again", "c2"), result("c2", "other")
+    trimmed = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, reply=again),
+        ask(A, LOOK, FOUND, again, other, reply=DONE),
+        ask(A, again, result("c2", "[cleared]"), DONE, user("Go"), reply=model("On")),
+    )[0]
+    assert trimmed.compactions[0].kind == "trim"
+    assert trimmed.compactions[0].base == (
+        Span(0, 1),
+        Span(3, 4),
+        Rewritten(4, result("c2", "[cleared]"), "changed in the request"),
+        Span(5, 6),
+    )
+
+
+def test_words_at_the_end_of_each_request_that_the_next_one_leaves_out_are_no_compaction():
+    states = [user(f"The page has {number} links") for number in range(3)]
+    again = model("Again", "c2")
+    session = sessions(
+        ask(A, states[0], reply=LOOK),
+        ask(A, LOOK, FOUND, states[1], reply=again),
+        ask(A, LOOK, FOUND, again, result("c2"), states[2], reply=DONE),
+    )[0]
+    assert [item.kind for item in session.compactions] == ["edit", "edit"]
+    assert session.compactions[1].base == (Span(0, 1), Span(2, 4), Span(5, 6))
+    assert counted_compactions(session).total == 0
+
+
+def test_a_reminder_that_later_requests_leave_out_of_a_message_is_no_compaction():
+    session = sessions(
+        ask(user("Fix. Answer in German."), reply=LOOK),
+        ask(A, LOOK, FOUND, reply=DONE),
+        ask(A, LOOK, FOUND, DONE, user("Go. Answer in German."), reply=model("On")),
+        ask(A, LOOK, FOUND, DONE, user("Go"), model("On"), user("Stop"), reply=DONE),
+    )[0]
+    assert {item.kind for item in session.compactions} == {"edit"}
+
+
+def test_the_oldest_messages_dropped_are_a_compaction_however_few_there_were():
+    session = sessions(ask(A, reply=LOOK), ask(LOOK, FOUND, reply=DONE))[0]
+    assert [item.kind for item in session.compactions] == ["trim"]
 
 
 def test_the_summarising_call_is_no_step():
