@@ -1,9 +1,9 @@
 """A conversation rebuilt from logged requests, each of which repeats the history: traces, runs and evaluation logs.
 
 Every request that begins with the history so far only adds to the log. A request that keeps some of the history and
-changes or drops the rest is a compaction that happened between two calls; an edit, if it only changes results or words
-that the last request ended with (agents replace the state of a page or a reminder at each call). A request that shares nothing with any
-history begins a thread of its own (a sub-agent), or is a side call (a title, a summary).
+changes or drops the rest is a compaction that happened between two calls; it is an edit if it only changes results, or
+words that the last request ended with (agents replace the state of a page or a reminder at each call). A request that
+shares nothing with any history begins a thread of its own (a sub-agent), or is a side call (a title, a summary).
 """
 
 from __future__ import annotations
