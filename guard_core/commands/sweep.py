@@ -148,18 +148,18 @@ def _axes(texts: list[str], policy: str, profile: str) -> dict[str, tuple[Any, .
 
 def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace, by: Measure) -> list[Cell]:
     window = cli.window_of(session, args.window)
-    facts = Facts.of(session, window) if by.priced else None
-    ledger, usage = (facts.ledger, facts.usage) if facts is not None else cli.provider(session)
+    facts = Facts.of(session, window)
     return session_cells(
-        ledger,
+        facts.ledger,
         grid(axes),
         window=window.value,
         policy=args.policy,
         settings=cli.policy_settings(args),
-        usage=usage,
-        summarizer=get_summarizer(args.summary, ledger),
+        usage=facts.usage,
+        summarizer=get_summarizer(args.summary, facts.ledger),
         session=session,
-        priced=facts,
+        priced=facts if by.priced else None,
+        limits=facts.limits,
     )
 
 

@@ -28,6 +28,7 @@ from guard_core.trace import CompactionRecord, Trace
 from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
 from guard_core.windows.models import Answers, answers_of
+from guard_core.windows.request_limits import NO_LIMIT, RequestLimits
 from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
 OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are no accident, at least so many and such a share of all
@@ -261,15 +262,30 @@ class Facts:
 
     def replay(self, trace: Trace) -> Case:
         """The side of a replay as a case. Another window than the recording's was asked for."""
-        window = self.window
-        if trace.window != window.value:
-            window = WindowJudgement(trace.window, Provenance.USER, Status.KNOWN, window.at_least, "asked for")
         tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
         fired = tuple(
             Fired(index, record.step, self._before(trace, index), tokens.item(record.step), record=record)
             for index, record in enumerate(trace.compactions)
         )
-        return Case(self, window, tokens, fired, trace)
+        return Case(self, self._judged(trace.window), tokens, fired, trace)
+
+    def limits(self, window: int) -> RequestLimits:
+        """How large the requests of a replay in a window of so many tokens may be without an overflow: what `Case.over`
+        and `Case.refused_again` find is larger."""
+        case = Case(self, self._judged(window), np.zeros(self.ledger.step_count, dtype=np.int64), (), None)
+        refused = self.refused_request if case.window.value <= self.window.value else None
+        own = case.window.value if case.window_counts else NO_LIMIT
+        others = None
+        if self.other_windows.any():
+            said = case.windows if not len(self.in_characters[0]) else np.full_like(case.windows, NO_LIMIT)
+            others = np.where(self.other_windows > 0, said, 0)
+        return RequestLimits(own if refused is None else min(own, refused.tokens - 1), others)
+
+    def _judged(self, window: int) -> WindowJudgement:
+        """A window in tokens that a replay is asked for; the recording's own where it is the same."""
+        if window == self.window.value:
+            return self.window
+        return WindowJudgement(window, Provenance.USER, Status.KNOWN, self.window.at_least, "asked for")
 
     def removes_nothing(self, item: CountedCompaction) -> bool:
         """Does the file not hold what a compaction took away: its view still has the whole log before it."""
@@ -371,6 +387,12 @@ class Case:
             return np.zeros(0, dtype=np.int64)
         fits: NDArray[np.bool_] = (self.windows == 0) | (self.tokens <= self.windows)
         return np.flatnonzero(fits & (self.tokens >= refused.tokens) & (self.facts.other_windows == 0))
+
+    @property
+    def overflows(self) -> int:
+        """Requests that are over the window, or were refused as too long; of a replay, that are as large as one that
+        was."""
+        return len(self.over) + len(self.facts.session.refused if self.is_recorded else self.refused_again)
 
     @cached_property
     def filled(self) -> NDArray[np.float64]:

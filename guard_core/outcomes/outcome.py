@@ -113,7 +113,7 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
         steps=len(sent.tokens),
         window=case.window.value,
         compactions=facts.counts.total if trace is None else len(trace.compactions),
-        overflows=len(case.over) + len(case.facts.session.refused if case.is_recorded else case.refused_again),
+        overflows=case.overflows,
         refused=0 if trace is None else _refused(trace),
         near_misses=len(runs(near)),
         held=_held(trace),

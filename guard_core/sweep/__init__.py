@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from guard_core.estimation.usage import Usage
@@ -26,6 +26,7 @@ from guard_core.sweep.judging import (
     judged,
     trade_offs,
 )
+from guard_core.windows.request_limits import RequestLimits
 
 __all__ = [
     "MEASURES",
@@ -61,13 +62,21 @@ def sweep(
     settings: Mapping[str, Any] | None = None,
     usage: Usage | None = None,
     summarizer: SizeModel | None = None,
+    limits: Callable[[int], RequestLimits] = RequestLimits,
 ) -> SweepResult:
     """Replay a session under every combination of the axes' values.
 
     An axis is a setting of the policy, `window` (tokens), `profile` or `policy`. Raises SettingError or UnknownName
-    where a value is not allowed, and SettingError for a grid that is too large.
+    where a value is not allowed, and SettingError for a grid that is too large. `limits` as in `session_cells`.
     """
     cells = session_cells(
-        ledger, grid(axes), window=window, policy=policy, settings=settings, usage=usage, summarizer=summarizer
+        ledger,
+        grid(axes),
+        window=window,
+        policy=policy,
+        settings=settings,
+        usage=usage,
+        summarizer=summarizer,
+        limits=limits,
     )
     return judged(axes, [cells], [ledger.step_count])

@@ -26,6 +26,7 @@ from guard_core.sessions import Session
 from guard_core.simulator.running import vain_streaks
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
+from guard_core.windows.request_limits import RequestLimits
 
 LANES_AT_ONCE = 128  # settings between two reports of progress
 
@@ -116,20 +117,23 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     summarizer: SizeModel | None = None,
     session: Session | None = None,
     priced: Facts | None = None,
+    limits: Callable[[int], RequestLimits] = RequestLimits,
     each: Callable[[int], object] = lambda done: None,
 ) -> list[Cell]:
     """The cells of one session at some points of a grid (guard_core.sweep.axes), to be judged with those of others.
 
     `settings` hold for every cell; those that the recording of `session` gives to its own agent's policy come before
-    them. `priced`: the facts of the session, for cost and losses. `each` is called with the number of cells that
-    are done, often; what it raises ends the work. Raises SettingError or UnknownName where a value is not allowed.
+    them. `priced`: the facts of the session, for cost and losses. `limits` says of a window in tokens how large
+    requests may be without an overflow (`Facts.limits`; without it, as large as the window). `each` is called with the
+    number of cells that are done, often; what it raises ends the work. Raises SettingError or UnknownName where a value
+    is not allowed.
     """
     summarizer = summarizer or RecordedSummaries.of(ledger)
     windows = [int(point.get("window", window)) for point in points]
     policies = [policy_at(point, policy, settings or {}, session) for point in points]
     figures: list[Figures | None] = [None] * len(points)
     if priced is None and (usage is not None or ledger.usage_ratio is not None):
-        _run_lanes(ledger, policies, windows, usage, summarizer, figures, each)
+        _run_lanes(ledger, policies, windows, usage, summarizer, figures, limits, each)
     prices = None if priced is None else Prices.of(priced.session, ledger)
     left = [index for index, item in enumerate(figures) if item is None]
     for done, index in enumerate(left, len(points) - len(left)):
@@ -141,7 +145,7 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
             summarizer=summarizer,
             each=lambda step, done=done: each(done),  # type: ignore[misc]
         )
-        figures[index] = figures_of(trace, priced, prices)
+        figures[index] = figures_of(trace, priced, prices, limits(windows[index]))
     each(len(points))
     return [
         Cell(dict(point), (size,), (item,)) for point, size, item in zip(points, windows, figures, strict=True) if item
@@ -164,6 +168,7 @@ def _run_lanes(
     usage: Usage | None,
     summarizer: SizeModel,
     figures: list[Figures | None],
+    limits: Callable[[int], RequestLimits],
     each: Callable[[int], object],
 ) -> None:
     """Fill in the figures of the policies that can run in lanes."""
@@ -175,7 +180,9 @@ def _run_lanes(
             each(first)
             some = indices[first : first + LANES_AT_ONCE]
             alike = [policies[index] for index in some]
-            rows = kind.lanes(ledger, alike, [windows[index] for index in some], known, summarizer)
+            sizes = [windows[index] for index in some]
+            known_limits = {size: limits(size) for size in set(sizes)}
+            rows = kind.lanes(ledger, alike, sizes, known, summarizer, [known_limits[size] for size in sizes])
             for index, row in zip(some, rows, strict=True):
                 figures[index] = None if row is None else Figures(*row)
 
@@ -187,10 +194,18 @@ def _by_kind(policies: Sequence[Policy]) -> dict[PolicyKind, list[int]]:
     return groups
 
 
-def figures_of(trace: Trace, priced: Facts | None = None, prices: Prices | None = None) -> Figures:
-    """The figures of a single replay; with cost and losses where the facts and prices of its session are given."""
+def figures_of(
+    trace: Trace, priced: Facts | None = None, prices: Prices | None = None, limits: RequestLimits | None = None
+) -> Figures:
+    """The figures of a single replay; with cost and losses where the facts and prices of its session are given.
+
+    A request that was over the window and made smaller then counts as an overflow, too.
+    """
     columns = trace.columns
-    overflow, fired = np.flatnonzero(columns["overflow"]), np.flatnonzero(columns["fired"])
+    sizes, over = columns["modelled_prompt_tokens"], columns["overflow"] > 0
+    if limits is not None:
+        over = limits.over(sizes) | (over & (sizes <= trace.window))
+    overflow, fired = np.flatnonzero(over), np.flatnonzero(columns["fired"])
     longest = max(vain_streaks(trace), default=0)
     figures = Figures(
         compactions=len(trace.compactions),

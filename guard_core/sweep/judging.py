@@ -1,7 +1,7 @@
 """What the cells of a sweep say: the recommended setting, the next worse one, the trade-offs, and a cross-over.
 
-Settings are ordered by requests over the window, then loops, then a chosen figure, then compactions, then total prompt
-tokens.
+Settings are ordered by overflows (`Case.overflows`, with those that a policy made smaller), then loops, then a chosen
+figure, then compactions, then total prompt tokens.
 A recommendation of several sessions is checked by a cross-over: chosen on one half of them, judged on the other.
 """
 
@@ -19,6 +19,11 @@ from guard_core.outcomes.words import dollars
 from guard_core.sweep.axes import words
 from guard_core.sweep.cells import Cell
 from guard_core.windows.models import if_window_is
+
+WITHIN = (
+    "a request within the window overflows where the recording has one as large that the provider refused, where its "
+    "call's model has a smaller window, or where the policy made it smaller before it was answered"
+)
 
 
 class Measure(NamedTuple):
@@ -38,7 +43,12 @@ MEASURES = {
     measure.name: measure
     for measure in (
         Measure("compactions", "compactions", "compactions", lambda cell: cell.compactions),
-        Measure("overflows", "requests over the window", "requests", lambda cell: cell.overflow_steps),
+        Measure(
+            "overflows",
+            "requests over the window, or as large as a refused one",
+            "requests",
+            lambda cell: cell.overflow_steps,
+        ),
         Measure("peak", "largest request", "tokens", lambda cell: cell.peak),
         Measure("tokens", "total prompt tokens", "tokens", lambda cell: cell.tokens_sent),
         Measure("cost", "cost of all calls", "US$", lambda cell: cell.cost, priced=True),
@@ -114,7 +124,7 @@ def judged(
         equal=tuple(index for index, rank in enumerate(ranks) if rank == ranks[best] and index != best),
         trade_offs=trade_offs(cells),
         folds=_folds(cells, halves(recordings or [str(at) for at in range(len(steps))]), by),
-        evidence=_evidence(cells, ranks, best, steps, titles) + _condition(cells[best], assumed),
+        evidence=_evidence(cells, ranks, best, steps, titles) + _condition(cells[best], assumed) + _within(cells),
     )
 
 
@@ -221,6 +231,16 @@ def _evidence(
         f"{text}; the next worse, {words(nearest.values)}, overflows at {at_step(first.first_overflow)}{where} "
         f"(largest request {first.peak:,} of {nearest.windows[at]:,} tokens)"
     )
+
+
+def _within(cells: Sequence[Cell]) -> str:
+    """Why requests overflow that are within the window, where all of some setting's are."""
+    is_within = any(
+        item.overflow_steps and item.peak <= window
+        for cell in cells
+        for window, item in zip(cell.windows, cell.figures, strict=True)
+    )
+    return f"; {WITHIN}" if is_within else ""
 
 
 def _condition(cell: Cell, assumed: Sequence[bool]) -> str:

@@ -5,6 +5,7 @@ import pytest
 from guard_core.__main__ import main
 from guard_core.errors import SettingError, UnknownName
 from guard_core.estimation.usage import usage_for
+from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, get_policy
 from guard_core.replay import replay
@@ -12,6 +13,9 @@ from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, ShareSummaries
 from guard_core.sweep import figures_of, parse_axis, sweep
+from guard_core.sweep.judging import WITHIN
+from guard_core.windows.request_limits import RequestLimits
+from tests.guard_core.checker.cases import replays
 from tests.guard_core.estimation.test_usage import hidden_growth
 
 AXES = {"buffer": ("auto", 10_000, "30%", 60_000), "cap": (1.0, 2.0, 5.0), "default_factor": (1.0, 2.5)}
@@ -52,7 +56,8 @@ def test_policies_and_profiles_can_be_axes(tool_heavy):
 def test_the_threshold_policy_runs_in_lanes_and_mends_do_not(short_chat):
     def in_lanes(profile, summarizer):
         kind, ledger = POLICIES["contextguard"], Ledger.of(short_chat)
-        return kind.lanes(ledger, [kind.make(profile)], [30_000], usage_for(ledger, None), summarizer) != [None]
+        limits = [RequestLimits(30_000)]
+        return kind.lanes(ledger, [kind.make(profile)], [30_000], usage_for(ledger, None), summarizer, limits) != [None]
 
     assert in_lanes("early", FixedSummaries(1))
     assert not in_lanes("fixed", FixedSummaries(1))
@@ -116,3 +121,16 @@ def test_lanes_price_anchors_and_what_is_not_in_the_file_as_replays_do(fall):
     axes = {"buffer": ("5%", "20%", "40%"), "window": (30_000, 45_000, 60_000)}
     result = check_equal_to_replays(log, axes, 60_000, FixedSummaries(900))
     assert any(cell.compactions > 1 for cell in result.cells)
+
+
+def test_requests_as_large_as_a_refused_one_overflow_in_lanes_and_in_replays():
+    facts = Facts.of(next(claims.session for name, claims in replays() if name == "as large as a refused request"))
+    axes = {"window": (100_000, 200_000)}
+    for policy in ("contextguard", "none"):
+        result = sweep(facts.ledger, axes, window=100_000, policy=policy, usage=facts.usage, limits=facts.limits)
+        own, larger = result.cells
+        trace = replay(facts.ledger, get_policy(policy), window=100_000, usage=facts.usage)
+        assert own.overflow_steps == facts.replay(trace).overflows > 0
+        assert own.peak < 100_000
+        assert larger.overflow_steps == 0
+        assert result.evidence.endswith(WITHIN)

@@ -1,9 +1,11 @@
 """A sweep is single replays, cell by cell."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.estimation.usage import usage_for
+from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
@@ -27,6 +29,27 @@ def test_every_cell_is_a_replay(session, window, summarizer, policy):
         chosen = get_policy(policy, **cell.values)
         trace = replay(ledger, chosen, window=window, usage=usage, summarizer=summarizer)
         assert cell.figures == (figures_of(trace),), cell.values
+
+
+@given(
+    sessions(),
+    st.sampled_from([2_000, 40_000]),
+    st.lists(st.integers(0, 12), max_size=2),
+    st.sampled_from(["contextguard", "none"]),
+)
+def test_a_cell_counts_the_overflows_of_the_same_replay(session, window, refused, policy):
+    """By the windows of the calls' own models, and as large as what the provider refused in the recording."""
+    calls = tuple(
+        msgspec.structs.replace(call, model=("gpt-4", "claude-opus-4-5")[step % 3 == 0])
+        for step, call in enumerate(session.calls)
+    )
+    places = tuple(min(place, len(session.events)) for place in refused)
+    facts = Facts.of(msgspec.structs.replace(session, calls=calls, refused=places, window=None))
+    axes = {"window": (window, facts.window.value, 2 * facts.window.value)}
+    result = sweep(facts.ledger, axes, window=window, policy=policy, usage=facts.usage, limits=facts.limits)
+    for cell in result.cells:
+        trace = replay(facts.ledger, get_policy(policy), window=cell.window, usage=facts.usage)
+        assert cell.overflow_steps == facts.replay(trace).overflows, cell.values
 
 
 @given(

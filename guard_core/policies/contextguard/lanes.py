@@ -29,6 +29,7 @@ from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.sizes import FixedSummaries, RecordedSummaries, ShareSummaries, SizeModel
 from guard_core.summaries.wrapper import wrapped_bytes
 from guard_core.tokens.calibration import Factors, estimate_run
+from guard_core.windows.request_limits import RequestLimits, over_limits
 
 Floats = NDArray[np.float64]
 Row = tuple[int, ...]  # the fields of guard_core.sweep.Figures
@@ -37,7 +38,12 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 4, 512
 
 
 def run_lanes(
-    ledger: Ledger, policies: Sequence[Policy], windows: Sequence[int], usage: Usage, summarizer: SizeModel
+    ledger: Ledger,
+    policies: Sequence[Policy],
+    windows: Sequence[int],
+    usage: Usage,
+    summarizer: SizeModel,
+    limits: Sequence[RequestLimits],
 ) -> list[Row | None]:
     """The figures of every policy, in order; None for those that cannot run in a lane, whose replay is needed."""
     rows: list[Row | None] = [None] * len(policies)
@@ -50,7 +56,8 @@ def run_lanes(
     ]
     for group in _groups({index: policies[index].settings for index in able}):
         settings = [policies[index].settings for index in group]
-        lanes = Lanes.of(ledger, settings, [windows[index] for index in group], usage, summarizer)
+        sizes, most = [windows[index] for index in group], [limits[index] for index in group]
+        lanes = Lanes.of(ledger, settings, sizes, usage, summarizer, most)
         lanes.run()
         for index, row in zip(group, lanes.rows(), strict=True):
             rows[index] = row
@@ -109,7 +116,8 @@ class Lanes:
     fixed: float
     usage: RatioUsage | AttributedUsage
     threshold: Floats
-    window: Floats
+    most: Floats  # tokens of the largest request without an overflow, at the steps where `others` is 0 (None: at all)
+    others: Ints | None
     default: Floats
     floor: Floats
     cap: Floats
@@ -126,6 +134,7 @@ class Lanes:
         windows: Sequence[int],
         usage: RatioUsage | AttributedUsage,
         summarizer: SizeModel,
+        most: Sequence[RequestLimits],
     ) -> Lanes:
         """Lanes before the first step."""
         costs, at = costs_of(ledger, settings[0]), ledger.steps["at"]
@@ -147,7 +156,8 @@ class Lanes:
             fixed=float(costs.fixed),
             usage=usage,
             threshold=np.array([item.threshold for item in limits], dtype=np.float64),
-            window=np.array(windows, dtype=np.float64),
+            most=np.array([item.most for item in most], dtype=np.float64),
+            others=most[0].others,
             default=np.array([item.default_factor for item in settings]),
             floor=np.array([item.floor for item in settings]),
             cap=np.array([item.cap for item in settings]),
@@ -197,9 +207,9 @@ class Lanes:
         sums = np.append(0, np.cumsum(self.whole))
         peaks = np.append(0, np.maximum.accumulate(self.whole))
         self.sent[:], self.peak[:] = sums[until], peaks[until]
-        for window in np.unique(self.window):
-            over = self.whole > window
-            counts, mine = np.append(0, np.cumsum(over)), self.window == window
+        for most in np.unique(self.most):
+            over = over_limits(self.whole, most, self.others)
+            counts, mine = np.append(0, np.cumsum(over)), self.most == most
             self.overflows[mine] = counts[until[mine]]
             first = int(np.argmax(over)) if over.any() else -1
             self.first_overflow[mine & (self.overflows > 0)] = first
@@ -277,7 +287,7 @@ class Lanes:
         self.streak[lanes] = np.where(vain, np.where(follows, self.streak[lanes], 0) + 1, 0)
         self.loop[lanes] = np.maximum(self.loop[lanes], self.streak[lanes])
         self.last_fire[lanes] = steps
-        over = tokens > self.window[lanes]
+        over = over_limits(tokens, self.most[lanes], None if self.others is None else self.others[steps])
         unseen = over & (self.first_overflow[lanes] < 0)
         self.first_overflow[lanes] = np.where(unseen, steps, self.first_overflow[lanes])
         self.overflows[lanes] += over
@@ -299,7 +309,7 @@ class Lanes:
         fired = fires.any(axis=1)
         room = np.minimum(block, steps - start)
         quiet = np.where(fired, np.argmax(fires, axis=1), room)
-        self._count_quiet(lanes, start, quiet, tokens)
+        self._count_quiet(lanes, start, quiet, tokens, index)
         self._remember(lanes, start, quiet, heuristic, tokens)
         self.step[lanes] = start + quiet
         compacted = self._compact(lanes[fired])
@@ -345,13 +355,13 @@ class Lanes:
         real[:, 1:] = np.where(place >= 0, known, self.real[lanes][:, None])
         return real
 
-    def _count_quiet(self, lanes: Ints, start: Ints, quiet: Ints, tokens: Floats) -> None:
+    def _count_quiet(self, lanes: Ints, start: Ints, quiet: Ints, tokens: Floats, index: Ints) -> None:
         """Figures of the steps of a block before a compaction."""
         outside = np.arange(tokens.shape[1]) >= quiet[:, None]
         seen = np.where(outside, 0.0, tokens)
         self.sent[lanes] += seen.sum(axis=1).astype(np.int64)
         self.peak[lanes] = np.maximum(self.peak[lanes], seen.max(axis=1).astype(np.int64))
-        over = seen > self.window[lanes][:, None]
+        over = over_limits(seen, self.most[lanes][:, None], None if self.others is None else self.others[index])
         if over.any():
             count = over.sum(axis=1)
             unseen = (count > 0) & (self.first_overflow[lanes] < 0)

@@ -132,7 +132,7 @@ class Side:
             "model calls": self.steps,
             "context window": case.window.value,
             "compactions": len(case.fired),
-            "requests over the window": len(case.over),
+            "requests over the window, or refused as too long": case.overflows,
             "near misses": int((np.diff(np.concatenate([[0], near.astype(np.int8)])) == 1).sum()),
             "total prompt tokens": int(case.tokens.sum()),
             "largest request": int(case.tokens.max(initial=0)),

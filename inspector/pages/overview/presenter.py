@@ -192,7 +192,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, forecast: Forecas
         "rows": [
             *([_compare("context window, tokens", *windows)] if windows[0] != windows[1] else []),
             _compare("compactions", recorded.facts.counts.total, len(replayed.fired)),
-            _compare("overflows", len(recorded.over), len(replayed.over), worse_if_more=True),
+            _compare("overflows", recorded.overflows, replayed.overflows, worse_if_more=True),
             _compare("near misses", *near, worse_if_more=True),
             _compare("total prompt tokens", _sum(before), _sum(after)),
             _compare("largest request, tokens", _largest(before), _largest(after)),

@@ -188,7 +188,7 @@ class Frame:
         if self.compactions.total:
             text = counted(self.compactions.total, "compaction")
             badges.append({"text": text, "class": "badge-compaction"})
-        if overflows := len(self.analysis.facts.recording.over):
+        if overflows := self.analysis.facts.recording.overflows:
             badges.append({"text": counted(overflows, "overflow"), "class": "badge-overflow"})
         return {
             "title": self.row.title,

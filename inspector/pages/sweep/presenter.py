@@ -22,8 +22,8 @@ NOT_CHECKED = (
     "recording's calls are not independent of each other."
 )
 ORDER = (
-    "Settings are ordered by requests over the window, then loops, then the chosen figure, then compactions, then "
-    "total prompt tokens."
+    "Settings are ordered by overflows (requests over the window of their call, or as large as one that the provider "
+    "refused in the recording), then loops, then the chosen figure, then compactions, then total prompt tokens."
 )
 
 

@@ -33,7 +33,7 @@ def report_of(answer: Answer, level: str) -> TableReport:
     )
     per_session = Table(
         heading="The recommended setting in each session",
-        heads=("session", "model calls", "requests over the window", "compactions", "peak", "window"),
+        heads=("session", "model calls", "overflows", "compactions", "peak", "window"),
         numeric=(1, 2, 3, 4, 5),
         rows=tuple(
             (titles[at], result.steps[at], figure.overflow_steps, figure.compactions, figure.peak, best.windows[at])

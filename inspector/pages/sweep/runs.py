@@ -218,6 +218,7 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
             summarizer=summarizer,
             session=facts.session,
             priced=facts if question.measure.priced else None,
+            limits=facts.limits,
             each=look,
         )
         result.figures += [figures for cell in cells for figures in cell.figures]
