@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: run test suite soak lint types lock wheel chromium pictures screenshots
+.PHONY: run test suite long soak lint types lock wheel chromium pictures screenshots
 
 run: $(VENV)/.runtime
 	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.project.cli serve
@@ -19,6 +19,10 @@ test: $(VENV)/.dev chromium lint
 
 suite: $(VENV)/.dev
 	@$(BIN)/python -m tests.plugins.run $(ARGS)
+
+# What repeats at length what `make test` tries on a few cases; `.ci/run` runs both.
+long: $(VENV)/.dev chromium
+	@$(BIN)/python -m tests.plugins.run --long $(ARGS)
 
 # The laws on thousands of examples each, every hostile value in every place of a recording, and servers and workers killed
 # many times; a chance of its own at every run.

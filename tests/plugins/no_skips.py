@@ -1,4 +1,4 @@
-"""With CI set no test may skip: a skip there is a failure, told at the end.
+"""With CI set no test may skip: a skip there is a failure, named at the end.
 
 The sole allowed reason is the folder of foreign recordings beside the checkout, which is not part of the project.
 """

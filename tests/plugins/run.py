@@ -1,8 +1,10 @@
-"""The whole suite: everything on SQLite, beside it on PostgreSQL with Redis what a second database may change, and at
-last what measures time, alone: by then `make test` has checked the types, too.
+"""The whole suite, in two commands. `make test`: everything but what is marked `long` on SQLite, beside it on
+PostgreSQL with Redis what a second database may change, and at last what measures time, alone: by then the types have
+been checked, too. `make long` (`--long` alone): what is marked `long`, on both.
 
-What that is, `second_database.py` says of each test. The folders of WITHOUT_DATABASE, whose tests can reach no database
-at all, are not even collected there, and `test_run.py` holds them to it.
+What a second database may change, `second_database.py` says of each test, and which tests are long, `tiers.py`. The
+folders of WITHOUT_DATABASE, whose tests can reach no database at all, are not even collected there, and `test_run.py`
+holds them to it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, fi
 PARALLEL = "3"
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
+SHORT, LONG = "--short", "--long"
 ONCE = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")
 AGAIN = ("-n", "0", "--second-database", *(f"--ignore={folder}" for folder in (SPEED_TESTS, *WITHOUT_DATABASE)))
 REFUSED = 2
@@ -41,19 +44,19 @@ def main(arguments: list[str]) -> int:
     except Unavailable as error:
         print(error, file=sys.stderr)
         return REFUSED
-    if arguments:
+    if arguments and arguments != [LONG]:
         chosen = postgres if os.environ.get("TEST_DATABASE_URL") else ""
         return run(Run("", tuple(arguments), chosen), redis)
-    print(told(postgres, redis), flush=True)
+    print(what_answers(postgres, redis), flush=True)
     with tempfile.TemporaryDirectory(prefix="inspector-shared-") as shared:  # a first start serves both databases
         os.environ["TEST_SHARED_DIR"] = shared
-        for each in plan(postgres):
+        for each in plan_long(postgres) if arguments else plan(postgres):
             if failed := run_beside(each, redis):
                 return failed
     return 0
 
 
-def told(postgres: str, redis: str) -> str:
+def what_answers(postgres: str, redis: str) -> str:
     """What the suite runs on, and what is left out, in a sentence."""
     missing = [name for name, url in (("PostgreSQL", postgres), ("Redis", redis)) if not url]
     if not missing:
@@ -63,11 +66,19 @@ def told(postgres: str, redis: str) -> str:
 
 
 def plan(postgres: str) -> list[list[Run]]:
-    """The runs of the whole suite: each list runs beside each other, one list after the other."""
-    runs = [Run("Everything but what measures time, on SQLite:", ONCE)]
+    """The runs of `make test`: each list runs beside each other, one list after the other."""
+    runs = [Run("Everything but what is long or measures time, on SQLite:", (*ONCE, SHORT))]
     if postgres:
-        runs.append(Run("What a second database may change, on PostgreSQL:", AGAIN, postgres))
+        runs.append(Run("What a second database may change, on PostgreSQL:", (*AGAIN, SHORT), postgres))
     return [runs, [Run("What measures time, alone:", (SPEED_TESTS,))]]
+
+
+def plan_long(postgres: str) -> list[list[Run]]:
+    """The runs of `make long`, as those of `plan`."""
+    runs = [Run("What is long, on SQLite:", (*ONCE, LONG))]
+    if postgres:
+        runs.append(Run("What is long, on PostgreSQL:", (*AGAIN, LONG), postgres))
+    return [runs]
 
 
 def run_beside(runs: list[Run], redis: str) -> int:

@@ -14,9 +14,9 @@ def report(reason: str, outcome: str = "skipped") -> SimpleNamespace:
 
 
 def test_a_skip_is_a_failure():
-    told = strict(report("Skipped: no browser here"))
-    assert told.outcome == "failed"
-    assert "no browser here" in told.longrepr
+    report_in_ci = strict(report("Skipped: no browser here"))
+    assert report_in_ci.outcome == "failed"
+    assert "no browser here" in report_in_ci.longrepr
 
 
 def test_the_foreign_recordings_may_be_absent():

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.plugins import neighbours
-from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, Run, plan, run_beside
+from tests.plugins.run import LONG, SHORT, SPEED_TESTS, WITHOUT_DATABASE, Run, plan, plan_long, run_beside
 from tests.plugins.scheduling import FIRST, ByFile, rank
 from tests.plugins.second_database import ONE_SESSION, is_repeated, pytest_ignore_collect
 
@@ -27,13 +27,13 @@ def modules(folder: str) -> list[Path]:
 
 def imported(path: Path) -> set[str]:
     """Modules that a file imports, inside of functions too."""
-    found = set()
+    modules_named = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
+            modules_named |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add(node.module or "")
-    return found
+            modules_named.add(node.module or "")
+    return modules_named
 
 
 @pytest.mark.parametrize("folder", [name for name in WITHOUT_DATABASE if name != "tests/plugins"])
@@ -56,6 +56,16 @@ def test_every_other_folder_is_collected_for_both_databases():
     assert not [
         argument for argument in (*sqlite.arguments, *postgres.arguments) if argument.startswith(("tests/", "-m"))
     ]
+
+
+def test_the_long_tests_run_wherever_the_others_do():
+    for runs, tier, other in ((plan("p")[0], SHORT, LONG), (plan_long("p")[0], LONG, SHORT)):
+        assert [run.postgres for run in runs] == ["", "p"]
+        assert all(tier in run.arguments and other not in run.arguments for run in runs)
+    for shorter, longer in zip(plan("p")[0], plan_long("p")[0], strict=True):
+        assert set(shorter.arguments) ^ set(longer.arguments) == {SHORT, LONG}
+    called = [line for line in (ROOT / ".ci/run").read_text().splitlines() if line.startswith("make ")]
+    assert called == ["make test", "make long"]
 
 
 def test_of_runs_beside_each_other_each_is_shown_and_one_that_fails_fails_them_all(capfd):

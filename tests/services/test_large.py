@@ -1,4 +1,9 @@
-"""Long files over real sockets: a chart before the end, workers killed in every phase, nothing left half done."""
+"""Long files over real sockets: a chart before the end, workers killed in every phase, nothing left half done.
+
+What a dead worker leaves, and what a cancel takes away, is tried on both databases without a server in
+`tests/inspector/ingest/test_importing_large.py` and `tests/inspector/jobs/test_recovery.py`; the button in the browser,
+in `tests/browser/test_uploading.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from tests.services.test_uploading import only
 
 PHASES = ("parsed", "counted", "indexed")
 KILLED_IN = PHASES if os.environ.get("KILLS") else ("counted",)  # `make soak` kills in all of them
-STEPS = 3_000
+STEPS = 1_000
 # Of 9 MB: has a chart while it is read, and its upload is answered before (`ingest/waiting.py`).
 
 
@@ -70,6 +75,7 @@ def test_a_chart_is_shown_while_the_file_is_read(started: Running) -> None:
     assert started.get(complete(started, url)).status == 200
 
 
+@pytest.mark.long("postgresql")
 @pytest.mark.parametrize("phase", KILLED_IN)
 def test_a_worker_killed_in_any_phase_costs_a_delay_and_nothing_else(phase: str, started: Running) -> None:
     url, worker = held_in(started, transcript(PHASES.index(phase) + 2), phase)
@@ -92,6 +98,7 @@ def test_a_worker_killed_in_any_phase_costs_a_delay_and_nothing_else(phase: str,
     )
 
 
+@pytest.mark.long
 def test_a_cancelled_long_import_leaves_nothing(started: Running) -> None:
     url, worker = held_in(started, transcript(7), "counted")
     with ThreadPoolExecutor(1) as sender:

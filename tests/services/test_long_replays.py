@@ -17,8 +17,8 @@ from guard_core.simulator.big_files import write_claude_code
 from tests.benchmarks.measure_large import ended, send_file
 from tests.services.server import Answer, Running, go_on, running, stepped, until
 
-STEPS = 2_000  # with a window of 1,000 tokens each compacts: ten times the computing that a page may do here
-APART = {"PAGE_MILLISECONDS": "20"}
+STEPS = 1_000  # with a window of 1,000 tokens each compacts: ten times the computing that a page may do here
+APART = {"PAGE_MILLISECONDS": "10"}
 SLOW = "?window=1000"
 
 
@@ -272,7 +272,9 @@ def test_a_comparison_of_all_policies_can_be_followed_and_cancelled(served: tupl
     assert "work=policies" in page.text
 
 
+@pytest.mark.long("postgresql")
 def test_a_program_asks_again_until_its_replay_is_done(served: tuple[Running, str]) -> None:
+    """What a program asks for on PostgreSQL, `tests/inspector/api/test_traces.py` tries without a server."""
     server, page = served
     address = f"/api/v1/sessions/{page.strip('/').split('/')[-1]}/replay/compactions?policy=contextguard&window=1003"
     first = server.get(address)

@@ -68,18 +68,20 @@ def playing_the_gallery(server: Running) -> None:
     go_on(worker)
 
 
-# `make soak` kills in all of them: for the kernel an idle worker, or one at another job, is the same.
-ON_ANY_DATABASE = [
-    starting,
-    importing,
-    counting_tokens,
-    *([idle, playing_the_gallery] if os.environ.get("KILLS") else []),
+# For the kernel an idle worker, or one at another job, is the same: `make test` kills one that begins and one that has
+# started a process itself.
+PHASES = [
+    pytest.param(starting, marks=pytest.mark.once),
+    pytest.param(importing, marks=pytest.mark.once),
+    pytest.param(storing, marks=pytest.mark.long),
+    *(
+        pytest.param(job, marks=(pytest.mark.once, pytest.mark.long))
+        for job in (counting_tokens, idle, playing_the_gallery)
+    ),
 ]
 
 
-@pytest.mark.parametrize(
-    "phase", [storing, *(pytest.param(phase, marks=pytest.mark.once) for phase in ON_ANY_DATABASE)]
-)
+@pytest.mark.parametrize("phase", PHASES)
 def test_no_process_outlives_a_server_that_is_killed(phase: Callable[[Running], None], tmp_path: Path) -> None:
     with running(tmp_path) as started:
         phase(started)

@@ -14,6 +14,7 @@ import pytest
 from inspector.data_folder import opening
 from inspector.data_folder.owner import Refused, beside
 from inspector.data_folder.restoring import ASIDE, STAGING, VERIFIED, finish_restoring, restore
+from tests.plugins.tiers import mostly_long
 from tests.services.databases import fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import begun_folder, running, transcript
@@ -168,7 +169,7 @@ def test_nothing_is_restored_or_moved_while_a_server_runs(backup: Path, tmp_path
         assert (checked.returncode, "verified" in checked.stdout) == (0, True), checked.stderr
 
 
-@pytest.mark.parametrize("moved", [[], ["recordings"], ["recordings", DATABASE]])
+@pytest.mark.parametrize("moved", mostly_long([[], ["recordings"], ["recordings", DATABASE]], short=[["recordings"]]))
 def test_a_restore_that_was_killed_half_way_goes_on_at_the_next_start(moved, source, tmp_path) -> None:
     folder, verified = tmp_path / "data", tmp_path / "data" / f"{VERIFIED}20260101-000000"
     shutil.copytree(begun_folder(), folder)

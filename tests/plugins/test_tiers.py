@@ -1,0 +1,78 @@
+"""`make test` and `make long` together run every test, and what is long says so."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.plugins.examples import DEAR, USUAL
+from tests.plugins.tiers import is_in_long, is_in_short, mostly_long
+
+ROOT = Path(__file__).resolve().parents[2]
+LONG, AGAIN = pytest.mark.long.mark, pytest.mark.long("postgresql").mark
+
+
+def item(*marks: pytest.Mark, nodeid: str = "tests/test_a.py::test_x[y]") -> SimpleNamespace:
+    return SimpleNamespace(nodeid=nodeid, iter_markers=lambda name: iter(mark for mark in marks if mark.name == name))
+
+
+@pytest.mark.parametrize(
+    ("marks", "is_postgres", "is_short"),
+    [
+        ((), False, True),
+        ((), True, True),
+        ((LONG,), False, False),
+        ((LONG,), True, False),
+        ((AGAIN,), False, True),
+        ((AGAIN,), True, False),
+        ((AGAIN, LONG), False, False),
+        ((pytest.mark.once.mark,), False, True),
+    ],
+)
+def test_every_test_is_part_of_one_of_them_on_each_database(marks, is_postgres, is_short):
+    test = item(*marks)
+    assert (is_in_short(test, is_postgres), is_in_long(test, is_postgres)) == (is_short, not is_short)
+
+
+def test_a_law_that_is_tried_on_fewer_examples_is_part_of_both():
+    law = item(nodeid=f"{next(iter(DEAR))}[case]")
+    assert is_in_short(law, False)
+    assert is_in_long(law, False)
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_the_laws_that_are_tried_on_fewer_examples_are_there(name):
+    file, _, law = name.partition("::")
+    assert f"def {law}(" in (ROOT / file).read_text()
+    assert 0 < DEAR[name] < USUAL
+
+
+def test_of_many_cases_the_named_ones_are_short():
+    one, two, three = mostly_long(["a", ("b", 1), "c"], short=["c"])
+    assert (one.values, two.values, three) == (("a",), ("b", 1), "c")
+    assert [mark.name for case in (one, two) for mark in case.marks] == ["long", "long"]
+    with pytest.raises(AssertionError, match="no such cases"):
+        mostly_long(["a"], short=["b"])
+
+
+def is_long(decorator: ast.expr) -> bool:
+    return ast.unparse(decorator).startswith("pytest.mark.long")
+
+
+def test_what_is_long_says_why():
+    marked = 0
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        source = path.read_text()
+        if "mark.long" not in source or path == Path(__file__):
+            continue
+        module = ast.parse(source)
+        if any(isinstance(each, ast.Assign) and is_long(each.value) for each in module.body):
+            assert ast.get_docstring(module), path
+        for test in ast.walk(module):
+            if isinstance(test, ast.FunctionDef) and any(map(is_long, test.decorator_list)):
+                assert ast.get_docstring(test) or ast.get_docstring(module), f"{path.name}: {test.name}"
+                marked += 1
+    assert marked
