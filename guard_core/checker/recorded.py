@@ -10,6 +10,7 @@ from guard_core.checker.shared import (
     at_consecutive_steps,
     came_too_late,
     comes_near,
+    drops_at_every_call,
     fullest_without,
     history_is_back,
     in_quick_succession,
@@ -351,6 +352,10 @@ def loop(story: Story, finding: Finding) -> None:
     at_consecutive_steps(story, finding)
 
 
+def sliding_window(story: Story, finding: Finding) -> None:
+    drops_at_every_call(story, finding)
+
+
 def thrash(story: Story, finding: Finding) -> None:
     in_quick_succession(story, finding)
 
@@ -532,6 +537,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         grown,
         summary_not_kept,
         loop,
+        sliding_window,
         thrash,
         sealed_summary,
         fallback_summary,

@@ -10,6 +10,7 @@ from guard_core.checker.shared import (
     at_consecutive_steps,
     came_too_late,
     comes_near,
+    drops_at_every_call,
     fullest_without,
     history_is_back,
     in_quick_succession,
@@ -126,13 +127,12 @@ def fallback_summary(story: Replay, finding: Finding) -> None:
 
 
 def empty_summary(story: Replay, finding: Finding) -> None:
-    _every(
-        story, finding, lambda story, index: story.record(index).passes[-1:] != () and _summary_bytes(story, index) == 0
-    )
+    _every(story, finding, _got_nothing)
 
 
-def _summary_bytes(story: Replay, index: int) -> int:
-    return story.record(index).passes[-1].summary_bytes
+def _got_nothing(story: Replay, index: int) -> bool:
+    """Was a summariser given messages in the last pass, and gave no text."""
+    return any(one.summariser_contents and not one.summary_bytes for one in story.record(index).passes[-1:])
 
 
 def stacked_continuations(story: Replay, finding: Finding) -> None:
@@ -254,4 +254,5 @@ REPLAYED: dict[str, Callable[..., None]] = {
     "summary_not_kept": history_is_back,
     "loop": at_consecutive_steps,
     "thrash": in_quick_succession,
+    "sliding_window": drops_at_every_call,
 }

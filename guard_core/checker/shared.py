@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
+from guard_core.checker.story import Replay, Story, Wrong, agree, number, same, step_of
 from guard_core.findings.claims import Finding
+from guard_core.policies import POLICIES
+from guard_core.views import Rewritten, Span
 
 NEAR_MISS = 0.9  # of the window
 LOOP = 3  # compactions at consecutive steps
@@ -78,6 +80,10 @@ def history_is_back(story: Story, finding: Finding) -> None:
     """A request that is larger than what was added since a compaction explains."""
     index, again_step = number(finding, "compaction"), step_of(story, finding, "again_step")
     step = story.compaction(index).step
+    if step not in _steps_that_last(story):
+        raise Wrong("the policy makes each request anew, or drops messages at every call")
+    if step >= again_step:
+        raise Wrong("no request was sent between the two")
     before, after, added = story.before(index), story.sent[step], max(0, story.log_grew(step, again_step))
     following = [later for later, item in enumerate(story.compactions) if item.step == again_step]
     again = story.before(following[0]) if following else story.sent[again_step]
@@ -86,10 +92,69 @@ def history_is_back(story: Story, finding: Finding) -> None:
         raise Wrong("what was added since explains the request")
 
 
+def sliding_stretches(story: Story) -> list[list[int]]:
+    """The steps, by stretch, at which messages were dropped or changed call after call without a summary."""
+    fired = [(item.step, index) for index, item in enumerate(story.compactions) if item.step >= 0]
+    is_anew = isinstance(story, Replay)
+    if isinstance(story, Replay):
+        if story.trace.policy not in POLICIES or POLICIES[story.trace.policy].summarises:
+            return []
+        is_anew = not any(story.record(index).carried or story.record(index).kept_from for _, index in fired)
+    stretches: list[list[tuple[int, int]]] = []
+    for step, index in fired:
+        if stretches and step - stretches[-1][-1][0] <= (THRASH_GAP if is_anew else 1):
+            stretches[-1].append((step, index))
+        else:
+            stretches.append([(step, index)])
+    return [
+        [step for step, _ in stretch]
+        for stretch in stretches
+        if len({step for step, _ in stretch}) >= LOOP
+        and 2 * _from_the_log(story, *stretch[-1]) >= _from_the_log(story, *stretch[0])
+        and all(is_anew or _only_drops(story, *item) for item in stretch)
+    ]
+
+
+def _only_drops(story: Story, step: int, index: int) -> bool:
+    """Did a compaction put nothing into the request, and leave it, as far as is known, below the limit."""
+    if isinstance(story, Replay):
+        return not 0 <= int(story.trace.columns["threshold"][step]) <= story.sent[step]
+    item = story.recorded(index)
+    inserted = [part for part in item.base if not isinstance(part, Span | Rewritten)]
+    return item.kind in ("trim", "edit") and not inserted and item.trigger != "overflow"
+
+
+def _from_the_log(story: Story, step: int, index: int) -> int:
+    """How many messages of the log the request after a compaction has, as they were or changed."""
+    at = story.session.calls[step].at
+    if isinstance(story, Replay):
+        view = story.record(index).after
+    else:
+        view, _ = story.view_on(story.compaction(index).place, at)
+    return sum(part.stop - part.start if isinstance(part, Span) else isinstance(part, Rewritten) for part in view)
+
+
+def drops_at_every_call(story: Story, finding: Finding) -> None:
+    """One of the stretches in which a window slides."""
+    first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
+    stretches = [steps for steps in sliding_stretches(story) if steps[0] == first and steps[-1] == last]
+    if not stretches:
+        raise Wrong("no window slides there")
+    same("step", finding.step, first)
+    agree(finding, changed=len(set(stretches[0])), calls=last - first + 1)
+    same("count", finding.count, len(stretches[0]))
+
+
+def _steps_that_last(story: Story) -> list[int]:
+    """The steps of compactions that are no step of a sliding window."""
+    sliding = {step for steps in sliding_stretches(story) for step in steps}
+    return [item.step for item in story.compactions if item.step >= 0 and item.step not in sliding]
+
+
 def at_consecutive_steps(story: Story, finding: Finding) -> None:
     """A compaction at every step of a stretch that cannot be longer."""
     first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
-    steps = [item.step for item in story.compactions if item.step >= 0]
+    steps = _steps_that_last(story)
     agree(finding, length=last - first + 1)
     if last - first + 1 < LOOP:
         raise Wrong("it is too short for a loop")
@@ -106,7 +171,7 @@ def at_consecutive_steps(story: Story, finding: Finding) -> None:
 def in_quick_succession(story: Story, finding: Finding) -> None:
     """Compactions with few steps between them, in a stretch that cannot be longer."""
     first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
-    steps = sorted({item.step for item in story.compactions if item.step >= 0})
+    steps = sorted(set(_steps_that_last(story)))
     inside = [step for step in steps if first <= step <= last]
     gaps = [after - before for before, after in pairwise(inside)]
     same("length", number(finding, "length"), len(inside))

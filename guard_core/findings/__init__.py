@@ -13,7 +13,7 @@ from guard_core.counts import (
     counted_compactions,
     requests_of,
 )
-from guard_core.findings import gaps, own_rule, prices, repetition, requests, rules, sizes, summaries, without
+from guard_core.findings import gaps, own_rule, prices, repetition, requests, rules, sizes, sliding, summaries, without
 from guard_core.findings.claims import Finding, Verdict, gravest_first
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, request_words
@@ -52,6 +52,7 @@ _OF_BOTH: tuple[Check, ...] = (
     without.needless_or_needed,
     requests.lost_requests,
     repetition.loops,
+    sliding.sliding_windows,
     repetition.not_kept,
     repetition.thrashing,
     summaries.bad_summaries,

@@ -19,7 +19,7 @@ from guard_core.estimation.baselines import Truncation, grown_by_bytes, repeated
 from guard_core.estimation.usage import PROVIDER, Usage, usage_for
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
-from guard_core.policies import DEFAULT_POLICY, get_policy
+from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.rules import Explanation, explain
 from guard_core.sessions import Provenance, Session
@@ -350,6 +350,12 @@ class Case:
     @property
     def is_recorded(self) -> bool:
         return self.trace is None
+
+    @property
+    def may_summarise(self) -> bool:
+        """Can a compaction have made a summary: not in a replay of a policy that publishes that it makes none."""
+        kind = None if self.trace is None else POLICIES.get(self.trace.policy)
+        return kind is None or kind.summarises
 
     @property
     def window_counts(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from guard_core.defaults import LOOP_LENGTH
 from guard_core.findings.claims import ERROR, INFO, LISTED, MODELLED_TOKENS, WARNING, Finding
 from guard_core.findings.facts import Case, Fired
+from guard_core.findings.sliding import others, rows_of
 from guard_core.findings.words import at_step, counted, steps_words
 
 # Ours, like the words.
@@ -24,7 +25,7 @@ MOST_UNSEEN = 20_000  # tokens that one call may grow by besides the text in the
 def loops(case: Case) -> list[Finding]:
     """Compactions at every step."""
     findings = []
-    for group in _rows(case.fired, 1):
+    for group in rows_of(others(case), 1):
         if len(group) >= LOOP_LENGTH:
             first, last = group[0], group[-1]
             sentence = (
@@ -57,7 +58,7 @@ def _loop_sizes(case: Case, first: Fired, following: Fired) -> str:
 def thrashing(case: Case) -> list[Finding]:
     """Compactions in quick succession, though not at every step."""
     findings = []
-    for group in _rows(case.fired, THRASH_STEPS - 1):
+    for group in rows_of(others(case), THRASH_STEPS - 1):
         gaps = [after.step - before.step for before, after in pairwise(group)]
         if len(group) >= THRASH_LENGTH and max(gaps) > 1:
             first, last = group[0].step, group[-1].step
@@ -76,8 +77,11 @@ def not_kept(case: Case) -> list[Finding]:
     """Compactions after which the whole history came back, though neither a resume nor an edit explains it."""
     if not _follows_text(case):
         return []
+    lasting = {item.index for item in others(case)}
     followed = zip(case.fired, (*case.fired[1:], None), strict=False)
-    returns = [numbers for item, following in followed if (numbers := _return(case, item, following))]
+    returns = [
+        numbers for item, following in followed if item.index in lasting and (numbers := _return(case, item, following))
+    ]
     if not returns:
         return []
     first, where = returns[0], {item.index: item.step for item in case.fired}
@@ -116,6 +120,8 @@ def _follows_text(case: Case) -> bool:
 def _return(case: Case, item: Fired, following: Fired | None) -> dict[str, int] | None:
     """The first request, up to the next compaction, that has the history back; none where a recorder's own figure is
     far above anything that was sent."""
+    if following is not None and following.step == item.step:
+        return None  # no request was sent between the two
     figures = [item.before, *([following.before] if following else [])]
     if case.is_recorded and max(figures) > MOST_ABOVE * int(case.tokens.max()):
         return None
@@ -196,14 +202,3 @@ def _is_before_guessed(case: Case, item: Fired) -> bool:
     start = max((other.step for other in case.fired if other.step < item.step), default=0)
     seen = case.facts.requests.reported[start : item.step]
     return not _is_before_recorded(case, item.index) and not seen.any()
-
-
-def _rows(fired: tuple[Fired, ...], apart: int) -> list[list[Fired]]:
-    """Compactions grouped into rows whose neighbours are at most so many steps apart."""
-    rows: list[list[Fired]] = []
-    for item in fired:
-        if rows and item.step - rows[-1][-1].step <= apart:
-            rows[-1].append(item)
-        else:
-            rows.append([item])
-    return rows

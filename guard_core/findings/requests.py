@@ -12,6 +12,7 @@ from guard_core.counts import CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, has, holds, may_be_summarised
+from guard_core.findings.sliding import is_made_anew
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
 from guard_core.view_sums import ViewSums
@@ -174,26 +175,33 @@ def _replayed(case: Case) -> list[Finding]:
         if int(users[item.step]) >= 0
         and item.step + 1 < len(count)
         and turns[item.step + 1] == turns[item.step]
-        and not _carries(item, int(users[item.step]), carried)
+        and not _carries(case, item, int(users[item.step]), carried)
     ]
     if not lost:
         return []
     first, message = lost[0], int(users[lost[0].step])
     numbers = {"message": message, "compaction": first.index, "compactions": [item.index for item in lost]}
     more = "" if len(lost) == 1 else f" The same holds after {counted(len(lost) - 1, 'more compaction')}."
+    rest = "only the summary can hold it" if case.may_summarise else "the policy makes no summary that could hold it"
     sentence = (
         f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without the user's "
-        f"request (message {message + 1:,}) itself; only the summary can hold it.{more}"
+        f"request (message {message + 1:,}) itself; {rest}.{more}"
     )
     steps = tuple(item.step for item in lost[:LISTED])
     return [Finding("request_lost", INFO, first.step, sentence, numbers, (), steps, len(lost))]
 
 
-def _carries(item: Fired, event: int, carried: dict[int, ViewSums]) -> bool:
+def _carries(case: Case, item: Fired, event: int, carried: dict[int, ViewSums]) -> bool:
     """Do the requests after the compacting one still have this event, or the request that the policy repeats."""
     record = item.record
-    if record is None or record.in_turn or event >= record.kept_from:
+    if record is None or case.trace is None or record.in_turn:
+        return True
+    view = record.carried
+    if is_made_anew(record) and not case.may_summarise:  # what this compaction left is no part of the next request
+        ledger = case.facts.ledger
+        view = case.trace.view(item.step + 1, int(ledger.steps["at"][item.step + 1]), ledger)
+    elif event >= record.kept_from:
         return True
     if event not in carried:
         carried[event] = ViewSums(lambda segment: has(segment, event))
-    return carried[event].total(record.carried) > 0
+    return carried[event].total(view) > 0

@@ -37,7 +37,8 @@ def _is_fallback(case: Case, item: Fired) -> bool:
 
 def _is_empty(case: Case, item: Fired) -> bool:
     if item.record is not None:
-        return bool(item.record.passes) and not item.record.passes[-1].summary_bytes
+        last = item.record.passes[-1] if item.record.passes else None
+        return last is not None and last.summariser_contents > 0 and not last.summary_bytes
     if item.counted is None or case.facts.is_sealed(item.counted):
         return False
     return case.facts.ledger.bases[item.counted.place].is_empty

@@ -186,6 +186,12 @@ def _loop(case: Case, finding: Finding) -> str:
     return f"A loop: {numbers['length']:,} compactions at consecutive {where}: every call compacts again."
 
 
+def _sliding(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    where = f"{counted(numbers['changed'], 'call')} from {at_step(numbers['first'])}"
+    return f"Sliding window: {where} trim the history; {_peak_words(case, peak_of(case))}."
+
+
 def _thrash(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     where = steps_words(numbers["first"], numbers["last"])
@@ -414,6 +420,7 @@ _ORDER: dict[str, Wording] = {
     "thrash": _thrash,
     "window_doubted": _doubted,
     "setting_never_acts": _never_acts,
+    "sliding_window": _sliding,
     "needless": _needless,
     "near_miss": _near,
     "inline_data": _inline,

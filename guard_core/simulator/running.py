@@ -7,6 +7,7 @@ import numpy as np
 
 from guard_core.defaults import LOOP_LENGTH
 from guard_core.ledger import Ledger
+from guard_core.policies import POLICIES
 from guard_core.policies.base import Policy
 from guard_core.replay import replay
 from guard_core.simulator.flow import Simulation, play
@@ -84,7 +85,11 @@ def loop_lengths(trace: Trace) -> list[int]:
 
 
 def vain_streaks(trace: Trace) -> list[int]:
-    """How many compactions followed one another, each leaving the request at or over the threshold."""
+    """How many compactions followed one another, each leaving the request at or over the threshold; none of a policy
+    that cuts each request anew from the whole log, without a summary: it has nothing that could last."""
+    kind = POLICIES.get(trace.policy)
+    if kind is not None and not kind.summarises and not any(one.carried or one.kept_from for one in trace.compactions):
+        return []
     columns = trace.columns
     over = (columns["modelled_prompt_tokens"] >= columns["threshold"]) & (columns["threshold"] >= 0)
     vain = np.concatenate(([False], (columns["fired"] == 1) & over, [False]))

@@ -15,6 +15,7 @@ KINDS = {
     "request_lost": "request lost",
     "tail_lost": "kept messages lost",
     "loop": "loop",
+    "sliding_window": "sliding window",
     "thrash": "compacts often",
     "summary_not_kept": "compaction did not last",
     "grown": "larger after a compaction",

@@ -86,6 +86,14 @@ def exchange(
     return Session(tuple(events), tuple(calls), compactions, window=window, **fields)
 
 
+def sliding(kept: Callable[[int], int] = lambda turn: 3) -> tuple[RecordedCompaction, ...]:
+    """Cuts before the calls of turns 4 to 7 that leave so many of the newest messages and insert nothing."""
+    return tuple(
+        RecordedCompaction(turn + 1, Evidence.INFERRED, "trim", (Span(turn + 1 - kept(turn), turn + 1),))
+        for turn in range(4, 8)
+    )
+
+
 def compaction(turn: int, text: str = "All went well so far.", **fields: Any) -> RecordedCompaction:
     """A summary in place of everything before the call of a turn."""
     message = Event(Role.USER, (TextPart(text),), meta=True)
@@ -237,6 +245,11 @@ def recordings() -> Iterator[tuple[str, Session]]:
         "loop",
         exchange(10, tokens=growing(50_000, 10), compactions=tuple(compaction(turn) for turn in (4, 5, 6, 7))),
     )
+    yield "slides", exchange(10, tokens=growing(50_000, 10), compactions=sliding())
+    emptying = exchange(
+        14, tokens=growing(50_000, 10), compactions=sliding(kept=lambda turn: max(1, 9 - 4 * (turn - 4)))
+    )
+    yield "drops half and half again", emptying
     yield (
         "thrash",
         exchange(14, tokens=growing(50_000, 10), compactions=tuple(compaction(turn) for turn in (3, 6, 9))),
@@ -300,6 +313,8 @@ def replays() -> Iterator[tuple[str, Claims]]:
     refused = exchange(20, tokens=_falling_at(10, start=60_000), compactions=cut, refused=(11,))
     yield "as large as a refused request", of_replay(refused, "none", 100_000)
     yield "counted in characters", of_replay(in_characters(), "none", 100_000)
+    for policy in ("autogen-buffered", "cline", "langchain-trim-messages", "pydantic-ai-sliding-window"):
+        yield f"without summaries: {policy}", of_replay(busy, policy, 30_000)
     yield "pictures", of_replay(_pictures(), "contextguard", 200_000)
     large_system = exchange(20, tokens=growing(30_000, 900), system=(TextPart("s" * 90_000),))
     yield "a system prompt over the window", of_replay(large_system, "contextguard", 20_000, profile="fixed")

@@ -22,10 +22,10 @@ from guard_core.sessions import Evidence, ModelCall, Provenance, Session, Source
 from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
-from guard_core.views import Rewritten, Span, Synthetic
+from guard_core.views import Inserted, Rewritten, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, user
-from tests.guard_core.checker.cases import clearing
+from tests.guard_core.checker.cases import clearing, exchange, sliding
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
 from tests.guard_core.rules.measured import run_of
@@ -358,6 +358,51 @@ def test_compactions_at_every_step_are_a_loop_and_a_few_apart_thrash():
     assert at_every["loop"].numbers.items() >= {"length": 3, "first": 3, "last": 5}.items()
     assert "thrash" not in at_every
     assert apart["thrash"].numbers == {"length": 3, "first": 3, "last": 9, "mean_gap": 3.0}
+
+
+def test_messages_dropped_at_every_call_are_a_sliding_window_and_no_loop():
+    finding = findings(exchange(12, tokens=lambda turn: 9_000, compactions=sliding()))
+    assert not {"loop", "thrash", "summary_not_kept"} & set(finding)
+    window = finding["sliding_window"]
+    assert window.severity == "info"
+    assert window.numbers == {"changed": 4, "calls": 4, "first": 4, "last": 7}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"kind": "summary"}, {"trigger": "overflow"}, {"base": (Inserted(0),), "messages": (model("notes"),)}]
+)
+def test_a_summary_or_a_refused_request_at_every_call_is_a_loop(changes):
+    cuts = tuple(msgspec.structs.replace(item, **changes) for item in sliding())
+    kinds = findings(exchange(12, tokens=lambda turn: 9_000, compactions=cuts))
+    assert "loop" in kinds
+    assert "sliding_window" not in kinds
+
+
+def test_cuts_that_empty_the_request_call_after_call_are_a_loop():
+    cuts = sliding(kept=lambda turn: 4 if turn == 4 else 1)
+    kinds = findings(exchange(12, tokens=lambda turn: 9_000, compactions=cuts))
+    assert "loop" in kinds
+    assert "sliding_window" not in kinds
+
+
+@pytest.mark.parametrize("policy", ["autogen-buffered", "autogen-head-and-tail", "semantic-kernel-truncation"])
+def test_a_policy_that_sends_the_last_messages_slides_and_makes_no_empty_summary(policy):
+    kinds = of_replay(*replayed(session(*[model("answer " * 900) for _ in range(40)], window=100_000), policy))
+    assert not {"loop", "thrash", "summary_not_kept", "empty_summary"} & set(kinds)
+    assert kinds["sliding_window"].numbers["last"] == 39
+
+
+def test_a_replay_without_summaries_says_that_none_can_hold_the_request():
+    built = session(user("Please rename the parser"), *[model("answer " * 900) for _ in range(40)], window=100_000)
+    kinds = of_replay(*replayed(built, "autogen-buffered"))
+    assert "the policy makes no summary that could hold it" in kinds["request_lost"].sentence
+
+
+def test_cuts_that_never_get_below_the_threshold_are_a_loop():
+    built = session(*[model("answer " * 900) for _ in range(40)], window=100_000)
+    kinds = of_replay(*replayed(built, "pydantic-ai-sliding-window", max_tokens=1_000, keep_messages=4))
+    assert "loop" in kinds
+    assert "sliding_window" not in kinds
 
 
 def test_two_compactions_are_neither():

@@ -68,6 +68,13 @@ def test_heavy_tool_definitions_make_a_real_loop():
     assert mended.compactions < 20
 
 
+def test_results_cleared_anew_in_each_request_are_no_loop():
+    policy = get_policy("anthropic-clear-tool-uses", trigger=20_000, keep=3)
+    result = run_scenario(SCENARIOS["Stress_200k_KubeAgent"], policy)
+    assert result.compactions > 3
+    assert result.longest_loop == 0
+
+
 def test_the_timing_gap_is_seen_and_closed():
     run = run_scenario(SCENARIOS["TimingGap_CalibratedHeuristicPreventsOverflow"], get_policy("contextguard"))
     assert (run.compactions, run.peak, run.overflow_steps) == (1, 140_000, 0)
