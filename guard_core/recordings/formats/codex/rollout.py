@@ -16,6 +16,7 @@ Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -358,19 +359,19 @@ class CodexRolloutReader:
             base, inserted = self._old_base(summary)
             note = "The file has the summary only: the history behind it is put together from the user's messages."
         self.awaits_estimate = True
-        readable = bool(summary.strip()) and not any(map(codex_words.is_sealed, inserted))
+        kind = _kind(summary, inserted)
         self.log.compaction(
             RecordedCompaction(
                 at=len(self.log.events),
                 evidence=Evidence.DECLARED,
-                kind="summary" if readable else "opaque",
+                kind=kind,
                 base=base,
                 messages=inserted,
                 trigger="auto" if self._is_within_a_turn() else "",
                 summariser=summariser,
                 line=where.line,
                 timestamp=where.at,
-                note=note if readable else "The summary is encrypted or not in the file.",
+                note="The summary is encrypted or not in the file." if kind == "opaque" else note,
             )
         )
 
@@ -484,3 +485,15 @@ def _parent(meta: dict[str, Any]) -> str:
 
 
 FORMAT = CodexRolloutFormat()
+
+
+def _kind(summary: str, inserted: Sequence[Event]) -> str:
+    """What kind of compaction a summary and the inserted messages show: one that cannot be read may be in them."""
+    if any(map(codex_words.is_sealed, inserted)):
+        return "opaque"
+    texts = [part_text(part) for event in inserted for part in event.parts if isinstance(part, TextPart)]
+    said = [text for text in (summary, *texts) if text.lstrip().lower().startswith(codex_words.SUMMARY_OPENING)]
+    known = summary if summary.strip() or not said else said[-1]
+    if not known.strip():
+        return "opaque"
+    return "empty" if codex_words.is_empty_summary(known) else "summary"

@@ -12,6 +12,9 @@ from guard_core.events import Event, Part, ReasoningPart, Role, TextPart
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import fields
 
+SUMMARY_OPENING = "another language model started to solve this problem"
+SUMMARY_BEGINS = "own analysis:"  # the end of what Codex writes before a summary
+NO_SUMMARY = "(no summary available)"  # what it writes where there is none
 # How the messages open that Codex writes in the user's name; it compares them without regard to case.
 OWN_OPENINGS = (
     "<environment_context>",
@@ -30,7 +33,7 @@ OWN_OPENINGS = (
     "<recommended_plugins>",
     "warning: apply_patch was requested via",
     "warning: the maximum number of unified exec processes",
-    "another language model started to solve this problem",
+    SUMMARY_OPENING,
     "you are performing a context checkpoint compaction",
 )
 COMPACTION_PROMPT = OWN_OPENINGS[-1]
@@ -53,6 +56,14 @@ def is_own(item: dict[str, Any], parts: tuple[Part, ...]) -> bool:
         return not any(kind.startswith(("user.", "images.", "audio.")) for kind in labels)
     texts = [part for part in parts if isinstance(part, TextPart)]
     return bool(texts) and all(opens_with((part,), *OWN_OPENINGS) for part in texts)
+
+
+def is_empty_summary(text: str) -> bool:
+    """Is there nothing behind the words that Codex writes before a summary?"""
+    before, begins, summary = text.partition(SUMMARY_BEGINS)
+    if begins and before.lstrip().lower().startswith(SUMMARY_OPENING):
+        text = summary
+    return text.strip() in ("", NO_SUMMARY)
 
 
 def replacing(item: dict[str, Any]) -> Event | None:

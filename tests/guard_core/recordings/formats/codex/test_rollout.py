@@ -196,6 +196,45 @@ def test_a_compaction_between_the_steps_of_a_turn_is_automatic(before, trigger):
     assert compaction.trigger == trigger
 
 
+PREFIX = (
+    "Another language model started to solve this problem and produced a summary of its thinking process. Here is the "
+    "summary produced by the other language model, use it to assist with your own analysis:"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (f"{PREFIX}\n", "empty"),
+        (f"{PREFIX}\n  \n", "empty"),
+        (f"{PREFIX}\n(no summary available)", "empty"),
+        ("(no summary available)", "empty"),
+        (f"{PREFIX}\nFiles are listed.", "summary"),
+        (f"{PREFIX} Files are listed.", "summary"),
+        ("Files are listed, see your own analysis:", "summary"),
+        ("Another language model started to solve this problem", "summary"),
+        ("", "opaque"),
+    ],
+)
+def test_a_summary_without_words_of_the_model_is_empty(message, kind):
+    history = [user("List the files")["payload"], *([user(message)["payload"]] if message else [])]
+    for compacted in (
+        line("compacted", message=message, replacement_history=history),
+        line("compacted", message="" if message.startswith(PREFIX) else message, replacement_history=history),
+        line("compacted", message=message),
+    ):
+        (compaction,) = session_of(*TURN, compacted).compactions
+        assert compaction.kind == kind
+        assert bool(compaction.note) == (kind == "opaque" or "replacement_history" not in compacted["payload"])
+
+
+def test_an_empty_summary_is_a_finding():
+    history = [user("List the files")["payload"], user(f"{PREFIX}\n")["payload"]]
+    compacted = line("compacted", message=f"{PREFIX}\n", replacement_history=history)
+    session = session_of(*TURN, compacted, assistant("Next."), usage(300, 1_200))
+    assert "empty_summary" in {finding.kind for finding in recorded_findings(Facts.of(session))}
+
+
 def test_an_encrypted_summary_is_opaque():
     history = [user("List the files")["payload"], {"type": "compaction", "encrypted_content": "QUJDRA=="}]
     session = session_of(*TURN, line("compacted", message="", replacement_history=history))
