@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.estimation.estimators import Estimator
-from guard_core.estimation.usage import ASSUMED, Counted, RatioUsage, Usage
+from guard_core.estimation.usage import ASSUMED, PROVIDER, Counted, RatioUsage, Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run, State
 from guard_core.sessions import Session
@@ -27,7 +27,7 @@ from guard_core.version import __version__
 from guard_core.views import View, content_count
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked over at once, doubling while nothing happens
-CALM = 2  # steps decided one by one after a compaction or a vain try, so that a loop does not pay for looking ahead
+CALM = 2  # steps decided one by one after a vain try, or after two compactions with fewer than FIRST_BLOCK between them
 MOST_CALM = 32  # ours: as many after looking ahead in vain several times, twice as many each time
 MOST_ATTEMPTS = 4  # requests of one step: the first, and three after a refusal, as Hermes does
 
@@ -181,6 +181,7 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
     policy, run = job.policy, job.run
     steps = run.ledger.step_count
     calm, block, enough = CALM, FIRST_BLOCK, CALM
+    usual, last = FIRST_BLOCK, step
     while step < steps:
         if calm >= enough:
             quiet = policy.scan(run, step, min(step + block, steps), state)
@@ -195,9 +196,14 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
                     continue
         decided, state = _decide(job, step, state)
         yield step, decided, state
+        if decided.compactions:  # the next one comes after about as many steps as this one: looked over at once
+            apart, last = step - last, step
+            usual = min(max(FIRST_BLOCK, 5 * apart // 4), LARGEST_BLOCK)
+            calm = CALM if apart > FIRST_BLOCK else 0
+        else:
+            calm = 0 if decided.decision.evidence.get("held") else calm + 1
         step += 1
-        calm = 0 if decided.compactions or decided.decision.evidence.get("held") else calm + 1
-        block = FIRST_BLOCK
+        block = usual
 
 
 def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
@@ -307,9 +313,11 @@ def request_bytes(ledger: Ledger, request: str | None = None) -> Ints:
         request = ""
     if request is not None:
         return np.full(ledger.step_count, len(request.encode("utf-8", "surrogatepass")), dtype=np.int64)
-    event = ledger.steps["user_event"]
-    sizes = np.append(ledger.events["request_bytes"], 0)
-    return sizes[event]  # -1, no event, takes the 0 at the end
+    if "request bytes" not in ledger.derived:
+        sizes = np.append(ledger.events["request_bytes"], 0)
+        ledger.derived["request bytes"] = sizes[ledger.steps["user_event"]]  # -1, no event, takes the 0 at the end
+    recorded: Ints = ledger.derived["request bytes"]
+    return recorded
 
 
 @dataclass(frozen=True)
@@ -397,10 +405,7 @@ def observe_recorded(
     columns = empty_columns(ledger, policy)
     columns |= _recorded_heuristics(ledger, policy.estimator(ledger))
     columns |= policy.shadow(run, columns)
-    recorded = ledger.steps["prompt_tokens"]
-    counted = _recorded_counts(run, columns)
-    columns["modelled_prompt_tokens"] = np.where(recorded > 0, recorded, counted[0])
-    columns["prompt_tokens_source"] = np.where(recorded > 0, 1, counted[1])
+    columns["modelled_prompt_tokens"], columns["prompt_tokens_source"] = _recorded_counts(run, columns)
     columns["overflow"] = (columns["modelled_prompt_tokens"] > window).astype(np.int64)
     settings = {**settings_of(policy), "mode": "shadow"}
     notes = (*_notes(columns), *run.usage.notes(compacted=False))
@@ -435,13 +440,18 @@ def _epoch_offsets(ledger: Ledger, estimator: Estimator) -> tuple[Ints, Ints]:
 
 
 def _recorded_counts(run: Run, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:
-    """What the provider counts for the requests that were sent, one recorded compaction after the other."""
+    """What the provider counts for the requests that were sent, one recorded compaction after the other; where it has
+    reported all of them, nothing is modelled."""
     ledger, size = run.ledger, run.ledger.step_count
-    tokens, source = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    tokens, source = ledger.steps["prompt_tokens"].copy(), np.full(size, PROVIDER, dtype=np.int64)
+    missing = np.append(0, np.cumsum(tokens <= 0))
     edges = np.flatnonzero(np.diff(ledger.steps["epoch"])) + 1
     for start, stop in pairwise([0, *edges.tolist(), size] if size else []):
+        if missing[start] == missing[stop]:
+            continue
         epoch = int(ledger.steps["epoch"][start])
         head, kept_from = (ledger.bases[epoch].view, ledger.bases[epoch].at) if epoch >= 0 else ((), 0)
         counted = run.usage.run(start, stop, head, kept_from, columns["heuristic_sent"][start:stop])
-        tokens[start:stop], source[start:stop] = counted.tokens, counted.source
+        unknown = tokens[start:stop] <= 0
+        tokens[start:stop][unknown], source[start:stop][unknown] = counted.tokens[unknown], counted.source[unknown]
     return tokens, source

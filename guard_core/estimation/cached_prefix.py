@@ -19,10 +19,11 @@ def cached_prefix(ledger: Ledger, place: int) -> int:
     """
     if any(isinstance(segment, Span) and segment.start == 0 < segment.stop for segment in ledger.bases[place].view):
         return 0
-    steps = np.flatnonzero(ledger.steps["epoch"] == place)
-    if not len(steps) or ledger.bases[place].is_edit:
+    epochs = ledger.steps["epoch"]
+    first = int(np.searchsorted(epochs, place))
+    if first == len(epochs) or epochs[first] != place or ledger.bases[place].is_edit:
         return 0
-    return max(0, int(ledger.steps["cached_tokens"][steps[0]]))
+    return max(0, int(ledger.steps["cached_tokens"][first]))
 
 
 def smallest_cached_prefix(ledger: Ledger) -> int:

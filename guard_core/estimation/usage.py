@@ -170,12 +170,16 @@ class AttributedUsage:
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
         modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
         formed, saved = sums.formed > 0, sums.saved
-        for first, last in self._alike(start, stop, kept_from):
-            view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
-            place = slice(first - start, last - start)
-            as_it_is = self._plain.of(view)
-            modelled[place] = self._price_run(first, last, view, as_it_is, epoch)
-            sent[place] = self._same(first, as_it_is, epoch)
+        if self._is_replaced(sums):  # a request with such a message is none of the recorded ones at any step
+            view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][start])),))
+            modelled = self._price_run(start, stop, view, view, epoch)
+        else:
+            for first, last in self._alike(start, stop, kept_from):
+                view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
+                place = slice(first - start, last - start)
+                as_it_is = self._plain.of(view)
+                modelled[place] = self._price_run(first, last, view, as_it_is, epoch)
+                sent[place] = self._same(first, as_it_is, epoch)
         sent &= recorded > 0
         source = np.where(sent & (not formed), PROVIDER, self._source).astype(np.int64)
         tokens = np.where(sent, recorded, np.maximum(modelled, 0)) - saved

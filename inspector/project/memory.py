@@ -58,20 +58,26 @@ def release() -> None:
     trim()
 
 
-def trim_if_grown() -> None:
-    """Give memory back after a piece of work, where the process has grown by more than GROWN since the last time."""
+def trim_if_grown(besides: int = 0) -> None:
+    """Give memory back after a piece of work, where the process has grown by more than GROWN since the last time,
+    `besides` bytes that are in use now: what is kept on purpose is no reason to search for garbage."""
     global _after_trim
-    if (now := resident()) - _after_trim > GROWN:
+    if (now := resident() - besides) - _after_trim > GROWN:
         trim()
-        _after_trim = resident()
+        _after_trim = resident() - besides
     _after_trim = min(_after_trim, now)
 
 
 def trim() -> None:
-    """Give freed memory back, from the middle of the heap, too (glibc gives back its end only)."""
+    """Free what only cycles hold, which takes a tenth of a second in a process that has shown pages, and give back."""
     gc.collect()
-    if (give_back := getattr(_libc(), "malloc_trim", None)) is not None:
-        give_back(0)
+    give_back()
+
+
+def give_back() -> None:
+    """Give freed memory back, from the middle of the heap, too (glibc gives back its end only)."""
+    if (trim_heap := getattr(_libc(), "malloc_trim", None)) is not None:
+        trim_heap(0)
 
 
 def resident() -> int:

@@ -52,10 +52,11 @@ def answers_of(row: Session) -> Answers:
 
 def answers_at_hand(row: Session) -> Answers | None:
     """The same for a page that does not wait for them: None where they are neither stored nor quick."""
-    if REPLAYS.find(_key(row)) is not None:
+    key = _key(row)
+    if REPLAYS.find(key) is not None:
         return None
     try:
-        return _cache.get(_key(row), lambda: _stored_or_made(row, budget() if row.calls <= QUICK_CALLS else _never))
+        return _cache.get(key, lambda: _stored_or_made(row, budget() if row.calls <= QUICK_CALLS else _never))
     except TooLong:
         return None
 

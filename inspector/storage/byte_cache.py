@@ -92,9 +92,8 @@ class ByteCache(Generic[V]):
                 self.bytes -= entries[-1].bytes
         if entries:
             entries.clear()
-            memory.trim()
-        else:
-            memory.trim_if_grown()  # what earlier pages left in cycles
+            memory.give_back()
+        memory.trim_if_grown(besides=_KEEPER.held())  # what earlier pages left in cycles
 
     def _keep(self, key: Hashable, value: V) -> None:
         entry = _Entry(value, self.size(value))
@@ -107,8 +106,9 @@ class ByteCache(Generic[V]):
             while self.bytes > self.budget and len(self._entries) > 1:
                 self.bytes -= self._entries.popitem(last=False)[1].bytes
         del old
-        memory.trim_if_grown()  # values may hold cycles, which the collector would leave for minutes
         _KEEPER.look_after(self)
+        # values that were let go of may be in cycles, which the collector would leave for minutes
+        memory.trim_if_grown(besides=_KEEPER.held())
 
 
 class _Keeper:
@@ -126,6 +126,11 @@ class _Keeper:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="caches", daemon=True)
                 self._thread.start()
+
+    def held(self) -> int:
+        """Bytes of the values that all caches hold."""
+        with self._lock:
+            return sum(cache.bytes for cache in self._caches)
 
     def _run(self) -> None:
         while True:
