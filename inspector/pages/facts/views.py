@@ -10,23 +10,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from guard_core.events import Event
-from guard_core.facts.lanes import Lane, Snippet, worst_first
-from guard_core.facts.proposals import TYPED, details, events_to_read, instructions
+from guard_core.facts.lanes import Snippet
+from guard_core.facts.proposals import TYPED
 from guard_core.facts.words import METHOD, blind_words, summary_words
 from guard_core.findings.presence import normalised
 from inspector.pages.facts import presenter as present
+from inspector.pages.facts.listed import INSTRUCTIONS, SHOWN, lanes_of, listed
 from inspector.pages.session.frame import Frame, frame, number
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.paging import pager
 from inspector.pages.shared.parts import visible
-from inspector.pages.shared.snippets import search_for
-from inspector.storage import convert
 from inspector.storage.snippets import MOST_PLACES
 
 ROWS = 40  # of one page: with at most 7 shapes in each picture about 1,000 elements
 LONGEST = 300  # characters of a typed text
-SHOWN = ("instructions", "details")
 
 
 @require_safe
@@ -36,7 +33,7 @@ def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
     if page.choice.changed and "side" not in request.GET and page.analysis.diverges:
         page = replace(page, side="replayed")
     show = request.GET.get("show", "")
-    show = show if show in SHOWN else SHOWN[0]
+    show = show if show in SHOWN else INSTRUCTIONS
     typed = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST]
     context = {
         **page.context("facts"),
@@ -58,7 +55,7 @@ def _typed(page: Frame, typed: str) -> dict[str, Any]:
         return {}
     if not normalised(typed):
         return {"untold": "Nothing to search for in this text."}
-    lanes, left_out = _lanes(page, (Snippet(TYPED, typed),))
+    lanes, left_out = lanes_of(page, (Snippet(TYPED, typed),))
     if left_out:
         return {"untold": f"More than {MOST_PLACES:,} messages have this text, or the index cannot look it up."}
     lane = lanes[0]
@@ -73,33 +70,21 @@ def _side_words(page: Frame) -> str:
 
 def _listed(page: Frame, show: str) -> dict[str, Any]:
     """A window of the ledger, worst first."""
-    events = sorted(convert.load_some_events(page.row, events_to_read(page.analysis.ledger).tolist()).items())
-    lanes, left_out = _lanes(page, _proposed(page, show, events))
-    ordered = worst_first(lanes)
-    first = number(page.request, "from", 1, 1, max(1, len(ordered))) - 1
-    notes = (summary_words(lanes), blind_words(page.analysis.facts) if page.side == "recorded" else "")
-    rows = pager(len(ordered), first, ROWS, lambda row: _url(page, show=show, **{"from": row}))
+    known = listed(page, show)
+    first = number(page.request, "from", 1, 1, max(1, len(known.lanes))) - 1
+    notes = (summary_words(known.lanes), blind_words(page.analysis.facts) if page.side == "recorded" else "")
+    rows = pager(len(known.lanes), first, ROWS, lambda row: _url(page, show=show, **{"from": row}))
     return {
-        "headline": " ".join(filter(None, notes)) if show == "instructions" else "",
-        "rows": [present.row(lane, page) for lane in ordered[rows.shown]],
+        "headline": " ".join(filter(None, notes)) if show == INSTRUCTIONS else "",
+        "rows": [present.row(lane, page) for lane in known.lanes[rows.shown]],
         "pager": rows,
         "show": show,
         "tabs": [
-            {"label": name, "url": _url(page, show=name if name != SHOWN[0] else ""), "current": name == show}
+            {"label": name, "url": _url(page, show=name if name != INSTRUCTIONS else ""), "current": name == show}
             for name in SHOWN
         ],
-        "left_out": counted(left_out, "text") if left_out else "",
+        "left_out": counted(known.left_out, "text") if known.left_out else "",
     }
-
-
-def _proposed(page: Frame, show: str, events: list[tuple[int, Event]]) -> tuple[Snippet, ...]:
-    return instructions(page.analysis.head, events) if show == "instructions" else details(events)
-
-
-def _lanes(page: Frame, snippets: tuple[Snippet, ...]) -> tuple[tuple[Lane, ...], int]:
-    """The lanes of snippets on the side of a page, and how many could not be followed."""
-    search = search_for(page.row, page.analysis, page.side, snippets)
-    return search.lanes(), len(snippets) - len(search.snippets)
 
 
 def _sides(page: Frame) -> list[dict[str, Any]]:

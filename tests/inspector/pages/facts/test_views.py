@@ -118,3 +118,12 @@ def test_in_a_real_recording_the_request_is_lost_at_the_second_compaction(client
         pytest.skip("../shared/samples is absent")
     text = page(client, store(read(LONG).sessions[0]))
     assert re.search(r"let's go with option 1\. +request, +message 15 +gone +109 +step +110 +\( compaction 2 \)", text)
+
+
+def test_lists_of_the_recording_and_of_each_replay_stay_their_own(client, lost):
+    recorded, whole, sliding = ("", "?policy=none&side=replayed", "?policy=sweagent-last-n&side=replayed")
+    first = [page(client, lost, query) for query in (recorded, whole, sliding)]
+    assert "1 lost" in first[0]
+    assert "1 lost" not in first[1]
+    assert [page(client, lost, query) for query in (sliding, recorded, whole)] == [first[2], first[0], first[1]]
+    assert page(client, lost, "?show=details") != first[0] == page(client, lost)
