@@ -42,7 +42,6 @@ LARGEST_OFFERED = 10_000_000  # tokens; Llama 4 Scout, the largest window of gen
 MOST_TOKENS = 10**15  # of a size typed by hand; ours: it stays exact in a double
 
 WINDOW = 128_000  # ContextGuard's registry for an unknown model
-MAX_OUTPUT_TOKENS = 4_096  # the same
 
 # Size models of summaries: share of the summary's budget that a summary fills. Assumed; no source measures it.
 SUMMARY_SHARES = {"low": 0.10, "nominal": 0.30, "high": 1.00}

@@ -25,6 +25,7 @@ from guard_core.sweep import (
     Figures,
     Measure,
     SweepResult,
+    conclusion_values,
     default_axes,
     failed,
     fold_words,
@@ -179,21 +180,7 @@ def report(result: SweepResult, policy: str, sessions: list[Named]) -> dict[str,
         "axes": result.axes,
         "figure": result.by,
         "sessions": [named.session.source_id or named.session.title for named in sessions],
-        "steps": result.steps,
-        "recommended": result.cells[result.recommended].values,
-        "equal": [result.cells[index].values for index in result.equal],
-        "evidence": result.evidence,
-        "trade_offs": [result.cells[index].values for index in result.trade_offs],
-        "cross_over": [
-            {
-                "chosen_on": fold.learnt,
-                "judged_on": fold.judged,
-                "chosen": result.cells[fold.chosen].values,
-                "best": result.cells[fold.best].values,
-                "sentence": fold_words(result, fold),
-            }
-            for fold in result.folds
-        ],
+        **conclusion_values(result),
         "cells": [_cell(cell) for cell in result.cells],
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.policies.hermes.settings import FULL_WINDOW_SHARE, SMALL_WINDOW
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, PROMPT
 from guard_core.rules.settings import (
@@ -23,8 +24,7 @@ from guard_core.rules.settings import (
 from guard_core.rules.thresholds import FRACTIONS, windows_of
 from guard_core.sessions import Provenance
 
-SMALL_WINDOW = 512_000  # tokens below which at least SMALL_SHARE counts: context_compressor.py
-SHARE, SMALL_SHARE = 50.0, 75.0  # per cent
+SHARE, SMALL_SHARE = 50.0, 75.0  # per cent; of a window below SMALL_WINDOW at least the second: context_compressor.py
 LEAST = 64_000  # tokens: the threshold is at least these, or 85 % of a window that is not larger
 
 
@@ -32,7 +32,7 @@ def threshold_of(window: int, percent: float) -> int:
     """The threshold in tokens of a window and a configured percentage."""
     share = max(percent, SMALL_SHARE) if window < SMALL_WINDOW else percent
     threshold = max(int(window * share / 100), LEAST)
-    return threshold if threshold < window else max(1, min(int(window * 0.85), window - 1))
+    return threshold if threshold < window else max(1, min(int(window * FULL_WINDOW_SHARE), window - 1))
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -61,7 +61,7 @@ def _formula(window: int, percent: float) -> str:
     threshold = threshold_of(window, percent)
     if threshold == int(window * share / 100):
         return f"{share:g} % of {window:,}"
-    return f"{LEAST:,} (the least)" if threshold == LEAST else f"85 % of {window:,}"
+    return f"{LEAST:,} (the least)" if threshold == LEAST else f"{FULL_WINDOW_SHARE * 100:g} % of {window:,}"
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

@@ -201,6 +201,27 @@ def fold_words(result: SweepResult, fold: Fold) -> str:
     return f"{text}; the best there, {words(best.values)}, gives {_outcome(best)}"
 
 
+def conclusion_values(result: SweepResult) -> dict[str, Any]:
+    """What follows from a sweep as plain values; steps by session, settings by name."""
+    return {
+        "steps": result.steps,
+        "recommended": result.cells[result.recommended].values,
+        "equal": [result.cells[index].values for index in result.equal],
+        "evidence": result.evidence,
+        "trade_offs": [result.cells[index].values for index in result.trade_offs],
+        "cross_over": [
+            {
+                "chosen_on": fold.learnt,
+                "judged_on": fold.judged,
+                "chosen": result.cells[fold.chosen].values,
+                "best": result.cells[fold.best].values,
+                "sentence": fold_words(result, fold),
+            }
+            for fold in result.folds
+        ],
+    }
+
+
 def _outcome(cell: Cell) -> str:
     parts = [_count(cell.overflow_steps, "overflow"), _count(cell.compactions, "compaction")]
     parts += [f"{cell.tokens_sent:,} prompt tokens"]

@@ -5,8 +5,6 @@ A token has 256 random bits; only its SHA-256 is stored.
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from datetime import timedelta
 
 from django.db import transaction
@@ -15,9 +13,8 @@ from django.utils import timezone
 
 from inspector.accounts.memberships import join
 from inspector.models import Account, Invitation, Project, Role, default_project
+from inspector.project.tokens import hash_of, new_token
 
-TOKEN_BYTES = 32
-LONGEST_TOKEN = 100  # characters of an address that are looked at
 LIFETIME = timedelta(days=3)
 SETUP_LIFETIME = timedelta(days=1)  # of the link that the first start prints; another start prints another
 
@@ -26,22 +23,17 @@ def invite(
     project: Project, role: Role, by: str, account: Account | None = None, lifetime: timedelta = LIFETIME
 ) -> tuple[Invitation, str]:
     """A new invitation and its token, which is given this once. With an account: to choose a new password."""
-    token = secrets.token_urlsafe(TOKEN_BYTES)
+    token = new_token()
     row = Invitation.objects.of(project).create(
         token_hash=hash_of(token), role=role, made_by=by, account=account, expires=timezone.now() + lifetime
     )
     return row, token
 
 
-def hash_of(token: str) -> str:
-    """What is stored of a token."""
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-
-
 def opened_by(token: str) -> Invitation | None:
     """The invitation that a token opens now; None for any other token."""
     rows = Invitation.unscoped.select_related("project", "account")
-    row = rows.filter(token_hash=hash_of(token[:LONGEST_TOKEN])).first()
+    row = rows.filter(token_hash=hash_of(token)).first()
     return row if row is not None and row.is_open(timezone.now()) else None
 
 

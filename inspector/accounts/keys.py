@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from django.utils import timezone
 
 from inspector.models import ApiKey, Project
+from inspector.project.tokens import hash_of, new_token
 
 BEGIN = "ci_"  # so that a search for secrets knows one
-TOKEN_BYTES = 32
 PREFIX_CHARS = 9  # of the key, kept to know it again
-LONGEST_KEY = 100  # characters of a header that are looked at
 SCHEME = "bearer "
 USED_EVERY = timedelta(minutes=1)  # the moment of the last use is stored to the minute
 
@@ -23,11 +20,11 @@ def make(
     project: Project, name: str, scopes: Iterable[str], by: str, lifetime: timedelta | None = None
 ) -> tuple[ApiKey, str]:
     """A new key and its text, which is given this once. `lifetime` None: until it is revoked."""
-    text = BEGIN + secrets.token_urlsafe(TOKEN_BYTES)
+    text = BEGIN + new_token()
     row = ApiKey.objects.of(project).create(
         name=name,
         prefix=text[:PREFIX_CHARS],
-        key_hash=_hash(text),
+        key_hash=hash_of(text),
         scopes=" ".join(sorted(scopes)),
         made_by=by,
         expires=None if lifetime is None else timezone.now() + lifetime,
@@ -45,7 +42,7 @@ def given(headers: Mapping[str, str]) -> str | None:
 
 def opened_by(text: str) -> ApiKey | None:
     """The key with this text that opens something now, its use noted; None for any other text."""
-    row = ApiKey.unscoped.select_related("project").filter(key_hash=_hash(text[:LONGEST_KEY])).first()
+    row = ApiKey.unscoped.select_related("project").filter(key_hash=hash_of(text)).first()
     now = timezone.now()
     if row is None or not row.is_open(now):
         return None
@@ -57,7 +54,3 @@ def opened_by(text: str) -> ApiKey | None:
 def revoke(row: ApiKey) -> bool:
     """End a key at once; False where it had ended."""
     return bool(ApiKey.objects.row(row).filter(revoked=None).update(revoked=timezone.now()))
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -1,13 +1,12 @@
 """Publishes a share under a token, revokes it, and finds what a token opens.
 
 A token has 256 random bits, and only its SHA-256 is stored: whoever reads the database cannot open a share. What is
-unknown, revoked, expired or deleted is found by the same one query, and told apart by nobody outside.
+unknown, revoked, expired or deleted is found by the same one query, and looks the same from outside.
 """
 
 from __future__ import annotations
 
 import hashlib
-import secrets
 from datetime import timedelta
 
 import msgspec
@@ -17,11 +16,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from inspector.models import Share
+from inspector.project.tokens import hash_of, new_token
 from inspector.sharing.making import note, rendered, reviewed
 from inspector.storage.compression import decompressed
 
-TOKEN_BYTES = 32
-LONGEST_TOKEN = 100  # characters of an address that are looked at
 MOST_FAILURES = 5  # wrong passwords; then it answers none for a while
 PAUSE = timedelta(minutes=5)
 DRAFTS_FOR = timedelta(days=7)  # they hold what is not hidden yet
@@ -42,7 +40,7 @@ HEAD = (
 def publish(share: Share) -> str:
     """Publish a draft as it stands; its token, which is given this once. "" where it is no draft any more."""
     report, _ = reviewed(share)
-    token, now = secrets.token_urlsafe(TOKEN_BYTES), timezone.now()
+    token, now = new_token(), timezone.now()
     values = {
         "state": Share.State.PUBLISHED,
         "files": msgspec.msgpack.encode(rendered(report)),
@@ -76,16 +74,9 @@ def drop_ended() -> None:
     Share.unscoped.filter(state=Share.State.DRAFT, created__lte=now - DRAFTS_FOR).delete()
 
 
-def hash_of(token: str) -> str:
-    """What is stored of a token."""
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-
-
 def opened_by(token: str) -> Share | None:
     """The share that a token opens now, without its files; None for any other token."""
-    share = (
-        Share.unscoped.select_related("session").only(*HEAD).filter(token_hash=hash_of(token[:LONGEST_TOKEN])).first()
-    )
+    share = Share.unscoped.select_related("session").only(*HEAD).filter(token_hash=hash_of(token)).first()
     if share is None or not share.is_open(timezone.now()):
         return None
     return share if share.session is None or share.session.deleted is None else None

@@ -23,7 +23,6 @@ TABLE = {
     "MAX_PASSES": 3,
     "EARLY_MAX_PASSES": 1,
     "WINDOW": 128_000,
-    "MAX_OUTPUT_TOKENS": 4_096,
     "RECENT_RATIO": 0.20,
 }
 

@@ -19,8 +19,8 @@ from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import Message, until, view_of
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
 from guard_core.policies.pydantic_ai.limits import LimitedPolicy
-from guard_core.policies.pydantic_ai.parameters import CONTEXT_WINDOW, SOURCE, harness_settings
-from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings, limit_settings
+from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.policies.settings import TEXT as WORDS
 from guard_core.trace import NOTHING_TO_COMPACT
 from guard_core.views import Span, View
@@ -161,19 +161,7 @@ CLEARING = PolicyKind(
     "Replaces the older tool results by a placeholder, and the arguments of their calls where that is set.",
     lambda **values: ClearToolResults(ClearSettings(**values)),
     (
-        Setting(
-            "max_tokens",
-            "Token limit",
-            COUNT,
-            100_000,
-            "tokens over which it clears; 0: a share of the window, or none; the library has no default",
-            SOURCE,
-            unit="tokens",
-            main=True,
-            sweep=(30_000, 100_000),
-        ),
-        Setting("max_fraction", "Share of the window", SHARE, 0.0, "instead of a token limit; 0: none", SOURCE),
-        CONTEXT_WINDOW,
+        *limit_settings("clears"),
         Setting(
             "max_messages",
             "Messages",

@@ -26,8 +26,8 @@ from guard_core.policies.pieces.messages import (
 )
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
 from guard_core.policies.pydantic_ai.limits import LimitedPolicy
-from guard_core.policies.pydantic_ai.parameters import CONTEXT_WINDOW, SOURCE
-from guard_core.policies.settings import COUNT, SHARE, SWITCH, Setting
+from guard_core.policies.pydantic_ai.parameters import SOURCE, limit_settings
+from guard_core.policies.settings import COUNT, SWITCH, Setting
 from guard_core.trace import Head
 
 PAIR_SEARCH = 5  # `_TOOL_PAIR_SEARCH_RANGE`: messages before a cut in which it looks for calls whose result is behind
@@ -239,19 +239,7 @@ def _call_places(ledger: Ledger, groups: list[Group]) -> dict[int, int]:
 def window_settings(keep: int, keeps: str) -> tuple[Setting, ...]:
     """The settings of both; `keep` is the default of messages that stay."""
     return (
-        Setting(
-            "max_tokens",
-            "Token limit",
-            COUNT,
-            100_000,
-            "tokens over which it acts; 0: a share of the window, or none; the library has no default",
-            SOURCE,
-            unit="tokens",
-            main=True,
-            sweep=(30_000, 100_000),
-        ),
-        Setting("max_fraction", "Share of the window", SHARE, 0.0, "instead of a token limit; 0: none", SOURCE),
-        CONTEXT_WINDOW,
+        *limit_settings("acts"),
         Setting(
             "max_messages",
             "Most messages",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guard_core.errors import SettingError
-from guard_core.policies.settings import COUNT, Setting
+from guard_core.policies.settings import COUNT, SHARE, Setting
 
 SOURCE = "pydantic-ai-harness 0.62.0, compaction"
 # Without effect on scripted runs: they load no capabilities, a scripted model has no family that a note could name, and
@@ -42,3 +42,22 @@ def limit_of(settings: Any, window: int) -> int:
     if settings.max_tokens or not settings.max_fraction:
         return int(settings.max_tokens)
     return max(1, int((settings.context_window or window) * settings.max_fraction))
+
+
+def limit_settings(acts: str) -> tuple[Setting, ...]:
+    """The limit in tokens, or as a share of a window; `acts` is what the policy does beyond it."""
+    return (
+        Setting(
+            "max_tokens",
+            "Token limit",
+            COUNT,
+            100_000,
+            f"tokens over which it {acts}; 0: a share of the window, or none; the library has no default",
+            SOURCE,
+            unit="tokens",
+            main=True,
+            sweep=(30_000, 100_000),
+        ),
+        Setting("max_fraction", "Share of the window", SHARE, 0.0, "instead of a token limit; 0: none", SOURCE),
+        CONTEXT_WINDOW,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core import __version__, cli
-from guard_core.sweep import fold_words
+from guard_core.sweep import conclusion_values
 from guard_core.windows.prices import UNIT
 from inspector.pages.sweep.runs import Answer
 
@@ -21,21 +21,7 @@ def conclusions_of(answer: Answer) -> dict[str, Any]:
         "axes": result.axes,
         "sessions": [{"id": key, "title": title} for key, title in answer.sessions],
         "left_out": [{"title": title, "reason": reason} for title, reason in answer.left_out],
-        "steps": result.steps,
-        "recommended": result.cells[result.recommended].values,
-        "evidence": result.evidence,
-        "equal": [result.cells[index].values for index in result.equal],
-        "trade_offs": [result.cells[index].values for index in result.trade_offs],
-        "cross_over": [
-            {
-                "chosen_on": fold.learnt,
-                "judged_on": fold.judged,
-                "chosen": result.cells[fold.chosen].values,
-                "best": result.cells[fold.best].values,
-                "sentence": fold_words(result, fold),
-            }
-            for fold in result.folds
-        ],
+        **conclusion_values(result),
     }
 
 
