@@ -5,15 +5,17 @@ known by its size only. Prompt tokens are `input_tokens + cache_read_input_token
 are rebuilt as those of chat requests: a request that does not extend the history is an inferred compaction. A bare
 array has no tokens, unless its messages carry `usage` themselves; system prompt and tools are beside the array.
 A `compaction` block declares a compaction by the provider: what precedes it was not given to the model any more;
-`usage.iterations` has what the summary cost. Edits that the provider made to a request (`context_management`) are
-stated in a note, for nothing shows which results they cleared. A request that only counts tokens is no call.
-Sources: https://docs.anthropic.com/en/api/messages, https://docs.anthropic.com/en/docs/build-with-claude/compaction.
+`usage.iterations` has what the summary cost. Tool results that the provider cleared in a request (`applied_edits` of
+its response) are the oldest but those of `exclude_tools`; the request is read without them. A request that only counts
+tokens is no call. Sources: https://docs.anthropic.com/en/api/messages and, below
+https://docs.anthropic.com/en/docs/build-with-claude/, `compaction` and `context-editing`.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,7 +36,7 @@ from guard_core.recordings.reading.known_names import (
     Names,
     words,
 )
-from guard_core.recordings.reading.requests import Declared, Request
+from guard_core.recordings.reading.requests import Declared, Request, message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall
 
@@ -42,6 +44,7 @@ JSON = dict[str, Any]
 NAME = "anthropic-messages"
 _OWN_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"})
 _SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
+CLEARED = "[tool result cleared]"  # ours: the provider's wording is not published
 _HEADS = 200  # messages looked at for a block that only Anthropic has
 
 
@@ -126,14 +129,18 @@ class AnthropicReader(ChatReader):
         super().__init__(source)
         self._summarisers: dict[str, ModelCall] = {}  # by the summary that they made
         self._compacted: set[str] = set()  # summaries that a request has shown
-        self._cleared = [0, 0]  # tool results and tokens that the provider cleared
+        self._clearings: dict[str, _Clearing] = {}  # by the response that states it
+        self._spared: set[str] = set()  # tools whose results are never cleared
+        self._replaced: dict[tuple[int, tuple[bool, ...]], Event] = {}  # messages without those results
+        self._edited: dict[bytes, int] = {}  # tool results that the last request lacked, by its first message
 
     def answer(self, response: JSON) -> JSON | None:
         if not isinstance(response.get("content"), list):
             return None
         for edit in fields.objects(fields.mapping(response, "context_management").get("applied_edits")):
-            self._cleared[0] += fields.tokens(edit, "cleared_tool_uses") or 0
-            self._cleared[1] += fields.tokens(edit, "cleared_input_tokens") or 0
+            if results := fields.tokens(edit, "cleared_tool_uses"):
+                clearing = _Clearing(results, fields.tokens(edit, "cleared_input_tokens") or 0)
+                self._clearings[fields.text(response, "id")] = clearing
         content = []
         for block in fields.objects(response["content"]):
             if fields.text(block, "type") == "compaction":
@@ -142,7 +149,50 @@ class AnthropicReader(ChatReader):
                 content.append(block)
         return {**response, "role": "assistant", "content": content} if content or not self._summarisers else None
 
+    def note_settings(self, body: JSON) -> None:
+        for edit in fields.objects(fields.mapping(body, "context_management").get("edits")):
+            self._spared.update(name for name in fields.items(edit, "exclude_tools") if isinstance(name, str))
+
     def window(self, request: Request) -> Request:
+        return self._without_cleared(self._behind_compaction(request))
+
+    def _without_cleared(self, request: Request) -> Request:
+        """The request without the results that the provider cleared in it: the oldest, as it documents. The client
+        sends them again each time, and each response states all that were cleared in its request."""
+        clearing = self._clearings.get(request.call.source_id) if request.call.source_id else None
+        count = clearing.results if clearing else 0
+        key = message_key(request.messages[0]) if request.messages else b""
+        if count == self._edited.get(key, 0) and not count:
+            return request
+        is_news, self._edited[key] = count != self._edited.get(key, 0), count
+        messages = self._with_placeholders(request.messages, count)
+        if not is_news or request.declared is not None:
+            return replace(request, messages=messages)
+        note = clearing.note if clearing else "The provider cleared no tool result of this request any more."
+        return replace(request, messages=messages, declared=Declared("edit", note=note, line=request.call.line))
+
+    def _with_placeholders(self, messages: tuple[Event, ...], count: int) -> tuple[Event, ...]:
+        parts = [part for event in messages for part in event.parts]
+        names = {part.id: part.name for part in parts if isinstance(part, ToolCallPart)}
+        results = (part.call_id for part in parts if isinstance(part, ToolResultPart))
+        cleared = set(islice((name for name in results if names.get(name) not in self._spared), count))
+        return tuple(self._with_placeholder(event, cleared) for event in messages)
+
+    def _with_placeholder(self, event: Event, cleared: set[str]) -> Event:
+        """A message without the results of these calls; the same object for the same message."""
+        which = tuple(isinstance(part, ToolResultPart) and part.call_id in cleared for part in event.parts)
+        if not any(which):
+            return event
+        key = (id(event), which)
+        if key not in self._replaced:
+            parts = (
+                replace(part, content=CLEARED) if is_cleared else part
+                for part, is_cleared in zip(event.parts, which, strict=True)
+            )
+            self._replaced[key] = replace(event, parts=tuple(parts))
+        return self._replaced[key]
+
+    def _behind_compaction(self, request: Request) -> Request:
         for at in range(len(request.messages) - 1, -1, -1):
             if (compaction := self.compaction_in(request.messages[at])) is not None:
                 break
@@ -164,12 +214,29 @@ class AnthropicReader(ChatReader):
         return None
 
     def remarks(self) -> list[str]:
-        results, tokens = self._cleared
-        remark = f"The provider itself cleared {results} tool results ({tokens} tokens) that the requests still show."
-        return [remark] if results else []
+        if not self._clearings:
+            return []
+        most = max(self._clearings.values(), key=lambda clearing: clearing.results)
+        return [
+            f"The provider itself cleared tool results that the log shows, up to {most.results:,} of one request "
+            f"({most.tokens:,} tokens by its count): the oldest ones, which are left out of the requests here."
+        ]
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         return block_parts(body.get("system")) or None
+
+
+class _Clearing(NamedTuple):
+    """Tool results that the provider cleared in one request, and the tokens that it counts for them."""
+
+    results: int
+    tokens: int
+
+    @property
+    def note(self) -> str:
+        """The clearing as a sentence."""
+        those = "tool result" if self.results == 1 else f"{self.results:,} tool results"
+        return f"The provider cleared the oldest {those} of this request: {self.tokens:,} tokens by its count."
 
 
 def _summary(block: JSON) -> Part:

@@ -8,6 +8,7 @@ shares nothing with any history begins a thread of its own (a sub-agent), or is 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -35,6 +36,7 @@ from guard_core.views import CHANGED, Inserted, Rewritten, Segment, Span, View
 
 UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history continued
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
+MOST_PLACES = 64  # of one message in the log that are tried where a request is compared with it
 SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
 
 
@@ -292,13 +294,8 @@ class Thread:
 
     def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
         """The request split into what it keeps or inserts, and the new events at its end."""
-        items: list[_Item] = []
-        before = len(self.events)
-        for event, key in reversed(list(zip(request.messages, keys))):
-            place_in_log = next((index for index in reversed(self._places.get(key, [])) if index < before), None)
-            before = before if place_in_log is None else place_in_log
-            items.append(_Item(key, event, place_in_log))
-        items.reverse()
+        places = self._aligned(keys)
+        items = [_Item(key, event, at) for event, key, at in zip(request.messages, keys, places, strict=True)]
         if request.declared is not None and (length := request.declared.length) is not None:
             while length < len(items) and items[length].index is not None:
                 length += 1  # what follows and is in the log was kept
@@ -310,6 +307,25 @@ class Thread:
         while cut and items[cut - 1].index is None and self._is_new(items[cut - 1].event):
             cut -= 1
         return items[:cut], [(item.event, item.key) for item in items[cut:]]
+
+    def _aligned(self, keys: list[bytes]) -> list[int | None]:
+        """The event that each message of a request is: as many as keep the order of the log, the newest where several
+        ways are as long. A user may say the same words again and again, so that one message has several places."""
+        nodes: list[tuple[int, int, int]] = []  # message, place, and the node of the message behind it (-1: none)
+        best: list[int] = []  # the node at which the best run of each length begins
+        bounds: list[int] = []  # its place, negative, so that they rise
+        for message in range(len(keys) - 1, -1, -1):
+            for place in _few(self._places.get(keys[message], [])):  # the oldest first: no run has a message twice
+                length = bisect_left(bounds, -place)
+                nodes.append((message, place, best[length - 1] if length else -1))
+                best[length : length + 1] = [len(nodes) - 1]
+                bounds[length : length + 1] = [-place]
+        aligned: list[int | None] = [None] * len(keys)
+        node = best[-1] if best else -1
+        while node >= 0:
+            message, place, node = nodes[node]
+            aligned[message] = place
+        return aligned
 
     def _is_new(self, event: Event) -> bool:
         """Is a message at the end of a changed request news, not part of the change: the result of the last call."""
@@ -349,6 +365,11 @@ def is_summary_in(answer: Event, messages: tuple[Event, ...]) -> bool:
         return False
     users = (event for event in messages if event.role is not Role.MODEL)
     return any(summary in part.text for event in users for part in event.parts if isinstance(part, TextPart))
+
+
+def _few(places: list[int]) -> list[int]:
+    """The places of a message that are tried: all, or the first and the newest of very many."""
+    return places if len(places) <= MOST_PLACES else [places[0], *places[1 - MOST_PLACES :]]
 
 
 def _is_answer_or_result(event: Event) -> bool:

@@ -32,6 +32,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.triggers import is_counted
 from guard_core.views import Inserted
 
 JSON = dict[str, Any]
@@ -142,6 +143,9 @@ class ChatReader:
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         """A system prompt besides the messages."""
         return None
+
+    def note_settings(self, body: JSON) -> None:
+        """A request body, for what it asks the provider to change in the messages; chats ask for nothing."""
 
     def window(self, request: Request) -> Request:
         """The request as the model was given it; another provider may leave out what a compaction replaced."""
@@ -260,6 +264,7 @@ class ChatReader:
 
     def _request(self, line: int | None, record: JSON, response: JSON) -> Request:
         body = log_records.request_of(record)
+        self.note_settings(body)
         call = self._call(line, record, body, response)
         self._answered |= bool(response) or call.prompt_tokens is not None
         events = self._events(fields.items(body, "messages"), line)
@@ -343,7 +348,7 @@ class ChatReader:
         self.facts.message(max(self._heads) * sum(thread.system is not None for thread in threads))
         for thread in threads:
             for compaction in thread.compactions:
-                if compaction.evidence is Evidence.DECLARED:
+                if compaction.evidence is Evidence.DECLARED and is_counted(compaction):
                     self.facts.compaction()
             inserted = {id(event): event for compaction in thread.compactions for event in compaction.own_messages}
             self._count([*thread.events, *inserted.values()])

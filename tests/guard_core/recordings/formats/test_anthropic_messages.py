@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings.formats.anthropic_messages import FORMAT
+from guard_core.findings import Facts, recorded_findings
+from guard_core.recordings.formats.anthropic_messages import CLEARED, FORMAT
 from guard_core.sessions import Evidence
+from guard_core.views import Rewritten
 from tests.guard_core.recordings.checks import check_hostile, kept, lines, read_as, recognises, spoiled
 
 USER = {"role": "user", "content": "List files"}
@@ -143,12 +145,51 @@ def texts_of(messages: Any) -> list[str]:
     return [part.text for event in messages for part in event.parts]
 
 
-def test_results_that_the_provider_cleared_are_told():
-    entry = logged(TALK[:3], DONE, 10)
-    edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 900}
+def cleared(entry: dict[str, Any], results: int, tokens: int) -> dict[str, Any]:
+    """A logged request whose response says that the provider cleared so many tool results."""
+    edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": results, "cleared_input_tokens": tokens}
     entry["response"]["context_management"] = {"applied_edits": [edit]}
-    note = "The provider itself cleared 2 tool results (900 tokens) that the requests still show."
-    assert note in read_as(FORMAT, lines(entry)).sessions[0].notes
+    return entry
+
+
+def looked(number: int, name: str = "ls") -> list[dict[str, Any]]:
+    """A tool call with its result."""
+    call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": {}}
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"file {number} " * 400}
+    return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+
+def test_results_that_the_provider_cleared_are_not_in_the_request_that_was_read():
+    talk = [USER, *looked(1, "memory"), *looked(2), *looked(3), *looked(4)]
+    entries = [
+        logged(talk[:5], talk[5], 2_000),
+        cleared(logged(talk[:7], talk[7], 2_001), 1, 900),
+        cleared(logged(talk, DONE, 2_002), 2, 1_800),
+        logged([*talk, DONE, USER], DONE, 4_000),
+    ]
+    for entry in entries:
+        entry["request"]["context_management"] = {"edits": [{"exclude_tools": ["memory"]}]}
+    recording = read_as(FORMAT, lines(*entries))
+    (session,) = recording.sessions
+    views = [
+        [(part.event, part.message.parts[0].content) for part in item.base if isinstance(part, Rewritten)]
+        for item in session.compactions
+    ]
+    assert views == [[(4, CLEARED)], [(4, CLEARED), (6, CLEARED)], []]
+    assert {(item.kind, item.evidence) for item in session.compactions} == {("edit", Evidence.DECLARED)}
+    assert session.compactions[0].note == (
+        "The provider cleared the oldest tool result of this request: 900 tokens by its count."
+    )
+    assert any("up to 2 of one request (1,800 tokens by its count)" in note for note in session.notes)
+    assert recording.facts.compactions == 0
+
+
+def test_no_fall_is_called_unrecorded_where_the_provider_says_that_it_cleared_results():
+    talk = [USER, *(message for number in range(8) for message in looked(number))]
+    entries = [logged(talk[: 2 * n + 1], talk[2 * n + 1], 2_000 + 1_000 * n) for n in range(7)]
+    entries.append(cleared(logged(talk[:15], talk[15], 4_000), 5, 5_000))
+    facts = Facts.of(read_as(FORMAT, lines(*entries)).sessions[0])
+    assert "silent_truncation" not in {finding.kind for finding in recorded_findings(facts)}
 
 
 def test_a_document_in_words_is_text_and_pages_found_are_without_what_is_sealed():

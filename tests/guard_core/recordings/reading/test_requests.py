@@ -151,6 +151,21 @@ def test_the_oldest_messages_dropped_are_a_compaction_however_few_there_were():
     assert [item.kind for item in session.compactions] == ["trim"]
 
 
+def test_words_that_the_user_repeats_are_known_by_what_is_beside_them():
+    again = user("continue")
+    chapters = [model(f"Chapter {number}") for number in range(4)]
+    talk = [A, chapters[0], again, chapters[1], again, chapters[2]]
+    session = sessions(
+        ask(*talk[:1], reply=talk[1]),
+        ask(*talk[:3], reply=talk[3]),
+        ask(*talk[:5], reply=talk[5]),
+        ask(A, *talk[4:], again, reply=chapters[3]),
+    )[0]
+    (trimmed,) = session.compactions
+    assert (trimmed.kind, trimmed.base, trimmed.messages) == ("trim", (Span(0, 1), Span(4, 6)), ())
+    assert texts(session)[6:] == ["continue", "Chapter 3"]
+
+
 def test_the_summarising_call_is_no_step():
     answer = Event(Role.MODEL, (TextPart(SUMMARY),))
     session = sessions(
