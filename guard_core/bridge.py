@@ -54,6 +54,7 @@ class Bridge(msgspec.Struct, frozen=True):
     before_source: str  # of the count before: a Provenance
     after_source: str
     is_sealed: bool = False  # the summary is not readable: its tokens are not INSERTED but in UNEXPLAINED
+    is_blind: bool = False  # the file does not hold what was removed: the request that was replaced is not known
 
     def total(self, column: str) -> int:
         """The sum of a column over all parts; of `before` and `after` it is the count of the request."""
@@ -94,7 +95,8 @@ def recorded_bridge(ledger: Ledger, attribution: Attribution, observed: Trace, p
         before = _recorded(ledger, observed, int(earlier[-1]))
     elif place:
         before = _Request(ledger.bases[place - 1].view, place - 1, ledger.bases[place - 1].at)
-    return msgspec.structs.replace(_bridge(ledger, attribution, before, after), is_sealed=base.is_sealed)
+    whole = _bridge(ledger, attribution, before, after)
+    return msgspec.structs.replace(whole, is_sealed=base.is_sealed, is_blind=base.removes_nothing and not base.is_edit)
 
 
 def replayed_bridge(ledger: Ledger, attribution: Attribution, replayed: Trace, index: int) -> Bridge:

@@ -128,6 +128,16 @@ class Base(msgspec.Struct, frozen=True):
         return self.kind == EMPTY or (self.kind.startswith("summary") and bool(sizes) and not sum(sizes))
 
     @property
+    def removes_nothing(self) -> bool:
+        """Does the file not hold what it took away: its view still has the whole log before it."""
+        covered = 0
+        for start, stop in sorted((part.start, part.stop) for part in self.view if isinstance(part, Span)):
+            if start > covered:
+                break
+            covered = max(covered, stop)
+        return covered >= self.at
+
+    @property
     def is_resume(self) -> bool:
         """Did a resumed session load its history again: nothing was compacted, though messages may be repeated."""
         return self.is_edit and self.trigger == RESUME

@@ -289,14 +289,7 @@ class Facts:
 
     def removes_nothing(self, item: CountedCompaction) -> bool:
         """Does the file not hold what a compaction took away: its view still has the whole log before it."""
-        base = self.ledger.bases[item.place]
-        spans = sorted((part.start, part.stop) for part in base.view if isinstance(part, Span))
-        covered = 0
-        for start, stop in spans:
-            if start > covered:
-                break
-            covered = max(covered, stop)
-        return covered >= base.at
+        return self.ledger.bases[item.place].removes_nothing
 
     def is_sealed(self, item: CountedCompaction) -> bool:
         """Is a compaction's summary encrypted, or not in the file."""

@@ -122,7 +122,7 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     message: int  # messages in the log before it
     trigger: str
     evidence: str
-    before: int
+    before: int  # 0: not known, for the file does not hold what was removed
     before_source: str
     after: int
     after_source: str

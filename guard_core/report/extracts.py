@@ -67,8 +67,9 @@ def _compaction(side: doc.Side, number: int) -> tuple[str, list[str], list[Table
     item = next(each for each in side.compactions if each.index == number)
     before = f"Compaction {number + 1:,} of {side.outcome.compactions:,}"
     place = f", before step {item.step + 1:,}" if item.step >= 0 else ""
+    before_it = f"{item.before:,} prompt tokens without it ({item.before_source or 'modelled'})"
     sizes = (
-        f"{item.before:,} prompt tokens without it (modelled), {item.after:,} in the request after it "
+        f"{before_it if item.before else 'What it removed is not in the file'}, {item.after:,} in the request after it "
         f"({item.after_source or 'never sent'})."
     )
     sentences = [sizes, f"Trigger: {item.trigger}; known by: {item.evidence}."]

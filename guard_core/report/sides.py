@@ -29,6 +29,7 @@ from guard_core.report import document as doc
 from guard_core.rules import OwnChecks
 from guard_core.rules.agreement import ExplainedCompaction
 from guard_core.rules.words import decision_words, inequality
+from guard_core.sessions import Provenance
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.triggers import AUTOMATIC
 from guard_core.views import Inserted, Synthetic, View
@@ -145,14 +146,18 @@ class SideSource:
         session, bridge = self.facts.session, self._bridges(index)
         recorded = session.compactions[counted.place]
         explained = self._explained.get(counted.place)
+        before, source = bridge.uncompacted, bridge.uncompacted_source
+        if bridge.is_blind:  # only the agent's own count is left, if it gives one
+            before = max(recorded.tokens_before or 0, 0)
+            source = Provenance.RECORDER.value if before else ""
         return doc.Compaction(
             index=index,
             step=counted.step,
             message=recorded.at,
             trigger=counted.trigger,
             evidence=recorded.evidence.value,
-            before=bridge.uncompacted,
-            before_source=bridge.uncompacted_source,
+            before=before,
+            before_source=source,
             after=bridge.total("after"),
             after_source=str(bridge.after_source),
             count=None if explained is None else explained.decision_tokens,

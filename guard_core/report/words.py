@@ -71,7 +71,7 @@ def compaction_row(item: Compaction) -> tuple[str, ...]:
         f"{item.index + 1:,}",
         step_words(item.step),
         item.trigger,
-        f"{item.before:,}",
+        f"{item.before:,}" if item.before > 0 else "–",
         f"{item.after:,}",
         share,
         count,

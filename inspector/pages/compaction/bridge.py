@@ -32,11 +32,21 @@ ATTRIBUTED = "attributed"  # a share of the provider's counts
 NOTABLE = 0.02  # of a request: less than this is left unsaid
 
 
-def header(bridge: Bridge) -> list[dict[str, str]]:
-    """The four figures of the head, all in prompt tokens."""
+BLIND = "What it removed is not in the file"
+
+
+def header(bridge: Bridge, agent_before: int | None = None) -> list[dict[str, str]]:
+    """The figures of the head, all in prompt tokens. `agent_before` is the agent's own count before it: all that is
+    known where the file does not hold what was removed."""
     before, full, after = bridge.total("before"), bridge.uncompacted, bridge.total("after")
     grown = f"{signed(bridge.total('grown'))} since then"
     remaining = f"{tokens(after)} of {tokens(full)}"
+    if bridge.is_blind:
+        counted = ("–", "") if agent_before is None else (tokens(agent_before), Provenance.RECORDER.value)
+        return [
+            _figure("without the compaction", *counted, f"{BLIND[:1].lower()}{BLIND[1:]}"),
+            _figure(_last(bridge), tokens(after), bridge.after_source, ""),
+        ]
     return [
         _figure(_first(bridge), tokens(before) if bridge.before_source else "–", bridge.before_source, ""),
         _figure("without the compaction", tokens(full), Provenance.MODELLED.value, grown),
@@ -157,6 +167,8 @@ def _words(bridge: Bridge) -> str:
     removed, inserted, rest = (bridge.total(name) for name in ("removed", "inserted", "unexplained"))
     sealed = ", without the summary, which is not readable" if bridge.is_sealed else ""
     unexplained = f" The file does not explain {signed(rest)}." if rest else ""
+    if bridge.is_blind:
+        return f"{BLIND}. {tokens(inserted)} prompt tokens were inserted{sealed}.{unexplained}"
     return (
         f"From {tokens(bridge.uncompacted)} prompt tokens without the compaction, {tokens(removed)} were removed and "
         f"{tokens(inserted)} inserted{sealed}; {tokens(bridge.total('after'))} remain.{unexplained}"
@@ -187,7 +199,8 @@ def notes(
     after it read from the cache, where only the fixed part can be among them; 0: not known."""
     figures = ((agent_before, "before"), (agent_after, "after"))
     own = [f"{value:,} tokens {word}" for value, word in figures if value is not None]
-    sentences = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
+    sentences = [f"{BLIND}: only what it inserted is known."] if bridge.is_blind else []
+    sentences += [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
     rest = next(part for part in bridge.parts if part.name == UNEXPLAINED)
     if bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
         what = f"{rest.after:,} tokens of the first request after it are not in this file"

@@ -206,6 +206,11 @@ def sentence(item: Compaction) -> str:
     return evidence.get(item.evidence, "")
 
 
+def note_sentence(note: str) -> str:
+    """A note of a reader or of a replay as a sentence."""
+    return f"{note[:1].upper()}{note[1:]}{'' if note.endswith(('.', '!', '?')) else '.'}"
+
+
 def decision(trace: Trace, step: int, reason: str) -> str:
     """What the policy compared, in its own estimate; its own words where it compares no estimate with a factor."""
     names = ("decision_tokens", "threshold", "heuristic_decided")

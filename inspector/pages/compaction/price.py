@@ -33,7 +33,11 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
     if prices.has_prices:
         even = usual_break_even(price, prices)
         figures = [
-            _figure("cost at once", dollars(price.paid), "the summary, and the uncached tokens of the next call"),
+            _figure(
+                "cost at once" if price.paid >= 0 else "saved at once",
+                dollars(abs(price.paid)),
+                "the summary, and the uncached tokens of the next call",
+            ),
             _figure("saved since", dollars(price.saved), f"{counted(price.stop - price.step - 1, 'later call')}"),
             _figure("earned back", *_earned(price.earned_back, price.step), bad=is_unpaid(price)),
             _figure("usual break-even", _even(even), "calls, if nothing but the summary is kept"),

@@ -159,7 +159,7 @@ def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
     else:
         bridge = replayed_bridge(analysis.ledger, analysis.attribution, analysis.replayed, item.index)
     return {
-        "figures": bridges.header(bridge),
+        "figures": bridges.header(bridge, item.agent_before),
         "bridge": bridges.table(bridge, analysis.attribution, recorded=item.recorded),
         "bars": bridges.bars(bridge),
         "bridge_notes": bridges.notes(
@@ -180,7 +180,7 @@ def _is_replaced(page: Frame, item: Compaction) -> bool:
 
 def _sentences(page: Frame, item: Compaction) -> list[str]:
     """How it is known, and what a policy decided it by, which is another count than that of the table."""
-    sentences = [presenter.sentence(item), *item.notes]
+    sentences = [presenter.sentence(item), *map(presenter.note_sentence, item.notes)]
     if not item.recorded:
         sentences.append(presenter.decision(page.analysis.replayed, item.step, item.trigger))
     return sentences

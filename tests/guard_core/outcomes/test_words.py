@@ -1,7 +1,12 @@
 """Amounts of money as people read them."""
 
-from guard_core.outcomes.words import dollars
+from guard_core.outcomes.payback import paybacks
+from guard_core.outcomes.words import dollars, price_words
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted, Span
 from guard_core.windows.prices import UNIT
+from tests.builders import user
+from tests.guard_core.outcomes.cast import counted, recorded_bill
 
 
 def test_small_amounts_are_not_rounded_down_to_nothing():
@@ -9,3 +14,13 @@ def test_small_amounts_are_not_rounded_down_to_nothing():
     assert [dollars(round(value * million)) for value in (0.00002, -0.00002, 0.00006, 0.5, 12.345, 0, -0.25)] == [
         "under $0.0001", "under $0.0001", "$0.0001", "$0.5000", "$12.35", "$0.0000", "−$0.2500"
     ]  # fmt: skip
+
+
+def test_a_compaction_that_pays_with_the_very_next_call_is_not_said_to_cost_less_than_nothing():
+    item = RecordedCompaction(
+        1, Evidence.DECLARED, "summary", (Inserted(0), Span(1, 1)), (user("short"),), "auto", tokens_before=168_000
+    )
+    sent, bill = recorded_bill(counted((18_000, *range(18_100, 19_000, 100)), compactions=(item,)))
+    (price,) = paybacks(sent, bill)
+    assert price.paid < 0
+    assert price_words(price, bill.prices).startswith(f"Compaction 1 (step 1) saved {dollars(-price.paid)} at once and")

@@ -183,6 +183,23 @@ def test_a_compaction_at_the_end_says_that_no_call_came(client, store):
     assert sum(total[:5]) == total[5]
 
 
+@pytest.mark.parametrize(("counted", "words"), [(168_123, "168,123"), (None, "–")])
+def test_what_a_compaction_before_the_file_removed_is_not_made_up(client, store, counted, words):
+    value = session(user("go"), tool_call(), tool_result("x" * 6_000), model("done"))
+    note = "the history before this compaction is not in the file"
+    item = RecordedCompaction(
+        0, Evidence.DECLARED, "summary", (Inserted(0),), (user("What was done"),), "auto", counted, note=note
+    )
+    text = client.get(store(replace(value, compactions=(item,))).get_absolute_url() + "c/1/").content.decode()
+    head = text[text.index('class="change"') : text.index("bridge-title")]
+    (figure,) = re.findall(r'without the compaction</span><span class="value num">([^<]+)<', head)
+    assert figure == words
+    assert "what it removed is not in the file" in head
+    assert "remaining" not in head
+    assert "The history before this compaction is not in the file." in head
+    assert "were removed" not in text
+
+
 def test_edits_of_the_history_are_no_compactions_on_tab_badge_and_page(client, store):
     value = session(*(event for n in range(4) for event in (user(f"q{n}"), model(f"a{n}"))))
     edit, real = (
