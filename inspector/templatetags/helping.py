@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from django import template
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -34,10 +36,11 @@ def may(request: HttpRequest, name: str) -> bool:
     return access.allows(request, name)
 
 
-@register.inclusion_tag("inspector/_keys.html")
-def keys() -> dict[str, Any]:
-    """The list of keyboard shortcuts."""
-    return {"columns": SHORTCUTS}
+@register.simple_tag
+@cache
+def keys() -> str:
+    """The list of keyboard shortcuts, rendered once: every page has it."""
+    return render_to_string("inspector/_keys.html", {"columns": SHORTCUTS})
 
 
 @register.inclusion_tag("inspector/help/_tour_bar.html", takes_context=True)

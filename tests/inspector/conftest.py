@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.handlers.wsgi import WSGIRequest
-from django.db import connection
+from django.db import connection, transaction
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.test.client import ClientHandler
@@ -38,31 +39,26 @@ NO_WORDS = {
     "postgresql": "DELETE FROM inspector_text",
 }
 
-VERBATIM = re.compile(r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", re.DOTALL)
-TAG = re.compile(r"<[a-zA-Z/](?:\"[^\"]*\"|'[^']*'|[^\"'>])*>")
+VERBATIM = re.compile(rb"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", re.DOTALL)
 BLOCKS = (
-    "article|aside|body|caption|dd|details|dialog|div|dl|dt|fieldset|figcaption|figure|footer|form|h1|h2|h3|head|header|"
-    "html|legend|li|link|main|meta|nav|ol|option|p|section|select|summary|table|tbody|td|tfoot|th|thead|title|tr|ul"
+    rb"article|aside|body|caption|dd|details|dialog|div|dl|dt|fieldset|figcaption|figure|footer|form|h1|h2|h3|head|"
+    rb"header|html|legend|li|link|main|meta|nav|ol|option|p|section|select|summary|table|tbody|td|tfoot|th|thead|"
+    rb"title|tr|ul"
 )
-BESIDE_BLOCKS = re.compile(rf" ?(</?(?:{BLOCKS})\b(?:\"[^\"]*\"|'[^']*'|[^\"'>])*>) ?")
+BEFORE_BLOCK = re.compile(rb" (?=</?(?:" + BLOCKS + rb")\b)")
+AFTER_BLOCK = re.compile(rb"(</?(?:" + BLOCKS + rb")\b[^\"'>]*(?:(?:\"[^\"]*\"|'[^']*')[^\"'>]*)*>) ")
 
 
-def closed(tag: re.Match[str]) -> str:
-    """A tag without the blank at its end."""
-    text = tag[0]
-    for end in (" >", " />"):
-        if text.endswith(end):
-            return text.removesuffix(end) + end[1:]
-    return text
-
-
-def as_displayed(html: str) -> str:
-    """A page without the white space that a browser ignores."""
+def as_displayed(html: bytes) -> bytes:
+    """A page without the white space that a browser ignores, and without blanks at the end of tags."""
     pieces = VERBATIM.split(html)
     for place in range(0, len(pieces), 2):
-        plain = re.sub(r"[ \t\n\f\r]+", " ", pieces[place])  # a non-breaking space is displayed
-        pieces[place] = BESIDE_BLOCKS.sub(r"\1", TAG.sub(closed, plain))
-    return "".join(pieces)
+        words = pieces[place].split()  # at ASCII white space: a non-breaking space is displayed
+        before, after = (b" " * edge.isspace() for edge in (pieces[place][:1], pieces[place][-1:]))
+        plain = before + b" ".join(words) + after * bool(words)
+        plain = plain.replace(b" >", b">").replace(b" />", b"/>")  # in text it is written "&gt;"
+        pieces[place] = AFTER_BLOCK.sub(rb"\1", BEFORE_BLOCK.sub(b"", plain))
+    return b"".join(pieces)
 
 
 class PageClient(Client):
@@ -75,7 +71,7 @@ class PageClient(Client):
     def request(self, **request: Any) -> HttpResponse:
         response = super().request(**request)
         if not response.streaming and response.headers.get("Content-Type", "").startswith("text/html"):
-            response.content = as_displayed(response.content.decode()).encode()
+            response.content = as_displayed(response.content)
         return response
 
 
@@ -147,14 +143,38 @@ def reaches_the_database(item: Any) -> bool:
     return bool(item.get_closest_marker("django_db")) or "django_db_setup" in item.fixturenames
 
 
+def data_folder(place: Path) -> dict[str, Path]:
+    """Empty folders of recordings, as settings."""
+    chosen = {name: place / name.lower() for name in ("INCOMING_DIR", "RECORDINGS_DIR")}
+    for folder in chosen.values():
+        folder.mkdir()
+    return chosen
+
+
 @pytest.fixture
 def folders(tmp_path: Path, settings) -> Path:
     """A data folder of this test alone."""
-    for name in ("INCOMING_DIR", "RECORDINGS_DIR"):
-        folder = tmp_path / name.lower()
-        folder.mkdir()
+    for name, folder in data_folder(tmp_path).items():
         setattr(settings, name, folder)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def shared_rows(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """What is stored in a block `with shared_rows():`, rows and files of recordings, is there for all tests of a file.
+
+    What a test changes of it is taken back as ever. Not for files in which a test has transactions of its own.
+    """
+    around = transaction.atomic()
+    with django_db_blocker.unblock():
+        around.__enter__()
+    with override_settings(**data_folder(tmp_path_factory.mktemp("shared"))):
+        yield django_db_blocker.unblock
+    with django_db_blocker.unblock():
+        transaction.set_rollback(True)
+        around.__exit__(None, None, None)
 
 
 @pytest.fixture
@@ -178,19 +198,20 @@ def recording(agent_session: CoreSession) -> bytes:
     return native.write(agent_session)
 
 
+def imported(
+    content: bytes, name: str = "recording.jsonl", pace: Pace = PACE, watching: Any = None, **options: object
+) -> Import:
+    """Bytes, received and read as the worker would; the import as it ended."""
+    job = submit(default_project(), receive([content], name), **options)
+    run_import(str(job.pk), pace, watching)
+    job.refresh_from_db()
+    return job
+
+
 @pytest.fixture
 def bring(db: None, folders: Path) -> Importer:
-    """Receives bytes and reads them as the worker would; the import as it ended."""
-
-    def importer(
-        content: bytes, name: str = "recording.jsonl", pace: Pace = PACE, watching: Any = None, **options: object
-    ) -> Import:
-        job = submit(default_project(), receive([content], name), **options)
-        run_import(str(job.pk), pace, watching)
-        job.refresh_from_db()
-        return job
-
-    return importer
+    """Imports into a database and folders that begin empty."""
+    return imported
 
 
 TEAM_MODE = {"TEAM": True, "ROOT_URLCONF": settings.TEAM_URLS}

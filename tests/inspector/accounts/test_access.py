@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.http import HttpResponse
+from django.test import override_settings
 from django.urls import path
 from django.urls.resolvers import get_resolver
 
@@ -20,33 +21,43 @@ from inspector.accounts import access, keys
 from inspector.accounts.access import ANYONE, RULES, SIGNED_IN
 from inspector.models import Project, Role, Session, default_project
 from inspector.project.checks import every_address_has_a_rule
+from tests.inspector.conftest import TEAM_MODE, imported
 from tests.inspector.pages.test_hostile_requests import addresses, dump, undone
 from tests.inspector.people import browser, person
 
 pytestmark = pytest.mark.django_db
 CALLERS = ("owner", "editor", "viewer", "other", "nobody")
 REFUSED = {302, 401, 403, 404}
-CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+SAFE = ("GET", "HEAD", "OPTIONS")
+# An address is read and sent to; the other methods, which no rule tells apart, the addresses have in turn.
+IN_TURN = [("GET", "POST", "HEAD", "PUT"), ("GET", "POST", "OPTIONS", "PATCH"), ("GET", "POST", "HEAD", "DELETE")]
+
+
+@pytest.fixture(scope="module")
+def stored(shared_rows):
+    """A session of the first project, and people; the other owns a project of its own."""
+    with shared_rows(), override_settings(**TEAM_MODE):
+        job = imported(native.write(SAMPLES["small-window"].build()))
+        project, elsewhere = default_project(), Project.objects.create(slug="elsewhere", name="Elsewhere")
+        people = {role: person(role, project, Role(role)) for role in ("owner", "editor", "viewer")}
+        people["other"] = person("other", elsewhere)
+        session = project_sessions(project)[0]
+        known = {"/s/": {session.pk}, "/imports/": {job.pk}, "/recordings/": {job.recording_id}}
+        all_keys = set().union(*known.values())
+        foreign = tuple(f"{start}{key}" for start, own in known.items() for key in all_keys - own)
+        urls = [url for url in addresses(*sorted(all_keys)) if not url.startswith(foreign)]
+    return SimpleNamespace(urls=urls, people=people, job=job, session=session)
 
 
 @pytest.fixture
-def there(bring, team, team_handler, settings):
-    """A session of the first project, and a browser of each caller; the other owns a project of its own."""
+def there(stored, team, team_handler, settings):
+    """What is stored, and a browser of each caller."""
     settings.RATE_CHANGES = 1_000_000
     settings.ANSWER_WAIT_SECONDS = 0
-    job = bring(native.write(SAMPLES["small-window"].build()))
-    project, elsewhere = default_project(), Project.objects.create(slug="elsewhere", name="Elsewhere")
-    people = {role: person(role, project, Role(role)) for role in ("owner", "editor", "viewer")}
-    people["other"] = person("other", elsewhere)
-    clients = {name: browser(team_handler, people.get(name)) for name in CALLERS}
+    clients = {name: browser(team_handler, stored.people.get(name)) for name in CALLERS}
     for client in clients.values():
         client.raise_request_exception = False
-    session = project_sessions(project)[0]
-    known = {"/s/": {session.pk}, "/imports/": {job.pk}, "/recordings/": {job.recording_id}}
-    all_keys = set().union(*known.values())
-    foreign = tuple(f"{start}{key}" for start, own in known.items() for key in all_keys - own)
-    urls = [url for url in addresses(*sorted(all_keys)) if not url.startswith(foreign)]
-    return SimpleNamespace(urls=urls, clients=clients, people=people, job=job, session=session)
+    return SimpleNamespace(clients=clients, **vars(stored))
 
 
 def project_sessions(project: Project) -> list[Any]:
@@ -57,6 +68,11 @@ def rule(url: str) -> access.Rule:
     rule_found = access.rule_of(get_resolver().resolve(url.partition("?")[0]).view_name)
     assert rule_found is not None, url
     return rule_found
+
+
+def requests_in_turn(urls: list[str]) -> list[tuple[str, str]]:
+    """Each address with each of its methods."""
+    return [(url, method) for url, methods in zip(urls, itertools.cycle(IN_TURN)) for method in methods]
 
 
 def asked(there, caller: str, method: str, url: str) -> HttpResponse:
@@ -90,8 +106,8 @@ def test_an_owner_looks_at_everything(there):
 @pytest.mark.once
 def test_a_viewer_changes_nothing(there):
     before = dump()
-    for url, method in itertools.product(there.urls, CHANGING):
-        if rule(url).change in (Role.EDITOR, Role.OWNER):
+    for url, method in requests_in_turn(there.urls):
+        if method not in SAFE and rule(url).change in (Role.EDITOR, Role.OWNER):
             assert there.clients["viewer"].generic(method, url).status_code == 403, (url, method)
     assert changed(before) <= {"inspector_spent"}
 
@@ -107,7 +123,7 @@ def test_an_editor_does_not_manage_the_team(there):
 
 def test_what_is_anothers_is_not_there(there):
     before = dump()
-    for url, method in itertools.product(there.urls, ("GET", "HEAD", *CHANGING)):
+    for url, method in requests_in_turn(there.urls):
         has_key = str(there.session.pk) in url or str(there.job.pk) in url or str(there.job.recording_id) in url
         if has_key and rule(url).look != ANYONE:
             answer = there.clients["other"].generic(method, url)
@@ -119,15 +135,13 @@ def test_what_is_anothers_is_not_there(there):
 @pytest.mark.once
 def test_nobody_gets_no_further_than_the_login(there):
     before = dump()
-    for url, method in itertools.product(there.urls, ("GET", "HEAD", "OPTIONS", *CHANGING)):
+    for url, method in requests_in_turn(there.urls):
         if ANYONE in rule(url)[:2]:
             continue
         answer = there.clients["nobody"].generic(method, url)
-        is_page = method in ("GET", "HEAD", "OPTIONS") and not url.startswith("/api/")
-        expected = (302,) if is_page else (401,)
-        assert answer.status_code in expected, (url, method)
-        if answer.status_code == 302:
-            assert answer["Location"].startswith("/login/"), url
+        is_page = method in SAFE and not url.startswith("/api/")
+        assert answer.status_code == (302 if is_page else 401), (url, method)
+        assert not is_page or answer["Location"].startswith("/login/"), url
     assert changed(before) <= {"inspector_spent"}
 
 
@@ -176,7 +190,7 @@ FIELDS += ("scope", "lifetime", "days", "keep", "quota", "action", "next", "befo
 
 
 FORM = "application/x-www-form-urlencoded"
-HOSTILE = ("%00", "a%00b", "9" * 5_000, "%ED%A0%80", "%FF", "-1", "%3Cscript%3E", "x" * 300)
+HOSTILE = ("a%00b%ED%A0%80%FF", "9" * 5_000, "-1", "%3Cscript%3E" + "x" * 2_000)
 
 
 def test_no_value_breaks_a_page_of_accounts_or_the_team(there):
@@ -207,7 +221,7 @@ def test_an_address_without_a_rule_is_found():
 
 def test_an_address_without_a_rule_is_not_there(team, team_handler, settings):
     settings.ROOT_URLCONF = "tests.inspector.accounts.forgotten_urls"
-    owner = browser(team_handler, person("owner", default_project()))
+    owner = browser(team_handler, person("one", default_project()))
     assert owner.get("/forgotten/").status_code == 404
 
 

@@ -37,7 +37,7 @@ def counted(django_db_setup, django_db_blocker):
         row = stored_sample("long-coding", title="long coding")
         finish()
         shown = SimpleNamespace(
-            pk=row.pk, ledger=convert.load_ledger(row), html=as_displayed(Client().get(address(row)).content.decode())
+            pk=row.pk, ledger=convert.load_ledger(row), html=as_displayed(Client().get(address(row)).content).decode()
         )
         transaction.set_rollback(True)
     return shown
