@@ -26,6 +26,8 @@ VIOLATIONS = "addEventListener('securitypolicyviolation', e => (window.violation
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.browser)
+    if "check_looks" in item.function.__code__.co_names:  # which asks more of a page in `make long`
+        item.add_marker(pytest.mark.long("more"))
 
 
 @dataclass
@@ -130,14 +132,14 @@ def pages(chromium) -> Pages:
 
 
 @pytest.fixture
-def open_page(pages, served: Running) -> Iterator[Callable]:
+def open_page(pages, served: Running, pytestconfig: pytest.Config) -> Iterator[Callable]:
     """Opens pages of a size and theme. In the end none of them may have complained or asked anywhere else."""
     opened = []
 
     def opener(width: int = 1440, height: int = 900, theme: str = "light", server: Running = served, **more):
         size = {"width": width, "height": height}
         page = pages.take(viewport=size, color_scheme=theme, base_url=server.origin, **more)
-        page.seen = Seen(server.origin)
+        page.seen, page.is_short = Seen(server.origin), pytestconfig.getoption("short")
         page.seen.watch(page)
         opened.append((page, page.seen, server))
         return page

@@ -1,7 +1,8 @@
 """A page as it looks: loaded once, then held against its window and axe in every theme and at every width.
 
 Every rule of axe is asked where the page is narrowest and widest, once in each theme; of the wide page in the dark,
-which no other look shows, only the contrasts.
+which no other look shows, only the contrasts. `make test` asks every rule where it is narrowest, in the dark: no other
+rule knows a theme, few know a width, and `tests/inspector/test_css_tokens.py` holds every colour against its ground.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LOOKS = (  # pixels, colour scheme, rules
     (1440, "light", RULES),
     (1440, "dark", CONTRAST),
 )
+SHORT = ((360, "dark", RULES), (900, "dark", []), (1440, "dark", []))
 # Contrasts that axe leaves open (a text of one letter, or with anything on or under it, as in a drawing) are worked out
 # here: the colour of the text against the first opaque colour below it, at its left end, middle and right end.
 # Axe runs once for both: it is most of what a look costs.
@@ -96,7 +98,7 @@ def complaints(page, rules: list[str] = RULES, *, contrasts: bool = False) -> li
 def check_looks(page, name: str, **picture) -> None:
     """The page, as it is loaded, is accessible and fits in every theme and at every width, and every contrast on it is
     decided."""
-    for width, theme, rules in LOOKS:
+    for width, theme, rules in SHORT if page.is_short else LOOKS:
         show(page, width, theme)
         shot(page, f"{name}-{width}-{theme}", **picture)
         wait(page, FITS)  # a chart follows a new width a moment later

@@ -1,4 +1,5 @@
-"""The jobs of a person with one session, each from its first click to its answer: on a real recording and a long one.
+"""The jobs of a person with one session, each from its first click to its answer: on a real recording, where one is at
+hand, and on a long one, which `make test` leaves out.
 
 `STEPS` is the length of the long one; `make soak` takes 50,000.
 """
@@ -11,6 +12,7 @@ import pytest
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
 from tests.browser.conftest import drawn, followed, nodes, wait
+from tests.plugins.tiers import mostly_long
 from tests.services.databases import ROOT
 
 REAL = ROOT.parent / "shared/samples/claude-code/long-2-compactions.jsonl"
@@ -24,17 +26,17 @@ def known(served):
     addresses = {}
 
     def address(name: str) -> tuple[str, str]:
-        if name == "real" and not REAL.exists():
-            pytest.skip("../shared/samples is absent")
+        is_real = name == "usual" and REAL.exists()
         if name not in addresses:
-            content = REAL.read_bytes() if name == "real" else native.write(big_session(STEPS, STEPS // 200))
+            steps = STEPS if name == "long" else 400
+            content = REAL.read_bytes() if is_real else native.write(big_session(steps, max(steps // 200, 3)))
             addresses[name] = followed(served, served.upload(f"{name}.jsonl", content).headers["location"])
-        return addresses[name], "option 1" if name == "real" else "Do the orders have the same problem?"
+        return addresses[name], "option 1" if is_real else "Do the orders have the same problem?"
 
     return address
 
 
-@pytest.fixture(params=["real", "long"])
+@pytest.fixture(params=mostly_long(["usual", "long"], short=["usual"]))
 def session(request, known):
     return known(request.param)
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.conftest import drawn, shot, wait
 from tests.browser.looks import check_looks, complaints
+from tests.plugins.tiers import mostly_long
 
 SHOWN = "() => Number(document.getElementById('step').dataset.at)"
 
@@ -199,7 +200,10 @@ def test_c_takes_the_step_along_and_w_shows_the_steps_around_it(stepper, big):
     wait(stepper, "() => document.activeElement.id === 'set-policy'")
 
 
-@pytest.mark.parametrize("tab", ["context", "rule", "facts", "c/1/", "estimator", "policies", "comments", "share"])
+TABS = ["context", "rule", "facts", "c/1/", "estimator", "policies", "comments", "share"]
+
+
+@pytest.mark.parametrize("tab", mostly_long(TABS, short=["context", "c/1/"]))
 def test_the_tabs_and_the_keys_of_every_page_of_a_session(page, sessions, tab):
     address = sessions("long-coding")
     for key, ending in {"1": "/", "2": "steps", "c": "context", "w": "/", "s": "share", "/": "search"}.items():

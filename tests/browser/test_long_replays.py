@@ -12,7 +12,7 @@ from tests.browser.conftest import followed
 from tests.browser.looks import complaints
 from tests.services.server import Running
 
-STEPS = 6_000
+STEPS = 3_000
 SLOW = "?policy=codex&window=1009"  # each step compacts, at about a thousandth of a second: many looks at the progress
 
 

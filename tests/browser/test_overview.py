@@ -10,6 +10,7 @@ from guard_core.simulator.samples import SAMPLES
 from tests.browser.conftest import drawn, followed, shot, wait
 from tests.browser.looks import check_looks
 from tests.builders import session, tool_result, user
+from tests.plugins.tiers import mostly_long
 
 
 @pytest.fixture
@@ -152,8 +153,10 @@ def test_a_sent_address_shows_the_same_replay(overview, open_page):
     assert other.inner_text(".comparison") == overview.inner_text(".comparison")
 
 
-@pytest.mark.parametrize("pause", [20, 320])  # milliseconds between keys: without and with answers in between
-@pytest.mark.parametrize("latency", [0, 700])
+# Milliseconds between keys, without and with answers in between, and milliseconds that an answer takes longer.
+@pytest.mark.parametrize(
+    ("pause", "latency"), mostly_long([(20, 0), (20, 700), (320, 0), (320, 700)], short=[(20, 0), (320, 700)])
+)
 def test_what_is_typed_stays_as_typed_however_slow_the_answers_are(overview, pause, latency):
     network = overview.context.new_cdp_session(overview)
     slow = {"offline": False, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1}

@@ -37,10 +37,11 @@ def test_every_test_is_part_of_one_of_them_on_each_database(marks, is_postgres, 
     assert (is_in_short(test, is_postgres), is_in_long(test, is_postgres)) == (is_short, not is_short)
 
 
-def test_a_law_that_is_tried_on_fewer_examples_is_part_of_both():
-    law = item(nodeid=f"{next(iter(DEAR))}[case]")
-    assert is_in_short(law, False)
-    assert is_in_long(law, False)
+@pytest.mark.parametrize("is_postgres", [False, True])
+def test_what_make_long_does_at_more_length_is_part_of_both(is_postgres):
+    for test in (item(nodeid=f"{next(iter(DEAR))}[case]"), item(pytest.mark.long("more").mark)):
+        assert is_in_short(test, is_postgres)
+        assert is_in_long(test, is_postgres)
 
 
 @pytest.mark.parametrize("name", DEAR)

@@ -3,8 +3,8 @@ length.
 
 A test that is marked `long` says in its docstring, or in that of its module, which shorter test fails on the same
 defect. One of which only the run on PostgreSQL is long is marked `long("postgresql")`: on SQLite it is part of `make
-test`. Of many cases `mostly_long` leaves a few to `make test`. A law of which `make test` tries few examples
-(`examples.py`) is part of both.
+test`. Of many cases `mostly_long` leaves a few to `make test`. Part of both are a law of which `make test` tries few
+examples (`examples.py`), and what is marked `long("more")`, which asks the option `--short` how much to do.
 
 Together the two run every test on every database that it has; `test_tiers.py` holds them to it.
 """
@@ -18,7 +18,7 @@ import pytest
 
 from tests.plugins.examples import is_dear
 
-POSTGRES = "postgresql"
+POSTGRES, MORE = "postgresql", "more"
 
 
 def mostly_long(cases: Iterable[Any], short: Collection[Any]) -> list[Any]:
@@ -47,9 +47,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def is_in_short(item: pytest.Item, is_postgres: bool) -> bool:
     """Is a test part of `make test`, in the run on this database."""
-    return not any(is_postgres or not mark.args for mark in item.iter_markers("long"))
+    parts = [mark.args for mark in item.iter_markers("long")]
+    return () not in parts and not (is_postgres and (POSTGRES,) in parts)
 
 
 def is_in_long(item: pytest.Item, is_postgres: bool) -> bool:
     """Is a test part of `make long`, in the run on this database."""
-    return not is_in_short(item, is_postgres) or is_dear(item)
+    is_longer = any(mark.args == (MORE,) for mark in item.iter_markers("long"))
+    return not is_in_short(item, is_postgres) or is_longer or is_dear(item)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from inspector.project import serving
+from tests.plugins.tiers import mostly_long
 from tests.services.server import PATIENCE, Running, command, running, transcript, until
 
 
@@ -28,7 +29,7 @@ def test_everything_stored_is_for_its_owner_alone(server: Running) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", mostly_long([signal.SIGTERM, signal.SIGINT], short=[signal.SIGINT]))
 def test_it_stops_cleanly_when_asked(number: int, tmp_path: Path) -> None:
     with running(tmp_path) as started:
         workers = until(started.workers)

@@ -128,7 +128,9 @@ def assert_sound(data: Path, lines: int) -> None:
     assert received == [(lines, lines)] * 3
 
 
+@pytest.mark.long("postgresql")
 def test_streams_survive_every_kill_of_the_server(tmp_path: Path) -> None:
+    """On PostgreSQL `tests/inspector/streams` tries what a stream may lose or double without a server."""
     print(f"KILLS_SEED={SEED}")
     dice = random.Random(SEED)
     port, data = str(lasting_port()), tmp_path / "data"
@@ -252,6 +254,7 @@ def test_a_socket_takes_the_same_messages_and_a_broken_frame_is_answered(server:
     assert session_named(server, "by-socket")["steps"] == 5
 
 
+@pytest.mark.once
 def test_a_page_of_another_server_opens_no_socket(server: Running) -> None:
     address = server.origin.replace("http", "ws") + "/ws/streams/evil/"
     for origin in ("https://evil.invalid", "http://127.0.0.1:3000", "null"):

@@ -37,7 +37,7 @@ def page(server: Running, address: str) -> str:
 
 def test_a_killed_worker_leaves_a_sweep_that_another_one_finishes_with_the_same_answer(tmp_path: Path) -> None:
     with running(tmp_path, DATABASE_URL="") as server:
-        location = server.upload("big.jsonl", native.write(big_session(1_000, 7))).headers["location"]
+        location = server.upload("big.jsonl", native.write(big_session(600, 7))).headers["location"]
         key = followed(server, location).split("/")[2]
         undisturbed = answer(server, started(server, key))
         address = started(server, key)

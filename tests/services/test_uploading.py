@@ -72,8 +72,10 @@ def test_the_same_file_again_opens_the_same_session(server: Running) -> None:
     assert first["url"] == second["url"]
 
 
+@pytest.mark.long("postgresql")
 @pytest.mark.parametrize("sample", list(SAMPLES))
 def test_a_sample_opens_in_one_click(sample: str, server: Running) -> None:
+    """On PostgreSQL the walk of `tests/browser/test_first_light.py` opens samples."""
     answer = settled(lambda: server.post(f"/samples/{sample}/"))
     assert answer.status == 302
     assert answer.headers["location"].startswith("/s/")
@@ -165,9 +167,11 @@ def test_a_length_over_the_limit_is_refused_before_the_body(narrow: Running) -> 
     connection.close()
 
 
+@pytest.mark.long("postgresql")
 def test_an_import_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
+    """On PostgreSQL `tests/inspector/jobs/test_recovery.py` takes back the import of a worker that is gone."""
     with running(tmp_path) as started:
-        job = under_way(started, native.write(big_session(3_000, 10)))
+        job = under_way(started, native.write(big_session(1_500, 10)))
         assert started.stop() == 0
     with running(tmp_path) as started:
         until(lambda: _complete(started, job))
