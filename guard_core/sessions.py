@@ -127,6 +127,13 @@ class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):
     last_heuristic: Whole | None = None
 
 
+# The note of a conversation in a file of requests whose beginning is perhaps a summary of an earlier one.
+MAY_CONTINUE = (
+    "This conversation begins where another one with the same system prompt and tools ends, and names files or "
+    "identifiers of that one: perhaps it goes on from a summary. The file does not say so."
+)
+
+
 class SubAgent(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session that a tool call of another one started, by the names that the recording gives to both."""
 

@@ -20,6 +20,7 @@ from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
+from guard_core.sessions import MAY_CONTINUE
 from guard_core.trace import Trace
 from guard_core.windows.window_evidence import fired_words
 
@@ -67,12 +68,19 @@ def _healthy(case: Case) -> Verdict:
     numbers["compactions"] = _total(case)
     assumptions = (*assumptions_at(case, peak.step), *modelled, *((SIZES_ONLY,) if uncounted else ()))
     count = _total(case)
-    head = f"{counted(count, 'compaction')}{_remark(case)}" if count else "Healthy: no compaction needed"
+    head = f"{counted(count, 'compaction')}{_remark(case)}" if count else _uncompacted(case)
     sentence = f"{head}; {_peak_words(case, peak)}."
     if (lacking := case.facts.not_estimated) and case.is_recorded:
         longer = sentence.replace("(estimated)", f"(estimated without {lacking})", 1)
         sentence = longer if len(longer.split()) <= MOST_WORDS else sentence
     return Verdict("healthy", INFO, peak.step, sentence, numbers, assumptions)
+
+
+def _uncompacted(case: Case) -> str:
+    """What is said of a session without a compaction."""
+    if case.is_recorded and MAY_CONTINUE in case.facts.session.notes:
+        return "No compaction in the file, perhaps continued from another conversation"
+    return "Healthy: no compaction needed"
 
 
 def _remark(case: Case) -> str:

@@ -1,13 +1,14 @@
 """A conversation rebuilt from logged requests, each of which repeats the history: traces, runs and evaluation logs.
 
 Every request that begins with the history so far only adds to the log. A request that keeps some of the history and
-changes or drops the rest is a compaction that happened between two calls; it is an edit if it only changes results, or
-words that the last request ended with (agents replace the state of a page or a reminder at each call). A request that
-shares nothing with any history begins a thread of its own (a sub-agent), or is a side call (a title, a summary).
+changes or drops the rest is a compaction that happened between two calls. A request that shares nothing with any
+history begins a thread of its own (a sub-agent), or is a side call (a title, a summary). Where a conversation ended
+there, and the request holds the answer that summarised it, under the same system prompt and tools, it goes on from it.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
@@ -27,16 +28,24 @@ from guard_core.events import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    part_text,
     value_text,
 )
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import MAY_CONTINUE, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import CHANGED, Inserted, Rewritten, Segment, Span, View
 
 UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history continued
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
 MOST_PLACES = 64  # of one message in the log that are tried where a request is compared with it
+FEWEST_CALLS = 3  # ours: of a conversation that another may go on from, the call that summarised it included
+LOOK_FAR_AHEAD = 200  # requests in which a conversation may go on that another one seems to follow
+LATEST_THREADS = 12  # the threads that a new conversation is compared with
+QUOTED_CHARS, QUOTED_MESSAGES = 30, 2  # what a summariser's request repeats of the messages that it summarises
+SETUP_SHARE = 0.5  # of a system prompt that stays where a client writes the time or the folder into it
+LEAST_NAMES = 3  # paths and identifiers that a conversation's first request has from an earlier one
+_NAME = re.compile(r"[\w./-]{6,}")  # with a sign within it
 SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
 
 
@@ -117,6 +126,7 @@ class Thread:
     system: tuple[Part, ...] | None = None
     tools: tuple[ToolDefinition, ...] | None = None
     lost: int = 0
+    follows: bool = False  # begins where another one of the same setup ends, for a reason that is not known
     events: list[Event] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
     side_calls: list[ModelCall] = field(default_factory=list)
@@ -172,12 +182,38 @@ class Thread:
         builder.side_calls, builder.refused = self.side_calls, self.refused
         if self.lost and self.lost < UNKNOWN:
             builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
+        if self.follows:
+            builder.notes.append(MAY_CONTINUE)
         rest.setdefault("agent", self.agent)
         return builder.session(system=self.system, tools=self.tools, **rest)
 
     def repeats_answer(self, keys: list[bytes], lost: int = 0) -> bool:
         """Does a request begin with the whole history and the last answer as it arrived?"""
         return self.keys_of(keys, lost)[: len(self._keys)] == self._keys
+
+    def is_setup_of(self, request: Request) -> bool:
+        """Has a request the system prompt and the tools of this thread, as far as both are known."""
+        return self.tools == request.tools and _is_same_prompt(self.system, request.system)
+
+    def answers_last(self, request: Request) -> bool:
+        """Does a request hold the answer to the last call of this thread, as a summary is held."""
+        last = self.calls[-1] if self.calls else None
+        if last is None or last.response is None or last.response >= len(self.events):
+            return False
+        return is_summary_in(self.events[last.response], request.messages)
+
+    def names_in(self, request: Request) -> bool:
+        """Does a request name several files or identifiers that this thread has, and no system prompt."""
+        names = {name for event in request.messages for name in _names(event.parts)} - _names(request.system or ())
+        known = "\n".join(_text(event.parts) for event in self.events) if len(names) >= LEAST_NAMES else ""
+        return sum(name in known for name in names) >= LEAST_NAMES
+
+    def quotes(self, other: Thread) -> bool:
+        """Do the messages of this thread repeat the last messages of another one, in whatever wrapping."""
+        words = " ".join(_words(event) for event in self.events)
+        quotes = [_words(event)[:QUOTED_CHARS] for event in other.events[-4 * QUOTED_MESSAGES :]]
+        known = {quote for quote in quotes if len(quote) == QUOTED_CHARS and quote in words}
+        return len(known) >= QUOTED_MESSAGES
 
     def _drop_unconfirmed(self, keys: list[bytes]) -> bool:
         """The answer as it arrived leaves the log where the next request repeats it otherwise, or not at all."""
@@ -376,6 +412,28 @@ def _is_answer_or_result(event: Event) -> bool:
     return event.role is Role.MODEL or any(isinstance(part, ToolResultPart) for part in event.parts)
 
 
+def _is_same_prompt(one: tuple[Part, ...] | None, other: tuple[Part, ...] | None) -> bool:
+    """Are two system prompts the same but for what follows in them from some place on (the time, a folder)."""
+    texts = ["".join(part.text for part in parts or () if isinstance(part, TextPart)) for parts in (one, other)]
+    differs = (place for place, (left, right) in enumerate(zip(*texts, strict=False)) if left != right)
+    return next(differs, min(map(len, texts))) >= SETUP_SHARE * max(map(len, texts))
+
+
+def _text(parts: tuple[Part, ...]) -> str:
+    """The texts of a message, with the arguments and results of calls."""
+    return "\n".join(part_text(part) for part in parts if not isinstance(part, ReasoningPart))
+
+
+def _names(parts: tuple[Part, ...]) -> set[str]:
+    """The paths and identifiers of a message: what has a dot, slash, dash or underscore within it."""
+    return {name for name in _NAME.findall(_text(parts)) if re.search(r"\w[./_-]\w", name)}
+
+
+def _words(event: Event) -> str:
+    """The letters and digits of a message, which no wrapping of them changes."""
+    return "".join(filter(str.isalnum, _text(event.parts)))
+
+
 def _answered_calls(event: Event) -> list[str]:
     """The ids of the calls whose results a message has; a result without an id is not known again when it changed."""
     return [part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id]
@@ -414,7 +472,12 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
     for index, request in enumerate(requests):
         thread = _thread_for(threads, requests, keys, index)
         if thread is None:
-            thread = Thread()
+            before = _before(threads, requests, keys, index)
+            thread = next((one for one in before if _goes_on(one, threads, request)), None)
+            if thread is not None:
+                thread.compact(request, keys[index])
+                continue
+            thread = Thread(follows=bool(before) and before[0].names_in(request))
             threads.append(thread)
             thread.add(request, keys[index])
         elif thread.extends(keys[index], request.lost):
@@ -461,6 +524,31 @@ def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[
         if thread.shares(own) and not _comes_back(thread, requests, keys, index):
             return thread
     return None
+
+
+def _before(threads: list[Thread], requests: list[Request], keys: list[list[bytes]], index: int) -> list[Thread]:
+    """The conversations, the latest first, that ended where a request that repeats none of their messages begins one of
+    the same setup, which goes on."""
+    request, own = requests[index], keys[index]
+    latest = [
+        thread
+        for thread in reversed(threads[-LATEST_THREADS:])
+        if len(thread.calls) >= FEWEST_CALLS and len(own) < len(thread.events) and thread.is_setup_of(request)
+    ]
+    if not latest or not any(own == later[: len(own)] != later for later in keys[index + 1 : index + 1 + LOOK_AHEAD]):
+        return []
+    following = range(index + 1, min(index + 1 + LOOK_FAR_AHEAD, len(requests)))
+    return [
+        thread for thread in latest if not any(thread.extends(keys[later], requests[later].lost) for later in following)
+    ]
+
+
+def _goes_on(thread: Thread, threads: list[Thread], request: Request) -> bool:
+    """Does a request go on from a summary of a conversation: the answer to its last call, or to a call beside it."""
+    if thread.answers_last(request):
+        return True
+    beside = [one for one in threads[-LATEST_THREADS:] if one is not thread and len(one.calls) == 1]
+    return any(one.answers_last(request) and one.quotes(thread) for one in beside)
 
 
 def _answer_comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]], index: int) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from guard_core.errors import GuardError
 from guard_core.findings import Facts, conclusions, recorded_findings, recorded_verdict, replayed_verdict
 from guard_core.recordings import read
-from guard_core.sessions import Provenance
+from guard_core.sessions import MAY_CONTINUE, Provenance
 from tests.builders import bundled, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
 from tests.guard_core.findings.test_requests import ASK, talk
@@ -17,6 +17,14 @@ from tests.guard_core.recordings.checks import SAMPLES as FILES
 
 def verdict(built):
     return conclusions(Facts.of(built))[1]
+
+
+def test_a_conversation_that_may_continue_another_one_is_not_called_healthy():
+    built = chat(4_000, 5_000, notes=(MAY_CONTINUE,))
+    words = (
+        "No compaction in the file, perhaps continued from another conversation; peak 50.0 % of the window at step 2."
+    )
+    assert verdict(built).sentence == words
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,9 @@ def test_heavy_tool_definitions_make_a_real_loop():
     assert mended.compactions < 20
 
 
-def test_results_cleared_anew_in_each_request_are_no_loop():
-    policy = get_policy("anthropic-clear-tool-uses", trigger=20_000, keep=3)
-    result = run_scenario(SCENARIOS["Stress_200k_KubeAgent"], policy)
-    assert result.compactions > 3
+def test_a_list_that_is_trimmed_anew_for_each_request_is_no_loop():
+    result = run_scenario(SCENARIOS["Stress_8k_RepeatedCompactions"], get_policy("litellm-trim-messages"))
+    assert result.compactions == 60
     assert result.longest_loop == 0
 
 

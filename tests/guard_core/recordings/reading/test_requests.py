@@ -8,7 +8,7 @@ from guard_core.counts import counted_compactions
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.requests import Declared, Request, threads_of
-from guard_core.sessions import Evidence, ModelCall, Session
+from guard_core.sessions import MAY_CONTINUE, Evidence, ModelCall, Session
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
 
@@ -198,6 +198,83 @@ def test_a_sub_agent_is_a_session_of_its_own():
     )
     assert [len(session.calls) for session in logs] == [3, 2]
     assert all(session.compactions == () for session in logs)
+
+
+# A client that goes on from its own summary.
+
+ASKED, WRITTEN = user("Summarise the conversation for a successor."), Event(Role.MODEL, (TextPart(SUMMARY),))
+CONTINUED = user(f"Summary of earlier work: {SUMMARY}")
+OTHER_STEPS = (model("Look on", "c5"), result("c5", "b.txt"))
+SYSTEM = (TextPart("You are a coding agent for the repository of the parser."),)
+LOOKS = (FOUND, model("Look again", "c2"), result("c2", "README.md and main.py and test_parser.py"))
+
+
+def restarted(begin: Event, *between: Request, ends=(ASKED,), reply=WRITTEN, system=SYSTEM, after=()) -> list[Session]:
+    """Three calls of a conversation, requests between, and two calls of one that repeats nothing of it."""
+    log = (A, LOOK, *LOOKS)
+    return sessions(
+        ask(A, reply=LOOK, system=SYSTEM),
+        ask(*log[:3], reply=log[3], system=SYSTEM),
+        ask(*log, *ends, reply=reply, system=SYSTEM),
+        *between,
+        ask(begin, reply=OTHER_STEPS[0], system=system),
+        ask(begin, *OTHER_STEPS, reply=DONE, system=system),
+        *after,
+    )
+
+
+def test_a_request_that_holds_the_summary_of_the_conversation_before_it_goes_on_from_it():
+    (session,) = restarted(CONTINUED)
+    (compaction,) = session.compactions
+    assert (compaction.evidence, compaction.kind, compaction.base) == (Evidence.INFERRED, "summary", (Inserted(0),))
+    assert compaction.summariser is not None
+    assert [call.at for call in session.calls] == [1, 3, 5, 7]
+    assert counted_compactions(session).total == 1
+
+
+def test_a_summary_may_come_from_a_request_that_quotes_the_conversation():
+    words = "The log: first the files were listed, then the bug was found"
+    steps = [
+        user("Fix the parser, it drops the last token of a line"),
+        model("I list all files of the repository", "c1"),
+    ]
+    more = [result("c1", "main.py, parser.py, tests/test_parser.py and README.md"), model("Now the tests of it", "c2")]
+    quoted = user(f"{words}: {[part for event in (*steps, *more) for part in event.parts]!r}")
+    logs = sessions(
+        ask(steps[0], reply=steps[1], system=SYSTEM),
+        ask(*steps, more[0], reply=more[1], system=SYSTEM),
+        ask(*steps, *more, result("c2"), reply=model("Reading on", "c3"), system=SYSTEM),
+        ask(quoted, reply=WRITTEN, system=(TextPart("You summarise."),)),
+        ask(CONTINUED, reply=OTHER_STEPS[0], system=SYSTEM),
+        ask(CONTINUED, *OTHER_STEPS, reply=DONE, system=SYSTEM),
+    )
+    assert [len(session.compactions) for session in logs] == [1]
+    assert logs[0].compactions[0].summariser is not None
+
+
+_CHAIN = (ask(A, reply=WRITTEN), ask(CONTINUED, reply=LOOK), ask(CONTINUED, LOOK, FOUND), ask(A, WRITTEN, ASKED))
+
+
+def test_other_conversations_are_no_compaction_though_they_have_words_of_one_before():
+    again = ask(A, LOOK, *LOOKS, ASKED, WRITTEN, user("Thanks"), reply=DONE, system=SYSTEM)
+    other = (TextPart("You write release notes."),)
+    for logs in (
+        restarted(user("What is the weather?")),
+        restarted(CONTINUED, system=other),  # an agent that is handed the result
+        restarted(CONTINUED, after=(again,)),  # the first one goes on
+        sessions(*_CHAIN),  # one prompt made of the answer to another
+    ):
+        assert [session.compactions for session in logs] == [(), ()]
+        assert all(MAY_CONTINUE not in session.notes for session in logs)
+
+
+def test_a_conversation_that_names_files_of_the_one_before_may_continue_it():
+    begin = user("So far: main.py was read, README.md too, and test_parser.py fails.")
+    logs = restarted(begin, ends=(), reply=DONE)
+    assert [MAY_CONTINUE in session.notes for session in logs] == [False, True]
+    assert [MAY_CONTINUE in session.notes for session in restarted(user("See main.py"), ends=(), reply=DONE)] == [
+        False
+    ] * 2
 
 
 def test_messages_that_the_recorder_lost_are_put_back():
