@@ -57,6 +57,11 @@ class ByteCache(Generic[V]):
         self._keep(key, value)
         return value
 
+    def known(self, key: Hashable) -> V | None:
+        """The value of a key where it is cached; it is not computed."""
+        entry = self._find(key)
+        return None if entry is None else entry.value
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:

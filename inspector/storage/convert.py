@@ -390,11 +390,12 @@ def store_summaries(row: Session, value: CoreSession) -> None:
     )
 
 
-def load_inserted(row: Session, compaction: int, message: int) -> CoreEvent:
-    """A message that a recorded compaction inserted; both count from 0, compactions among those that count."""
+def load_inserted(row: Session, places: Sequence[tuple[int, int]]) -> list[CoreEvent]:
+    """Messages that recorded compactions inserted, each by the number of its compaction and its own; both count from 0,
+    compactions among those that count."""
     head = load_head(row)
-    place = counted_compactions(head).compactions[compaction].place
-    return head.compactions[place].messages[message]
+    known = counted_compactions(head).compactions if places else ()
+    return [head.compactions[known[compaction].place].messages[message] for compaction, message in places]
 
 
 def request_words_of(row: Session) -> tuple[RequestWords, ...] | None:

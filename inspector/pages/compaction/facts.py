@@ -18,6 +18,7 @@ from inspector.pages.shared.parts import visible
 from inspector.pages.shared.requests import REPEATED
 from inspector.pages.shared.snippets import search_for
 from inspector.storage import convert
+from inspector.storage.snippets import occur_before
 
 ROWS = 20  # of the table; the page of facts has all
 QUOTED = 140  # characters of a text in it
@@ -83,15 +84,17 @@ def _unsupported(page: Frame, item: Compaction) -> list[str]:
         return []
     if item.recorded and not item.place and (not item.at or page.analysis.attribution.prologue):
         return ["The file lacks what came before it, so where the names in its summary come from is not known."]
-    search = search_for(page.row, page.analysis, item.side, tuple(named.values()))
-    earlier = _earlier(page, item)
+    snippets, size = tuple(named.values()), int(page.analysis.ledger.events["bytes"].sum())
+    occur = zip(snippets, occur_before(page.row, size, snippets, item.at), strict=True)
+    followed = [(snippet, is_before) for snippet, is_before in occur if is_before is not None]
+    earlier = _earlier(page, item) if not all(is_before for _, is_before in followed) else []
     missing = [
         visible(snippet.text[:60])
-        for snippet, events in zip(search.snippets, search.places, strict=True)
-        if not (events < item.at).any() and not any(quotes(text, quotation(snippet.text)) for text in earlier)
+        for snippet, is_before in followed
+        if not is_before and not any(quotes(text, quotation(snippet.text)) for text in earlier)
     ]
     if not missing:
-        count = counted(len(search.snippets), "path, identifier or quantity", "paths, identifiers and quantities")
+        count = counted(len(followed), "path, identifier or quantity", "paths, identifiers and quantities")
         return [f"Its summary names {count}, none of them new."]
     more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
     return [f"Named in its summary, but in no message before it: {', '.join(missing[:NAMED])}{more}."]

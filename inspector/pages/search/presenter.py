@@ -71,9 +71,9 @@ def _steps_at(session: Session) -> Any:
 def summaries(session: Session, places: Sequence[SummaryPlace], query: Query) -> list[dict[str, Any]]:
     """Each hit in a recorded summary, with the compaction that wrote it."""
     rows = []
-    for place in places:
+    events = convert.load_inserted(session, [(place.compaction, place.message) for place in places])
+    for place, event in zip(places, events, strict=True):
         number = compaction_number(place.compaction)
-        event = convert.load_inserted(session, place.compaction, place.message)
         rows.append(
             {
                 "compaction": f"{number:,}",

@@ -15,7 +15,7 @@ from inspector.storage.snippets import places
 
 def search_for(row: Session, analysis: Analysis, side: str, snippets: Sequence[Snippet]) -> Search:
     """The search for those of the snippets that can be followed (`inspector.storage.snippets`), on one side."""
-    known = places(row, int(analysis.ledger.events["bytes"].sum()), snippets).events
+    known = places(row, int(analysis.ledger.events["bytes"].sum()), snippets)
     followed = [(snippet, events) for snippet, events in zip(snippets, known, strict=True) if events is not None]
     sent = (
         SentRequests.replayed(analysis.facts, analysis.replayed)
