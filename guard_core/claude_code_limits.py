@@ -62,13 +62,13 @@ def reserve_of(profile: str, max_output: int) -> int:
 
 
 def limit_of(
-    version: str, window: int, *, max_output: int, set_window: int | None, percent: float | None
+    version: str, window: int, *, max_output: int, set_window: int | None, percent: float | None, model: str = ""
 ) -> tuple[str, int] | None:
     """The threshold of a version as an expression and in tokens; None where it has none, so that only a refusal of the
-    provider compacts. `set_window`, `percent`: None where they are not set."""
+    provider compacts. `set_window`, `percent`: None where they are not set. `model` limits `max_output`."""
     profile = profile_of(version)
     if profile == REFUSAL and set_window is None:
         return None
     if set_window is not None and takes_window(version):
         window = window_set(window, set_window)
-    return threshold_of(window, reserve_of(profile, max_output), percent)
+    return threshold_of(window, reserve_of(profile, min(max_output, most_output(model))), percent)

@@ -39,8 +39,7 @@ def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:
     used = tokens_of(context.get("current_usage")) or (counts[-1] if counts else 0)
     if not used:
         return f"no call yet of {window:,} tokens"
-    version = status.get("version")
-    limit, words = _threshold(version if isinstance(version, str) else "", window, environ)
+    limit, words = _threshold(_text(status, "version"), _text(_object(status.get("model")), "id"), window, environ)
     filled = f"{used:,} of {window:,} tokens ({100 * used / window:.0f} %)"
     parts = [filled if is_stated else f"{filled}, if that is the window", words, _left(limit - used, counts)]
     if used > window:
@@ -48,7 +47,7 @@ def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _threshold(version: str, window: int, environ: Mapping[str, str]) -> tuple[int, str]:
+def _threshold(version: str, model: str, window: int, environ: Mapping[str, str]) -> tuple[int, str]:
     """Up to how many tokens a session goes on, and what happens there."""
     if _is_on(environ.get("DISABLE_COMPACT")) or _is_on(environ.get("DISABLE_AUTO_COMPACT")):
         return window, "automatic compaction is off"
@@ -59,6 +58,7 @@ def _threshold(version: str, window: int, environ: Mapping[str, str]) -> tuple[i
         max_output=_number(environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS")) or MAX_OUTPUT,
         set_window=set_window if takes_window(version) else None,
         percent=_number(environ.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")),
+        model=model,
     )
     if limit is None:
         return window, "no threshold: compacts when the provider refuses a request"
@@ -81,6 +81,11 @@ def _number(text: str | None) -> int | None:
 
 def _is_on(text: str | None) -> bool:
     return (text or "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    text = value.get(key)
+    return text if isinstance(text, str) else ""
 
 
 def _object(value: Any) -> dict[str, Any]:

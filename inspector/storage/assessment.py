@@ -53,9 +53,11 @@ def assessment(facts: Facts) -> dict[str, Any]:
 
 
 def _threshold(facts: Facts) -> dict[str, Any]:
-    """The threshold of the own rule, if the recording does not exclude it, else the smallest count at which the
-    recording proves that it was reached."""
+    """The threshold of the own rule in tokens, if the recording does not exclude it, else the smallest count at which
+    the recording proves that it was reached; none where the rule counts other things."""
     rule, refuting = facts.explanation.rule, facts.explanation.refuting
+    if rule is not None and rule.unit != "tokens":
+        return {"threshold": 0, "threshold_source": ""}
     if refuting is not None:
         return {"threshold": refuting.at_most, "threshold_source": "inferred"}
     if rule is not None and rule.threshold is not None:

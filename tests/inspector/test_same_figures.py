@@ -1,5 +1,6 @@
 """One truth: what command, report, list, API and pages say of a session are the same figures and sentences."""
 
+import csv
 import html
 import io
 import json
@@ -10,12 +11,15 @@ import pytest
 from django.db import transaction
 
 from guard_core.__main__ import main
+from guard_core.recordings import read
 from guard_core.recordings.formats import native
-from guard_core.report import Options, badge, build, markdown, page
+from guard_core.report import Options, badge, build, markdown, page, sheet
 from guard_core.report.words import main_side
+from guard_core.rules import explain
 from guard_core.simulator.samples import SAMPLES
+from inspector.beside.statusline import status_line
 from inspector.models import Session, default_project
-from tests.builders import bundled
+from tests.builders import OPUS, bundled
 from tests.guard_core.checker.cases import clearing, recordings
 from tests.inspector.conftest import PageClient, imported
 
@@ -79,6 +83,11 @@ def shown_by(response):
     return text_of(response.content.decode())
 
 
+def sheet_of(response):
+    assert response.status_code == 200
+    return list(csv.DictReader(io.StringIO(response.content.decode())))
+
+
 def text_of(document):
     return " ".join(html.unescape(re.sub("<[^>]+>", " ", document)).split())
 
@@ -121,3 +130,58 @@ def test_what_was_lost_is_the_same_everywhere(places):
     sentence = main_side(places["report"]).facts.sentence
     assert sentence == places["facts command"]
     assert sentence in places["facts"]
+
+
+def test_a_sheet_of_the_report_has_the_compactions_of_the_other_places(places):
+    report = places["report"]
+    rows = list(csv.DictReader(io.StringIO(sheet(report))))
+    own = [row for row in rows if row["side"] == main_side(report).name]
+    listed = places["api compactions"]
+    assert len(own) == len(listed) == places["row"].compactions
+    for row, item in zip(own, listed, strict=True):
+        assert row["trigger"] == item["trigger"]
+        assert row["step"] == ("" if item["step"] < 0 else str(item["step"] + 1))
+
+
+def test_the_sheet_of_policies_begins_with_the_figures_of_the_recording(client, bring):
+    built = dict(recordings())["refused"]
+    bring(native.write(built))
+    (row,) = Session.objects.of(default_project())
+    first = sheet_of(client.get(f"{row.get_absolute_url()}policies?format=csv"))[0]
+    outcome = main_side(build(built, Options(level="text"))).outcome
+    assert first["policy"] == "recording"
+    assert [first[name] for name in ("compactions", "overflows", "near", "peak")] == [
+        str(getattr(outcome, name)) for name in ("compactions", "overflows", "near_misses", "peak")
+    ]
+    assert outcome.overflows == row.overflows > 0
+
+
+def test_the_status_line_says_what_the_rule_and_the_page_of_a_growing_session_say(client, bring, tmp_path):
+    """Of a running session of Claude Code: the threshold of its version, the last count, and the calls left."""
+    counts = [100_000, 103_000, 105_500, 109_000, 111_000, 114_500]
+    lines = [claude_line("user", 0, {"role": "user", "content": "Fix it"})]
+    for number, count in enumerate(counts, 1):
+        usage = {"input_tokens": 10, "cache_read_input_tokens": count - 60, "output_tokens": 50}
+        said = {"id": f"msg_{number}", "role": "assistant", "model": OPUS, "usage": usage}
+        lines.append(claude_line("assistant", number, {**said, "content": [{"type": "text", "text": "x"}]}))
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(lines))
+    bring(path.read_bytes())
+    (row,) = Session.objects.of(default_project())
+    context = {"context_window_size": 200_000, "current_usage": {"input_tokens": 114_450, "output_tokens": 50}}
+    status = {"version": "2.1.14", "model": {"id": OPUS}, "context_window": context, "transcript_path": str(path)}
+    line = status_line(json.dumps(status).encode(), {})
+    rule = explain(read(path).sessions[0]).rule
+    assert f"compacts at {rule.threshold:,} = {rule.formula}" in line
+    assert (row.threshold, row.threshold_source) == (rule.threshold, "rule")
+    left = client.get(f"{row.get_absolute_url()}growth", {"known": 0}).json()["left"]
+    assert line.endswith(left)
+    assert "calls left" in left
+
+
+def claude_line(kind, number, message):
+    """One line of a transcript."""
+    about = {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "sessionId": "s"}
+    moment = f"2026-01-05T10:00:{number:02d}.000Z"
+    line = {**about, "type": kind, "version": "2.1.14", "timestamp": moment, "message": message, "isSidechain": False}
+    return f"{json.dumps(line)}\n"

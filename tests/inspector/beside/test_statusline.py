@@ -61,6 +61,18 @@ def test_an_assumed_window_is_said_to_be_one(window: Any) -> None:
     assert line.startswith("120,000 of 200,000 tokens (60 %), if that is the window · ")
 
 
+def test_the_most_that_a_model_can_answer_limits_its_output() -> None:
+    """As in the rule: what is set for Opus 4.1 counts as 32,000."""
+    environ = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "64000"}
+    opus, sonnet = (
+        {"id": name, "display_name": "A model"} for name in ("claude-opus-4-1-20250805", "claude-sonnet-4-5")
+    )
+    assert "compacts at 155,000 = " in status_line(status(version="2.1.14", model=opus), environ)
+    assert "compacts at 123,000 = " in status_line(status(version="2.1.14", model=sonnet), environ)
+    for model in (None, "x", {"id": 1}, {}):
+        assert "compacts at 123,000 = " in status_line(status(version="2.1.14", model=model), environ)
+
+
 def test_a_window_that_a_request_exceeds_gives_no_threshold() -> None:
     assert status_line(status(used=250_000), {}).startswith("250,000 tokens, above the stated window of 200,000")
     assert "compacts" not in status_line(status(used=250_000), {})
