@@ -58,7 +58,7 @@ class _Calls:
     def unpaid(self, index: int) -> tuple[Decimal, Decimal] | None:
         """What it cost at once and what it saved later, in US dollars; None where it paid or was needed."""
         story, step = self.story, self.story.compaction(index).step
-        if step == 0 and (story.recorded(index).tokens_before or 0) <= 0 and story.removes_nothing(index):
+        if (story.recorded(index).tokens_before or 0) <= 0 and story.removes_nothing(index):
             return None  # what it replaced is neither counted nor in the file
         before = story.before(index)
         fewer = before - story.sent[step]

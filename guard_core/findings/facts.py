@@ -291,6 +291,10 @@ class Facts:
         """Does the file not hold what a compaction took away: its view still has the whole log before it."""
         return self.ledger.bases[item.place].removes_nothing
 
+    def is_before_unknown(self, item: CountedCompaction) -> bool:
+        """Is the request that a compaction replaced neither in the file nor counted by the agent."""
+        return self.removes_nothing(item) and self.ledger.bases[item.place].tokens_before <= 0
+
     def is_sealed(self, item: CountedCompaction) -> bool:
         """Is a compaction's summary encrypted, or not in the file."""
         return self.ledger.bases[item.place].is_sealed

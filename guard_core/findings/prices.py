@@ -33,7 +33,7 @@ def never_paid(case: Case) -> list[Finding]:
         return []
     sent = SentRequests(case)
     priced = paybacks(sent, bill_of(sent, prices))
-    unpaid = [item for item in priced if is_unpaid(item) and _had_calls(sent, item) and _is_before_known(sent, item)]
+    unpaid = [item for item in priced if is_unpaid(item) and _had_calls(sent, item)]
     if not unpaid:
         return []
     worst = max(unpaid, key=lambda item: item.net)
@@ -65,13 +65,3 @@ def never_paid(case: Case) -> list[Finding]:
 def _had_calls(sent: SentRequests, price: Payback) -> bool:
     """Was there a later call in which it could have saved anything: not where the recording ends with its first."""
     return price.stop < len(sent.tokens) or price.stop - price.step > 1
-
-
-def _is_before_known(sent: SentRequests, price: Payback) -> bool:
-    """Is the request before it counted or in the file: a file that begins with a summary has neither, so that what the
-    compaction cost, and whether the window needed it, cannot be said."""
-    if price.step > 0:
-        return True
-    facts = sent.facts
-    items = [item.counted for item in sent.fired if item.step == 0 and item.counted is not None]
-    return all(facts.ledger.bases[item.place].tokens_before > 0 or not facts.removes_nothing(item) for item in items)

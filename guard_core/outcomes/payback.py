@@ -66,7 +66,8 @@ class _Without:
 def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
     """The price of every compaction that a call followed, in order.
 
-    Of several at one step the last one carries the price of all: no call was made between them.
+    Of several at one step the last one carries the price of all: no call was made between them. One whose request
+    before is neither counted nor in the file has no price: what it saved is not known.
     """
     steps = [item.step for item in sent.fired]
     last = [place for place, step in enumerate(steps) if step not in steps[place + 1 : place + 2]]
@@ -95,7 +96,9 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
         _earned(balance, starts, stops),
         _needed(sent, without, starts),
     )
-    return tuple(Payback(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+    unknown = {item.step for item in sent.fired if item.counted and sent.facts.is_before_unknown(item.counted)}
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return tuple(price for price in (Payback(*row) for row in rows) if price.step not in unknown)
 
 
 def _in_stretches(values: Ints, starts: Ints, size: int) -> Ints:

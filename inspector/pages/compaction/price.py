@@ -22,6 +22,8 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
     known = analysis.recorded_payback if item.recorded else analysis.replayed_payback
     price = next((one for one in known if one.index == item.index), None)
     if price is None:
+        if item.recorded and _is_unknown(analysis, item):
+            return {"sentences": ["What it removed is not in the file, so what it saved is not known."], "figures": []}
         later = next((one for one in known if one.index > item.index and one.step == item.step), None)
         if later is None:
             return {"sentences": ["No call was made with it, so it saved nothing."], "figures": []}
@@ -51,6 +53,12 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
         ],
         "url": step_url(price.earned_back) if price.earned_back >= 0 and prices.has_prices else "",
     }
+
+
+def _is_unknown(analysis: Analysis, item: Compaction) -> bool:
+    """Was there a call after a recorded compaction, but neither a count of the request before nor its messages."""
+    counted = analysis.facts.counts.compactions[item.index]
+    return counted.step >= 0 and analysis.facts.is_before_unknown(counted)
 
 
 def _sealed_words(analysis: Analysis, item: Compaction) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.avoiding import goal_of
+from guard_core.facts.words import blind_words
 from guard_core.findings import Finding
 from guard_core.outcomes.payback import Payback
 from guard_core.outcomes.words import balance_words, price_words
@@ -38,6 +39,8 @@ def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
     prices = analysis.replayed_payback if analysis.simulated else analysis.recorded_payback
     if not prices:
         text = "No call was made after a compaction." if page.compactions.total else "Nothing: nothing was compacted."
+        if analysis.facts.recording.fired and not analysis.simulated:
+            text = f"Not known. {blind_words(analysis.facts)}"
         return _row(name, [{"words": text}], page.links["policies"], "Other policies")
     losing = {item.numbers["compaction"] for item in lost}
     shown = sorted(prices, key=lambda item: (item.index not in losing, item.index))[:SHOWN_PRICES]
@@ -66,7 +69,8 @@ def _nothing_lost(page: Frame) -> str:
         return "Nothing: nothing was compacted."
     if page.analysis.facts.words is None:
         return "Not looked up yet."
-    return "No request of a user was lost while its turn went on."
+    unseen = "" if page.analysis.simulated else blind_words(page.analysis.facts)
+    return unseen or "No request of a user was lost while its turn went on."
 
 
 def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from guard_core.estimation.forecast import Forecast
 from guard_core.estimation.measurement import Errors
 from guard_core.estimation.sharing import TOTAL
 from guard_core.estimation.unrecorded import unrecorded
-from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
+from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding, Fired
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.sizes import if_window_at
 from guard_core.findings.words import compactions_words, totals_words
@@ -215,7 +215,7 @@ def decisions(recorded: Case, replayed: Case, divergence: int | None, path: str,
                 "step": f"{step_number(step):,}",
                 "url": path + choice.query(at=step_number(step), side="" if step in ours else "replayed"),
                 "side": "recorded" if step in ours else "replayed",
-                "change": f"{tokens(item.before)} → {tokens(item.after)}",
+                "change": f"{_before_words(item, recorded.facts)} → {tokens(item.after)}",
                 "other": tokens(int(other.tokens[step])),
             }
         )
@@ -227,6 +227,11 @@ def decisions(recorded: Case, replayed: Case, divergence: int | None, path: str,
         "same": counted(len(ours.keys() & theirs.keys()), "compaction"),
         "first": {"step": "" if divergence is None else f"{step_number(divergence):,}", "url": first},
     }
+
+
+def _before_words(item: Fired, facts: Facts) -> str:
+    is_unknown = item.counted is not None and facts.is_before_unknown(item.counted)
+    return "not known" if is_unknown else tokens(item.before)
 
 
 def honesty(data: Timeline, forecast: Forecast) -> str:

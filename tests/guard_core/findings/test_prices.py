@@ -94,6 +94,12 @@ def test_one_that_replaced_what_is_neither_counted_nor_in_the_file_is_not_named(
     assert "never_paid" in findings_of(begins_with_its_summary(80_500))
 
 
+def test_nor_is_one_in_the_middle_of_a_file_that_still_has_all_before_it():
+    whole = RecordedCompaction(3, Evidence.DECLARED, "summary", (Inserted(0), Span(0, 3)), (user("summary " * 60),))
+    value = counted((80_000, *(82_000 + 100 * k for k in range(22))), compactions=(whole,))
+    assert "never_paid" not in findings_of(value)
+
+
 def test_the_checker_refuses_the_same_claim():
     claim = findings_of(begins_with_its_summary(80_500))["never_paid"]
     facts = facts_of(begins_with_its_summary(None))

@@ -7,7 +7,7 @@ import pytest
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
-from guard_core.views import Span
+from guard_core.views import Inserted, Span
 from inspector.models import Session
 from tests.builders import model, session, tool_result, transcript, user
 from tests.guard_core.outcomes.cast import SONNET, counted
@@ -32,6 +32,20 @@ def test_calls_of_several_windows_are_said_of_the_session_and_of_its_replay(clie
     assert next(fact["value"] for fact in shown.context["facts"] if fact["name"] == "windows").startswith(sizes)
     assert shown.context["comparison"]["windows"].endswith("the policy compacts by 200,000 at every call.")
     assert shown.context["comparison"]["windows"].startswith(sizes)
+
+
+@pytest.mark.django_db
+def test_nothing_is_said_to_be_kept_or_saved_where_what_was_removed_is_not_in_the_file(client):
+    events = [event for _ in range(6) for event in (model("look " * 40), tool_result("file " * 400))]
+    whole = RecordedCompaction(
+        6, Evidence.MATCHED, "summary+tail", (Inserted(0), Span(0, 6)), (user("What was done before"),)
+    )
+    text = page(client, stored(session(user("Fix the reader and add a test."), *events, compactions=(whole,)))).content
+    words = text.decode()
+    assert "No request of a user was lost" not in words
+    assert "What compaction 1 removed is not in the file: whether later requests still have what was said" in words
+    assert "that are not in the cache; without it" not in words
+    assert "not known →" in words
 
 
 def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, gap):
