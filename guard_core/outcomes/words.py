@@ -61,8 +61,9 @@ def payback_words(price: Payback, prices: Prices) -> tuple[str, ...]:
     fewer = price.before - price.after
     until = f"{later:,} later {'call' if later == 1 else 'calls'} up to the next compaction, or the end"
     change = "saved" if price.saved >= 0 else "cost"
+    summary = f"The summary cost {dollars(price.summary)} (its tokens are estimated unless recorded). "
     return (
-        f"The summary cost {dollars(price.summary)} (its tokens are estimated unless recorded). {wrote}",
+        f"{summary if price.summary else ''}{wrote}",
         f"The {until}, each {abs(fewer):,} tokens {'smaller' if fewer >= 0 else 'larger'}, {change} "
         f"{dollars(abs(price.saved))}.",
         _earned_words(price),

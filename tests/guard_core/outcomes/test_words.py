@@ -1,7 +1,7 @@
 """Amounts of money as people read them."""
 
 from guard_core.outcomes.payback import paybacks
-from guard_core.outcomes.words import dollars, price_words
+from guard_core.outcomes.words import dollars, payback_words, price_words
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, Span
 from guard_core.windows.prices import UNIT
@@ -24,3 +24,11 @@ def test_a_compaction_that_pays_with_the_very_next_call_is_not_said_to_cost_less
     (price,) = paybacks(sent, bill)
     assert price.paid < 0
     assert price_words(price, bill.prices).startswith(f"Compaction 1 (step 1) saved {dollars(-price.paid)} at once and")
+
+
+def test_no_price_of_a_summary_is_said_where_messages_were_only_dropped():
+    item = RecordedCompaction(21, Evidence.INFERRED, "trim", (Span(0, 1), Span(11, 21)))
+    sent, bill = recorded_bill(counted((*range(20_000, 30_000, 1_000), 25_000, 26_000), compactions=(item,)))
+    (price,) = paybacks(sent, bill)
+    assert price.summary == 0
+    assert "summary" not in " ".join(payback_words(price, bill.prices))

@@ -35,6 +35,15 @@ def test_calls_of_several_windows_are_said_of_the_session_and_of_its_replay(clie
 
 
 @pytest.mark.django_db
+def test_an_overflow_that_no_setting_is_searched_for_is_not_denied(client):
+    row = stored(session(user("go"), *[model("look"), tool_result("file " * 400)] * 3, refused=(5,)))
+    text = page(client, row).content.decode()
+    assert "failed as too long" in text
+    assert "No overflow, near miss" not in text
+    assert "No setting is searched for" in text
+
+
+@pytest.mark.django_db
 def test_nothing_is_said_to_be_kept_or_saved_where_what_was_removed_is_not_in_the_file(client):
     events = [event for _ in range(6) for event in (model("look " * 40), tool_result("file " * 400))]
     whole = RecordedCompaction(
