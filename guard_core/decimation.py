@@ -61,7 +61,7 @@ def edge_steps(values: NDArray[Any], start: int, stop: int, buckets: int) -> tup
 
 
 def _extremes(values: NDArray[Any], edges: Ints) -> Ints:
-    """Where the minimum and maximum of each bucket stand; a bucket of NaN gives its first step."""
+    """Where the minimum and maximum of each bucket are; a bucket of NaN gives its first step."""
     part = values[edges[0] : edges[-1]].astype(np.float64)
     at = (edges[:-1] - edges[0]).astype(np.int64)
     low = np.where(np.isnan(part), np.inf, part)

@@ -1,6 +1,6 @@
 """Replay: one session's log run again under a policy, step by step, to a trace.
 
-Views are priced and not built, and between two compactions a policy looks ahead over arrays: N steps cost O(N).
+Views are priced and not built, and between two compactions a policy checks many steps at once: N steps cost O(N).
 """
 
 from __future__ import annotations

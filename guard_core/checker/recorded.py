@@ -437,7 +437,7 @@ def usage_repeated(story: Story, finding: Finding) -> None:
 
 
 def results_cleared(story: Story, finding: Finding) -> None:
-    """Which results stand shorter in a request: each is that of the call whose id it has, by the texts of both."""
+    """Which results are shorter in a request: each is that of the call whose id it has, by the texts of both."""
     edited: dict[int, float] = {}
     known: set[int] = set()
     saved = 0

@@ -1,6 +1,6 @@
 """What a recorder says a compaction began at, where no request can have had so many tokens by the calls before it.
 
-Which of the two is wrong cannot be told (a figure in another unit, calls that a proxy counted), so that the figure
+Which of the two is wrong is not known (a figure in another unit, calls that a proxy counted), so that the figure
 stays in the session and is compared with nothing. One far below the last count is dropped where the file is read.
 """
 

@@ -261,7 +261,7 @@ class AttributedUsage:
         return np.asarray(tokens + self._span(start, at) - self._span(start, at[:1]))
 
     def _left_by(self, place: int) -> tuple[int, View]:
-        """Where a recorded compaction stands and what it left; the empty log for -1."""
+        """Where a recorded compaction is and what it left; the empty log for -1."""
         return (self.ledger.bases[place].at, self.ledger.bases[place].view) if place >= 0 else (0, ())
 
     def _extends(self, place: int, plain: View, epoch: int) -> int | None:

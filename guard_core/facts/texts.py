@@ -42,7 +42,7 @@ def split_sentences(text: str) -> list[str]:
 
 def quotation(text: str) -> str:
     """What is looked for of a text: its readings, a line each, without the marks that end a sentence. A single word is
-    read only as it stands: `*.py` and `__init__` are names."""
+    read only literally: `*.py` and `__init__` are names."""
     lines = (readings(text) if " " in normalised(text) else normalised(text)).split("\n")
     return "\n".join(words.rstrip(" .,;:!?。！？") or words for words in lines)
 

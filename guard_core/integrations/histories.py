@@ -89,7 +89,7 @@ class HistoryGuard(ABC, Generic[U]):
             if len(units) >= len(known) and all(map(self.is_same, units, known)):
                 return units[len(known) :]
         raise GuardError(
-            "the history goes on neither from the whole conversation nor from what was sent of it last: "
+            "the history continues neither from the whole conversation nor from what was sent of it last: "
             "begin a new guard for another conversation"
         )
 

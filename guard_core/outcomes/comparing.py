@@ -143,7 +143,7 @@ _inherited: list[Work] = []  # in a copy: what it was made for
 
 def _inherit(work: Work) -> None:
     die_with_parent()  # who cancels a comparison kills the parent: a copy would find its pipe broken
-    gc.freeze()  # what it was copied with stays until it ends: nobody need look for garbage there
+    gc.freeze()  # what it was copied with stays until it ends: no collection need look at it
     _inherited.append(work)
 
 

@@ -54,7 +54,7 @@ def stated_rules(events: Iterable[tuple[int, Event]]) -> tuple[StatedRule, ...]:
 
 
 def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
-    """The losses of a side; `rules` None: nobody looked for them."""
+    """The losses of a side; `rules` None: they were not looked for."""
     ledger, size = sent.ledger, sent.ledger.step_count
     ats = ledger.steps["at"]
     users = np.flatnonzero(ledger.events["flags"] & STARTS_TURN)

@@ -21,7 +21,7 @@ from guard_core.redaction.finding import (
     find,
 )
 
-LEAST_KNOWN = 8  # characters of a value that is looked for wherever it stands, without the words beside it
+LEAST_KNOWN = 8  # characters of a value that is looked for everywhere, without the words beside it
 MOST_KNOWN = 500  # such values
 CONTEXT = 40  # characters on either side that a review shows
 SHOWN = 6  # characters of a secret that a review shows

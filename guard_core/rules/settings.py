@@ -13,7 +13,7 @@ from guard_core.sizes import parse_count
 
 Typed = Mapping[str, str]  # settings as typed, by name
 WINDOW = "window"  # the setting that every rule has: the context window of the model, in tokens
-AUTO = "auto"  # the setting of agents that can be told not to compact by themselves
+AUTO = "auto"  # of agents whose automatic compaction can be switched off
 SWITCH_WORDS = "automatic compaction: on or off"
 _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 

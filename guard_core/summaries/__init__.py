@@ -1,1 +1,1 @@
-"""Summaries: who makes them, how long they are, what a summariser is sent and what stands in when it fails."""
+"""Summaries: who makes them, how long they are, what a summariser is sent and what is used when it fails."""

@@ -75,6 +75,6 @@ def _encode(text: str) -> bytes:
 
 
 def without_text(messages: int) -> Summary:
-    """What stands in for an empty mechanical summary where a profile mends it."""
+    """What replaces an empty mechanical summary in profiles that do so."""
     text = f"{messages} messages without text (tool calls, tool results or media) were left out here."
     return Summary(utf8_bytes(text), text)

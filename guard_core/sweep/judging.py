@@ -81,8 +81,8 @@ class Fold(msgspec.Struct, frozen=True):
 class SweepResult:
     """All cells in the order of the grid, the number of the recommended one and why.
 
-    `equal` are the other cells that no figure of the order tells from it, `trade_offs` the cells that no other beats
-    in overflows, price and loss at once, `folds` the cross-over: none with fewer than two recordings.
+    `equal` are the other cells with the same figures in that order, `trade_offs` the cells that no other beats in
+    overflows, price and loss at once, `folds` the cross-over: none with fewer than two recordings.
     """
 
     axes: dict[str, tuple[Any, ...]]

@@ -23,7 +23,7 @@ WINDOW = timedelta(seconds=10)
 class Gate(MiddlewareMixin):
     """Sets `request.project`, `account`, `membership` and `key`, or answers in the view's place.
 
-    It stands before the check of forms' tokens: a request with a key brings no cookie that counts, so it needs none.
+    It comes before the check of forms' tokens: a request with a key brings no cookie that counts, so it needs none.
     """
 
     def process_view(self, request: Any, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
@@ -76,7 +76,7 @@ def _refused(request: HttpRequest, caller: Caller, rule: Rule) -> HttpResponse:
 
 
 def _unknown(request: HttpRequest) -> HttpResponse:
-    """A page leads to the form of the login, and from there back; a program is told."""
+    """A page leads to the form of the login, and from there back; a program gets an error."""
     if "Authorization" in request.headers:
         return _refusal(request, UNKNOWN, "Not allowed", "This key is unknown, revoked or expired.")
     login = reverse("login")

@@ -23,8 +23,8 @@ class Limit(NamedTuple):
 
 
 # Five tries, then a pause of five minutes, as Phoenix does (docs/features/authentication). They are counted for an
-# account and an address together, so that a stranger locks nobody out; the two others stop a guess from many addresses
-# at one account, and from one address at many accounts.
+# account and an address together, so that a stranger cannot lock anyone out; the two others stop guesses from many
+# addresses at one account, and from one address at many accounts.
 SIGN_IN = Limit("sign-in", 5, timedelta(minutes=5))
 SIGN_IN_ACCOUNT = Limit("sign-in of an account", 100, timedelta(hours=1))
 SIGN_IN_ADDRESS = Limit("sign-in from an address", 50, timedelta(minutes=15))

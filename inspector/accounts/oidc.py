@@ -32,7 +32,7 @@ LONGEST_SUBJECT = 255  # characters: OpenID Connect Core 1.0, section 2
 
 
 class Failed(Exception):
-    """Nobody is signed in. `sentence` is for the person, the text for the log; `status` is the one of HTTP, `account`
+    """The sign-in failed. `sentence` is for the person, the text for the log; `status` is the one of HTTP, `account`
     the name of the one that may not be used."""
 
     def __init__(self, reason: str, sentence: str, status: int = 400, account: str = "") -> None:
@@ -133,7 +133,7 @@ def _asked() -> Iterator[None]:
         sentence = f"{name} cannot be reached, or does not answer as it should. Try again in a moment."
         raise Failed(f"{type(error).__name__}: {error}", sentence, 503) from error
     except (AuthlibBaseError, JoseError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        sentence = f"What {name} answered could not be verified, so nobody is signed in. Begin again."
+        sentence = f"What {name} answered could not be verified, so you are not signed in. Begin again."
         raise Failed(f"{type(error).__name__}: {error}", sentence) from error
 
 

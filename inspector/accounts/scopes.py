@@ -1,4 +1,4 @@
-"""Who asks, of what is no request of Django's: a socket, or an upload whose body nobody has read yet."""
+"""Who asks, of what is no request of Django's: a socket, or an upload whose body has not been read yet."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from inspector.models import Project, default_project
 
 
 def project_of(scope: Any) -> Project | None:
-    """The project of the account whose browser opened a socket; None where nobody is signed in there any more. Asked at
-    every look, a socket ends with the session that opened it. Without team mode there is one project."""
+    """The project of the account whose browser opened a socket; None where none is signed in there any more. Asked
+    at every look, a socket ends with the session that opened it. Without team mode there is one project."""
     return caller_of(scope).project if settings.TEAM else default_project()
 
 

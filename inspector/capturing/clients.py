@@ -1,4 +1,4 @@
-"""How each agent is told where its model is.
+"""How each agent learns the address of its model.
 
 Sources: the agents' documentation and, where that says nothing, their programs (Claude Code 2.1.330, Codex 0.169.0,
 Gemini CLI 0.61.0, OpenCode 1.18.33, pi 1.5.2, aider's documentation of litellm's variables).

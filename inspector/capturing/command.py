@@ -91,7 +91,7 @@ def _forward(process: asyncio.subprocess.Process, number: int) -> None:
 
 
 def _environment(client: Client, addresses: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The agent's own, with the proxy's addresses; no other proxy may stand before these."""
+    """The agent's own, with the proxy's addresses; no other proxy may come before these."""
     names = ("NO_PROXY", "no_proxy")
     direct = {name: ",".join(filter(None, (environ.get(name), LOOPBACK))) for name in names}
     return {**environ, **direct, **client.variables(addresses)}

@@ -38,7 +38,7 @@ _lock = Lock()
 
 
 def send(key: UUID | str) -> None:
-    """Tell watchers in this process, and with Redis those of others. What another process changes without it they see
+    """Notify watchers in this process, and with Redis those of others. What another process changes without it they see
     as they look at the row themselves a few times a second (api.sockets.HintConsumer)."""
     with _lock:
         nudges = tuple(_here.get(group(key), ()))

@@ -1,4 +1,4 @@
-"""Shares: a report, as it was, under an address that nobody can guess; and who did what with it."""
+"""Shares: a report, as it was, under an address that cannot be guessed; and who did what with it."""
 
 from __future__ import annotations
 

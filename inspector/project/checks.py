@@ -50,7 +50,7 @@ def single_sign_on_is_whole(app_configs: Any, **kwargs: Any) -> list[Error]:
 
 @register(Tags.urls)  # it loads every page
 def every_address_has_a_rule(app_configs: Any, **kwargs: Any) -> list[Error]:
-    """Nobody may use an address whose rule was forgotten."""
+    """Without a rule no one may use an address."""
     patterns = get_resolver(settings.TEAM_URLS).url_patterns
     return [
         Error(

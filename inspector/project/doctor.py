@@ -69,7 +69,7 @@ def _settings() -> Iterator[Line]:
     if settings.TEAM and not settings.SECURE and settings.BIND not in ("127.0.0.1", "::1", "localhost"):
         yield Line(NOTE, "settings", "passwords travel without TLS: put a proxy in front, and set PUBLIC_URL=https://…")
     if settings.SSO_HEADER and not settings.PROXIES:
-        yield Line(BAD, "settings", "SSO_HEADER is set without PROXIES, so that it is believed from nobody")
+        yield Line(BAD, "settings", "SSO_HEADER is set without PROXIES, so that it is always ignored")
 
 
 def _folder() -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""Headers of every answer: nothing sniffed, embedded or kept; fragments never stand in for pages. The answers that no
+"""Headers of every answer: nothing sniffed, embedded or kept; fragments are never served as pages. The answers that no
 view gives by itself. And the project of a request."""
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Analysis:
 
     @property
     def shown_replayed_findings(self) -> tuple[Finding, ...]:
-        """The same where that policy was chosen, or is the recording's own: else nobody has asked what it would do."""
+        """The same where that policy was chosen, or is the recording's own: else what it would do was not asked for."""
         return self.replayed_findings if self.data.shows_policy else ()
 
     @cached_property

@@ -68,7 +68,7 @@ def revoke(share: Share) -> None:
 
 
 def drop_ended() -> None:
-    """Delete what was rendered of expired shares, and drafts that nobody has published for DRAFTS_FOR."""
+    """Delete what was rendered of expired shares, and drafts that were not published within DRAFTS_FOR."""
     now = timezone.now()
     Share.unscoped.filter(expires__lte=now, files__isnull=False).update(files=None)
     Share.unscoped.filter(state=Share.State.DRAFT, created__lte=now - DRAFTS_FOR).delete()

@@ -1,4 +1,4 @@
-"""What a person typed into a search, as words that any text index takes, and where they stand in a text."""
+"""What a person typed into a search, as words that any text index takes, and where they are in a text."""
 
 from __future__ import annotations
 

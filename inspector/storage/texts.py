@@ -200,8 +200,8 @@ def _compressed(texts: dict[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 def _numbers(row: Session, start: int, stop: int) -> Iterable[int]:
-    """The row numbers of events. Without gaps, as on SQLite, the ends tell all: fetched one by one, each would wait for
-    the threads that have the interpreter's lock."""
+    """The row numbers of events. Without gaps, as on SQLite, the ends are enough: fetched one by one, each would wait
+    for the threads that have the interpreter's lock."""
     rows = Event.objects.in_session(row).filter(seq__gte=start, seq__lt=stop)
     ends = rows.aggregate(first=Min("pk"), last=Max("pk"))
     if ends["last"] - ends["first"] == stop - start - 1:

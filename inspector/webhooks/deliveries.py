@@ -4,7 +4,7 @@
                                                              └─► send_webhook job per webhook ──► posting.post
 
 A message is sent at least once: a worker that is killed between an answer and its note sends it again, under the same
-id. A receiver that fails is left alone for longer and longer, with all that waits for it, so that it delays nobody.
+id. A receiver that fails is left alone for longer and longer, with all that waits for it, so that it delays no other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ContextGuard's sliding window: the oldest messages are summarised once too many stand after the watermark.
+"""ContextGuard's sliding window: the oldest messages are summarised once too many are after the watermark.
 
 Source of the rules: specification of ContextGuard, section 8, with the defects it names; `fixed` mends them.
 """

@@ -42,7 +42,7 @@ def tables(source: ByteSource) -> Tables:
 
 
 def is_wal_missing(source: ByteSource) -> bool:
-    """Does the database write ahead, without the file that it writes to?"""
+    """Does the database use a write-ahead log that is missing?"""
     wal = source.beside("-wal")
     return source.head(20)[18:20] == _WAL_MODE and (wal is None or not wal.stat().st_size)
 
@@ -118,7 +118,7 @@ class Database:
         """What a person should know when rows that should be there are not, and the write-ahead log is missing."""
         if not self.wal_missing:
             return ""
-        return "the database writes ahead: its newest rows may be in the file ending in -wal, which is missing"
+        return "its newest rows may be in the write-ahead log, a file ending in -wal, which is missing"
 
     # -- safety
 

@@ -35,7 +35,7 @@ class Conflict(Exception):
 
 class Writer(NamedTuple):
     """Who writes: in team mode an account or a program's key. `token` is that of one sending, by which the same one is
-    known where it comes again; "" where it cannot be."""
+    known when it is sent again; "" where it cannot be."""
 
     name: str
     account: Account | None = None
@@ -62,7 +62,7 @@ def clean(text: str) -> str:
 
 
 def add(session: Session, place: Place, text: str, writer: Writer) -> Comment:
-    """Begin a thread; the comment that was stored before where the same sending comes again. Raises Refused, also for a
+    """Begin a thread; the comment that was stored before where the same form is sent again. Raises Refused, also for a
     place that the session does not have, and Conflict."""
     plain = clean(text)
     if (earlier := _earlier(session, place, None, plain, writer)) is not None:

@@ -201,7 +201,7 @@ def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
-    """The messages that stand for what is gone, each cut unless the address asks for all of it."""
+    """The messages that replace what is gone, each cut unless the address asks for all of it."""
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
     shown = []
     for inserted in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item)):

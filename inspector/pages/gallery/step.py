@@ -55,7 +55,7 @@ class Step:
 
     @property
     def watermark(self) -> int:
-        """Events that the stored summary stood for before this step."""
+        """Events that the stored summary replaced before this step."""
         return self.value("watermark", self.at - 1) if self.at else 0
 
     @property

@@ -32,7 +32,7 @@ def row(session: Session, report: Report) -> dict[str, Any]:
 
 
 def known_words(report: Report) -> str:
-    """What a file brought that comes again: empty where none of its sessions was here."""
+    """What an upload of a known file changed: empty where none of its sessions was stored."""
     if not report.known:
         return ""
     known, extended = len(report.known), len(report.extended)

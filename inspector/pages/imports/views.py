@@ -35,7 +35,7 @@ def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_safe
 def status(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The part of the page that changes. Tells the browser to go on to the session when there is one.
+    """The part of the page that changes. Redirects the browser to the session when there is one.
 
     A script hears the same as in the answer to the upload.
     """

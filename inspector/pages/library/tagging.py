@@ -40,7 +40,7 @@ def tag(project: Project, sessions: QuerySet[Session], names: Iterable[str]) -> 
 
 
 def untag(project: Project, sessions: QuerySet[Session], names: Iterable[str]) -> None:
-    """Take tags off sessions of a project; a tag that nobody carries any more is forgotten."""
+    """Take tags off sessions of a project; a tag without sessions is deleted."""
     with transaction.atomic():
         batches = _batches(sessions)
         for tag in Tag.objects.of(project).filter(name__in=list(names)):

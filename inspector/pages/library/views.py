@@ -92,7 +92,7 @@ def imports(request: HttpRequest) -> dict[str, Any]:
 
 
 def _imports_part(request: HttpRequest) -> HttpResponse:
-    """Asked for once a second while files are read; tells the list when another one is there."""
+    """Asked for once a second while files are read; reloads the list when there is another one."""
     shown = QueryDict(urlsplit(request.htmx.current_url or "").query)  # type: ignore[attr-defined]
     listing = Listing.parse(shown)
     context = {**imports(request), "address": listing.address(page=listing.page)}

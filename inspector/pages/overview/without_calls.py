@@ -1,4 +1,4 @@
-"""A session without any model call: nothing was sent that is known of, so its messages are all there is to tell."""
+"""A session without any model call: no request is known, so that only its messages are shown."""
 
 from __future__ import annotations
 

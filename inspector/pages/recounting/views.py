@@ -14,7 +14,7 @@ RETRY_SECONDS = "2"
 
 
 def page_recounting(request: HttpRequest, session_id: str) -> HttpResponse:
-    """How it stands, and what is known of the session without its columns. The page looks again by itself."""
+    """How far it is, and what is known of the session without its columns. The page looks again by itself."""
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     failed = ensure_recounted(row) is State.FAILED
     if request.path.endswith(".json"):

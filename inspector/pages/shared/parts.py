@@ -108,7 +108,7 @@ def _label(part: Part) -> dict[str, str]:
 
 
 def role_of(event: Event | Content) -> str:
-    """The word for who speaks: tool results stand alone although they travel in user messages."""
+    """The word for who speaks: tool results have one of their own although they are sent in user messages."""
     if event.parts and all(isinstance(part, ToolResultPart) for part in event.parts):
         return "tool"
     if event.role is Role.USER and event.meta:

@@ -1,4 +1,4 @@
-"""The tour: five places of the bundled loop sample, each an address of that session, told in two sentences."""
+"""The tour: five places of the bundled loop sample, each an address of that session, with two sentences."""
 
 from __future__ import annotations
 

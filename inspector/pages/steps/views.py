@@ -369,7 +369,7 @@ def _share_url(page: Frame, at: int) -> str:
 
 
 def _explained(page: Frame, at: int) -> str:
-    """For a simulated session, the page that tells this step of the simulator to a newcomer."""
+    """For a simulated session, the page that explains this step of the simulator to a newcomer."""
     if page.analysis.ledger.usage_ratio is None:
         return ""
     return reverse("gallery_step") + step_query(page.row.title, page.choice.policy, page.choice.profile, at)

@@ -166,7 +166,7 @@ def test_a_redis_that_does_not_answer_is_bad(private, settings):
 @pytest.mark.django_db
 def test_a_sign_on_that_nobody_may_vouch_for_is_bad(private, settings):
     settings.SSO_HEADER, settings.PROXIES = "X-User", []
-    assert ("bad", "SSO_HEADER is set without PROXIES, so that it is believed from nobody") in found("settings")
+    assert ("bad", "SSO_HEADER is set without PROXIES, so that it is always ignored") in found("settings")
 
 
 @pytest.mark.django_db

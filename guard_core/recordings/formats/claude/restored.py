@@ -48,7 +48,7 @@ def used_file(line: dict[str, Any]) -> UsedFile | None:
     """The file or plan that a user line is about by its structured result of a tool (`toolUseResult`) or the plan that
     it begins with; None where it is about none.
 
-    A part that was read stands for the whole file.
+    A part that was read counts as the whole file.
     """
     if plan := fields.text(line, "planContent"):
         return _plan(plan)

@@ -129,9 +129,9 @@ def conversations(nodes: Sequence[Node], owners: Sequence[int], main: Sequence[i
 def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: dict[int, set[str]]) -> Sequence[Node]:
     """The nodes on the path, in the order of the file, parents first.
 
-    `links` are lines that stand or fall together: those of one API message and the results of its tool calls (parallel
-    calls fork the tree without being a branch). `bridges` are boundaries by line, with the uuids that they preserved:
-    there the chain runs on through the preserved messages.
+    `links` are lines that are kept or dropped together: those of one API message and the results of its tool calls
+    (parallel calls fork the tree without being a branch). `bridges` are boundaries by line, with the uuids that
+    they preserved: there the chain runs on through the preserved messages.
     """
     chosen = _walk(nodes)
     for lines in links:
@@ -198,8 +198,8 @@ def _walk(nodes: Sequence[Node]) -> bytearray:
 
 
 def _written_late(nodes: Sequence[Node], places: NumbersByName | dict[str, int], index: int, parent: int) -> int:
-    """Where the path goes on above a line of progress: its parent, unless the newest message before the line comes from
-    that parent. Versions about 2.1.74 write progress at the end of a turn, and the next question hangs from it."""
+    """Where the path continues above a line of progress: its parent, unless the newest message before the line comes
+    from that parent. Versions about 2.1.74 write progress at the end of a turn, and the next question hangs from it."""
     tip = index - 1
     while tip > parent and (nodes[tip].kind not in _CONVERSATION or nodes[tip].sidechain):
         tip -= 1

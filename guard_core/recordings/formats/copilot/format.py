@@ -4,7 +4,7 @@ Definition: the session events of https://github.com/github/copilot-sdk (`{type,
 `system.message` is the real system prompt. A user message's `transformedContent` (with date and reminders) is what is
 sent, its `content` what was typed; a `system.notification` is sent in the user's name. An `assistant.message` is one
 model call: `toolRequests` are its calls, reasoning may be readable or opaque. `tool.execution_complete` gives the
-result text that the model saw (`result.content`, or the error's message). Prompt tokens per call stand in
+result text that the model saw (`result.content`, or the error's message). Prompt tokens per call are in
 `session.usage_record` (1.0.102 writes it) or in `assistant.usage` where a client did write it; both include cached
 tokens. Where neither is, a note states the totals in `session.shutdown`. Events of sub-agents (`agentId`, in older
 versions `parentToolCallId`) are sessions of their own, their calls side calls of the main one.

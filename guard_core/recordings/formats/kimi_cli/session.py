@@ -67,7 +67,7 @@ class SessionJoiner:
             self._answer(event, call, step.window if step is not None else 0)
 
     def _begin(self, context: Context, before: Context | None, compaction: Compaction | None) -> int:
-        """What stood in a file from its beginning; how many of its messages that are."""
+        """What a file held from its beginning, and how many of its messages that is."""
         common = _common(context, before) if before is not None else 0
         if context.is_compacted and common < context.base:
             self._compacted(context, compaction)

@@ -33,7 +33,7 @@ class Step:
 
     @property
     def key(self) -> object:
-        """What tells it from others: the ids of its tool calls, else its text."""
+        """What distinguishes it from others: the ids of its tool calls, else its text."""
         return key_of(self.answer)
 
 
@@ -50,7 +50,7 @@ Entry = Event | Step | Compaction  # an event is a message of the user
 
 
 def key_of(answer: Event) -> object:
-    """What tells an answer from others: the ids of its tool calls, else its text."""
+    """What distinguishes an answer from others: the ids of its tool calls, else its text."""
     ids = tuple(part.id for part in answer.parts if isinstance(part, ToolCallPart))
     return ids if any(ids) else "".join(part.text for part in answer.parts if isinstance(part, TextPart))
 

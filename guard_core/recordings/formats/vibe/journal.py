@@ -46,7 +46,7 @@ class JournalReader:
         self.settings: tuple[AgentSetting, ...] = ()
         self.session_id = ""
         self.started_at: float | None = None  # of the journal's first record
-        self.entries: list[JSON] = []  # of the public history, in which an id may come again
+        self.entries: list[JSON] = []  # of the public history, in which an id may occur again
         self.known_usage: JSON = {}  # that of the last answer before the journal
         self._tools: tuple[ToolDefinition, ...] | None = None
         self._sent: list[Event] = []
