@@ -439,17 +439,18 @@ def usage_repeated(story: Story, finding: Finding) -> None:
 def results_cleared(story: Story, finding: Finding) -> None:
     """Which results are shorter in a request: each is that of the call whose id it has, by the texts of both."""
     edited: dict[int, float] = {}
-    known: set[int] = set()
-    saved = 0
+    left: dict[int, int] = {}
+    saved = cuts = 0
     for step, place in enumerate(story.places):
         is_first = place >= 0 and (step == 0 or place != story.places[step - 1])
         for part in _unsaid(story.session.compactions[place]) if is_first else ():
             whole = story.session.events[part.event]
             if not _answered(part.message) <= _answered(whole):
                 raise Wrong(f"message {part.event} has the result of another call than the one sent at step {step}")
-            removed = _result_bytes(whole) - _result_bytes(part.message)
-            if removed > 0 and part.event not in known:
-                known.add(part.event)
+            removed = left.get(part.event, _result_bytes(whole)) - _result_bytes(part.message)
+            if removed > 0:
+                left[part.event] = _result_bytes(part.message)
+                cuts += 1
                 saved += removed
                 size = sum(len(part_text(one).encode("utf-8", "surrogatepass")) for one in whole.parts)
                 tokens = int(story.attribution.tokens[part.event]) * removed / size
@@ -457,7 +458,7 @@ def results_cleared(story: Story, finding: Finding) -> None:
     tokens = sum(map(round, edited.values()))
     if tokens < _LEAST_CLEARED:
         raise Wrong("no result is shorter in a later request, or hardly so")
-    agree(finding, messages=len(known), bytes=saved, tokens=tokens, edits=len(edited))
+    agree(finding, messages=len(left), cuts=cuts, bytes=saved, tokens=tokens, edits=len(edited))
     same("the first step", finding.step, min(edited))
     same("its steps", list(finding.steps), sorted(edited)[: len(finding.steps)])
 

@@ -124,10 +124,12 @@ def silent_truncation(case: Case) -> list[Finding]:
 
 class Clearing(NamedTuple):
     """What a request has less of tool results than the one before, though the recording says nothing of it: how many
-    messages, bytes by their texts, and prompt tokens, estimated by the share of their bytes that is gone."""
+    messages, bytes by their texts, and prompt tokens, estimated by the share of their bytes that is gone. `again` of
+    these messages had been shorter before than in the log already."""
 
     step: int
     messages: int
+    again: int
     bytes: int
     tokens: int
 
@@ -135,7 +137,7 @@ class Clearing(NamedTuple):
 def clearings(facts: Facts) -> tuple[Clearing, ...]:
     """Where older results are cleared or shortened in the requests alone, by at least LEAST_CLEARED tokens in all."""
     ledger, session, attributed = facts.ledger, facts.session, facts.attribution.tokens
-    known: set[int] = set()
+    left: dict[int, int] = {}  # the fewest bytes of results that a request has had of a message
     cleared = []
     for step, (last, epoch) in enumerate(pairwise([-1, *ledger.steps["epoch"].tolist()])):
         item = session.compactions[epoch] if epoch >= 0 else None
@@ -143,24 +145,26 @@ def clearings(facts: Facts) -> tuple[Clearing, ...]:
             continue
         if item.trigger or item.note:  # the reader knows what it was: a resume, a history built anew
             continue
-        saved = {
-            part.event: int(ledger.events["result_bytes"][part.event]) - event_columns(part.message)["result_bytes"]
-            for part in item.base
-            if isinstance(part, Rewritten) and part.event not in known
+        sizes = {
+            part.event: event_columns(part.message)["result_bytes"] for part in item.base if isinstance(part, Rewritten)
         }
+        whole = {event: int(ledger.events["result_bytes"][event]) for event in sizes}
+        saved = {event: left.get(event, whole[event]) - size for event, size in sizes.items()}
         saved = {event: size for event, size in saved.items() if size > 0}
         if saved:
-            known |= saved.keys()
+            again = len(saved.keys() & left.keys())
+            left |= {event: sizes[event] for event in saved}
             shares = {event: size / int(ledger.events["bytes"][event]) for event, size in saved.items()}
             tokens = sum(int(attributed[event]) * share for event, share in shares.items())
-            cleared.append(Clearing(step, len(saved), sum(saved.values()), round(tokens)))
+            cleared.append(Clearing(step, len(saved), again, sum(saved.values()), round(tokens)))
     return tuple(cleared) if sum(item.tokens for item in cleared) >= LEAST_CLEARED else ()
 
 
 def clearing_words(item: Clearing) -> str:
     """What was cleared before one step, as a clause."""
+    again = f", {item.again:,} of them once more" if item.again else ""
     return (
-        f"the tool results of {counted(item.messages, 'older message')} were cleared or shortened, about "
+        f"the tool results of {counted(item.messages, 'older message')} were cleared or shortened{again}, about "
         f"{item.tokens:,} tokens (estimated; {item.bytes:,} bytes)"
     )
 
@@ -176,10 +180,13 @@ def cleared_results(case: Case) -> list[Finding]:
         if len(steps) == 1
         else f"at {len(steps):,} steps, the first step {steps[0] + 1:,}"
     )
-    messages, size, tokens = (sum(item[place] for item in edits) for place in (1, 2, 3))
+    cuts, size, tokens = (sum(values) for values in zip(*((one.messages, one.bytes, one.tokens) for one in edits)))
+    messages = cuts - sum(item.again for item in edits)
+    often = "" if cuts == messages else f", some more than once ({cuts:,} cuts in all)"
     sentence = (
-        f"The tool results of {counted(messages, 'older message')} were cleared or shortened {where}: about {tokens:,} "
-        f"tokens less (estimated), {size:,} bytes. The recording has no compaction there: only the requests show it."
+        f"The tool results of {counted(messages, 'older message')} were cleared or shortened {where}{often}: about "
+        f"{tokens:,} tokens less (estimated), {size:,} bytes. The recording has no compaction there: only the requests "
+        "show it."
     )
-    numbers = {"messages": messages, "bytes": size, "tokens": tokens, "edits": len(steps)}
+    numbers = {"messages": messages, "cuts": cuts, "bytes": size, "tokens": tokens, "edits": len(edits)}
     return [Finding("results_cleared", INFO, steps[0], sentence, numbers, (), tuple(steps[:LISTED]), len(steps))]

@@ -149,6 +149,17 @@ def clearing() -> Session:
     return Session(tuple(events), asked, (edit,), window=WINDOW)
 
 
+def cleared_after_a_cut() -> Session:
+    """The same where the first result had been cut to half of it a call earlier."""
+    session = clearing()
+    (edit,) = session.compactions
+    whole = "file 0 " + "some words " * 500
+    half = ToolResultPart("read", whole[: len(whole) // 2], "call-0")
+    cut = Rewritten(2, Event(Role.USER, (half,)), CHANGED)
+    earlier = msgspec.structs.replace(edit, at=4, base=(Span(0, 2), cut, Span(3, 4)))
+    return msgspec.structs.replace(session, compactions=(earlier, edit))
+
+
 def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
     """Counts that grow by 1,000 and fall to `low` at the given calls."""
 
@@ -167,6 +178,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "a window that changes", exchange(8, tokens=_falling_at(5, start=105_000), windows=several)
     yield "more cached than sent", _cached(exchange(8, tokens=growing()), 90_000)
     yield "results that a client clears", clearing()
+    yield "results that a client cuts, then clears", cleared_after_a_cut()
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)
     yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))

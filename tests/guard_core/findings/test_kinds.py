@@ -25,7 +25,7 @@ from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, user
-from tests.guard_core.checker.cases import clearing, exchange, sliding
+from tests.guard_core.checker.cases import cleared_after_a_cut, clearing, exchange, sliding
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
 from tests.guard_core.rules.measured import run_of
@@ -705,12 +705,22 @@ def test_results_that_a_client_clears_in_its_requests_are_named():
     _, by_kind, verdict = confirmed(clearing())
     finding = by_kind["results_cleared"]
     cleared = 2 * (len("file 0 " + "some words " * 500) - len("[cleared]"))
-    numbers = {"messages": 2, "bytes": cleared, "tokens": finding.numbers["tokens"], "edits": 1}
+    numbers = {"messages": 2, "cuts": 2, "bytes": cleared, "tokens": finding.numbers["tokens"], "edits": 1}
     assert (finding.step, finding.numbers) == (3, numbers)
     assert finding.sentence.startswith(
         "The tool results of 2 older messages were cleared or shortened from step 4 on: "
     )
     assert verdict.sentence.startswith("Tool results of 2 messages cleared or shortened, first at step 4; peak ")
+
+
+def test_a_result_that_is_cut_first_and_cleared_later_is_one_message_of_two_cuts():
+    session = cleared_after_a_cut()
+    _, by_kind, _ = confirmed(session)
+    numbers = by_kind["results_cleared"].numbers
+    assert (numbers["messages"], numbers["cuts"], numbers["edits"]) == (2, 3, 2)
+    assert numbers["bytes"] == findings(clearing())["results_cleared"].numbers["bytes"]
+    assert "at 2 steps, the first step 3, some more than once (3 cuts in all): " in by_kind["results_cleared"].sentence
+    assert [(item.messages, item.again) for item in clearings(Facts.of(session))] == [(1, 0), (2, 1)]
 
 
 def test_an_edit_that_the_recording_declares_is_not_called_unrecorded():
