@@ -40,6 +40,7 @@ def explained_numbers(claim: Finding | Verdict) -> set[str]:
     shares += [part / window for window in _windows(claim) for part in whole]
     shares += [part / window - 1 for window in _windows(claim) for part in whole]
     texts |= {form.format(abs(value) * scale) for value in shares for scale in (1, 100) for form in _FORMS}
+    texts |= {f"{100 * value:.4f}" for value in shares if 1 < value < 1.0005}  # nor as if it fitted
     texts |= {"99.9" for value in shares if 0.999 <= value < 1}  # not rounded up to all of it
     texts |= {"0.1" for value in shares if 0 < abs(value) < 0.0005}  # nor down to nothing: "under 0.1 %"
     texts |= {"0.0001" for value in shares if 0 < abs(value) < 0.00005}  # of dollars

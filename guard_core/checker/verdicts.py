@@ -56,6 +56,7 @@ def _common(story: Story) -> set[str]:
         *(f"{100 * share:.1f}" for share in shares),
         *(f"{100 * share:,.0f}" for share in shares),
         *("99.9" for share in shares if 0.999 <= share < 1),
+        *(f"{100 * share:.{digits}f}" for share in shares if 1 < share < 1.0005 for digits in (2, 4)),
     }
 
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
 from guard_core.sessions import Session
+from guard_core.shares import per_cent
 from guard_core.windows.models import if_window_is
 from guard_core.windows.window_evidence import Status, WindowJudgement
 
 PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
-ALL_BUT = 0.9995  # shares from here on would be rounded to 100.0 %
-NEARLY_NONE = 0.0005  # shares below would be rounded to 0.0 %
 LISTED_NUMBERS = 5  # compactions named one by one in a sentence
 
 _WINDOW_ASSUMPTIONS = {
@@ -22,12 +21,8 @@ _WINDOW_ASSUMPTIONS = {
 
 
 def percent(share: float) -> str:
-    """A share of 1: "77.5 %", "124 %"; nothing is rounded up to the whole, or down to nothing: "under 0.1 %"."""
-    if 0 < share < NEARLY_NONE:
-        return "under 0.1 %"
-    if ALL_BUT <= share < 1:
-        return "99.9 %"
-    return f"{100 * share:.1f} %" if share < PRECISE_BELOW else f"{100 * share:,.0f} %"
+    """A share of 1: "77.5 %", "124 %"; nothing is rounded to the whole, or down to nothing: "under 0.1 %"."""
+    return f"{per_cent(share, 1 if share < PRECISE_BELOW else 0)} %"
 
 
 def at_step(step: int) -> str:

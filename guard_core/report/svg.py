@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from guard_core.report.document import Compaction, Report, Side
 from guard_core.report.markup import Markup, joined, tag
 from guard_core.report.words import side_title
+from guard_core.shares import per_cent
 
 WIDTH, HEIGHT = 1000, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 28
@@ -70,7 +71,7 @@ def columns(report: Report, side: Side, scale: Scale) -> Iterator[Markup]:
         after = series.steps[places[-1] + 1] if places[-1] + 1 < len(series.steps) else series.steps[places[-1]]
         right = (float(scale.x(series.steps[places[-1]])) + float(scale.x(after))) / 2
         source = "modelled" if series.modelled[place] else "recorded"
-        words = f"step {step + 1:,}: {count:,} tokens, {source}, {100 * count / window:.1f} % of the window"
+        words = f"step {step + 1:,}: {count:,} tokens, {source}, {per_cent(count / window, 1)} % of the window"
         if len(places) > 1:
             last = series.steps[places[-1]]
             words = f"the largest drawn from step {series.steps[first] + 1:,} to {last + 1:,} is {words}"

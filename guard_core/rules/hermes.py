@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from guard_core.policies.hermes.settings import FULL_WINDOW_SHARE, SMALL_WINDOW
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, PROMPT
@@ -25,6 +27,7 @@ from guard_core.rules.thresholds import FRACTIONS, windows_of
 from guard_core.sessions import Provenance
 
 SHARE, SMALL_SHARE = 50.0, 75.0  # per cent; of a window below SMALL_WINDOW at least the second: context_compressor.py
+_BELOW = f"at least {SMALL_SHARE:g} % where the window is below {SMALL_WINDOW:,} tokens"
 LEAST = 64_000  # tokens: the threshold is at least these, or 85 % of a window that is not larger
 
 
@@ -39,9 +42,10 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     window = stretch.window
     share = chosen("threshold", percentage(typed, "threshold"), SHARE, "%", "default")
+    share = replace(share, note=f"{share.note}; {_BELOW}")
     percent, most = share.value or SHARE, whole(typed, "threshold_tokens")
     threshold = threshold_of(window.value, percent) if window else None
-    formula = _formula(window.value, percent) if window else "75 % of the window, 50 % from 512,000 on"
+    formula = _formula(window.value, percent) if window else _shares(percent)
     settings = [window_setting(window), share]
     if most is not None:
         settings.append(RuleSetting("threshold_tokens", most, "tokens", Provenance.USER, "typed in"))
@@ -53,6 +57,13 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         threshold=threshold,
         formula=formula,
     )
+
+
+def _shares(percent: float) -> str:
+    """What the threshold is of a window that is not known."""
+    below = max(percent, SMALL_SHARE)
+    from_there = "" if below == percent else f", {percent:g} % from {SMALL_WINDOW:,} on"
+    return f"{below:g} % of the window{from_there}"
 
 
 def _formula(window: int, percent: float) -> str:

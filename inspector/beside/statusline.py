@@ -17,6 +17,7 @@ from typing import Any
 from guard_core.calls_left import calls_left
 from guard_core.claude_code_limits import DEFAULT_WINDOW, MAX_OUTPUT, limit_of, takes_window
 from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
+from guard_core.shares import per_cent
 from inspector.beside.transcript import recent_counts, tokens_of, whole
 
 MOST_BYTES = 1_000_000  # of the status that is read
@@ -40,7 +41,7 @@ def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:
     if not used:
         return f"no call yet of {window:,} tokens"
     limit, words = _threshold(_text(status, "version"), _text(_object(status.get("model")), "id"), window, environ)
-    filled = f"{used:,} of {window:,} tokens ({100 * used / window:.0f} %)"
+    filled = f"{used:,} of {window:,} tokens ({per_cent(used / window)} %)"
     parts = [filled if is_stated else f"{filled}, if that is the window", words, _left(limit - used, counts)]
     if used > window:
         parts = [f"{used:,} tokens, above the {'stated' if is_stated else 'usual'} window of {window:,}"]

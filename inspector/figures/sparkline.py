@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.shares import per_cent
 from inspector.pages.shared.numbers import step_number
 
 MOST_POINTS = 80  # of one line; a step that is the largest of its group is never lost
@@ -97,7 +98,7 @@ def words(shown: Trend, steps: int, peak: int, compactions: Sequence[int]) -> st
     """The picture in one sentence, for those who do not see it."""
     if not shown.tokens:
         return "No model call."
-    share = f", {100 * peak / shown.window:.0f} % of the window of {shown.window:,}" if shown.window else ""
+    share = f", {per_cent(peak / shown.window)} % of the window of {shown.window:,}" if shown.window else ""
     compacted = "no compaction"
     if compactions:
         places = ", ".join(f"{step_number(step):,}" for step in compactions[:6])

@@ -9,6 +9,7 @@ from django.core.paginator import Page
 
 from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import LABELS, PLACES
+from guard_core.shares import per_cent
 from inspector.models import Project, Session, Tag
 from inspector.pages.shared.kinds import KINDS, kind_name
 from inspector.pages.shared.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
@@ -93,7 +94,7 @@ def _fill(session: Filled) -> dict[str, Any]:
     source = peak_source(session)
     return {
         "known": session.peak_tokens > 0,
-        "percent": "<1" if 0 < fill < 0.5 else f"{fill:,.0f}",
+        "percent": "<1" if 0 < fill < 0.5 else per_cent(session.peak_tokens / max(1, session.effective_window)),
         "width": f"{min(fill, 100):.1f}",
         "level": "over" if fill > OVER else "near" if fill >= NEAR else "fine",
         "tokens": short(session.peak_tokens),

@@ -210,8 +210,9 @@ def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
     the window is 0."""
     if not window:
         return {"hovertemplate": f"%{{y:.3~s}} tokens{place}"}
-    share = np.rint(100 * values / window).astype(np.float32)
-    return {"customdata": share, "hovertemplate": f"%{{y:.3~s}} tokens (%{{customdata}}\u00a0%){place}"}
+    exact = 100 * values / window
+    share = np.where((np.rint(exact) == 100) & (exact != 100), exact, np.rint(exact)).astype(np.float32)
+    return {"customdata": share, "hovertemplate": f"%{{y:.3~s}} tokens (%{{customdata:.4~f}}\u00a0%){place}"}
 
 
 def _series(name: str, steps: Ints, values: Floats | Ints, line: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.shares import per_cent
+
 DASH = "–"
 NARROW = "\u00a0"  # between a number and its sign, so that no line ends there
 
@@ -73,13 +75,10 @@ def amount(value: int) -> str:
 
 
 def percent(part: float | None, whole: float | None, digits: int = 0) -> str:
-    """A share in per cent; a dash where one of the two is not known. Nothing is rounded down to 0."""
+    """A share in per cent; a dash where one of the two is not known. Nothing is rounded to 0 or to 100."""
     if part is None or not whole or part < 0:
         return DASH
-    least = 10.0**-digits
-    if 0 < 100 * part / whole < least / 2:
-        return f"under {least:.{digits}f}{NARROW}%"
-    return f"{100 * part / whole:.{digits}f}{NARROW}%"
+    return f"{per_cent(part / whole, digits)}{NARROW}%"
 
 
 def signed_percent(ratio: float | None, digits: int = 1) -> str:

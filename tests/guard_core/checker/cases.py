@@ -257,6 +257,15 @@ def recordings() -> Iterator[tuple[str, Session]]:
         "loop",
         exchange(10, tokens=growing(50_000, 10), compactions=tuple(compaction(turn) for turn in (4, 5, 6, 7))),
     )
+    yield (
+        "over by a token",
+        exchange(
+            10,
+            tokens=lambda turn: None if turn == 9 else 9_990 + turn,
+            window=Sourced(10_000, Provenance.USER),
+            size=14,
+        ),
+    )
     yield "slides", exchange(10, tokens=growing(50_000, 10), compactions=sliding())
     emptying = exchange(
         14, tokens=growing(50_000, 10), compactions=sliding(kept=lambda turn: max(1, 9 - 4 * (turn - 4)))

@@ -2,12 +2,13 @@
 
 import re
 
+import msgspec
 import pytest
 
 from guard_core.errors import GuardError
 from guard_core.findings import Facts, conclusions, recorded_findings, recorded_verdict, replayed_verdict
 from guard_core.recordings import read
-from guard_core.sessions import MAY_CONTINUE, Provenance
+from guard_core.sessions import MAY_CONTINUE, Provenance, Sourced
 from tests.builders import bundled, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
 from tests.guard_core.findings.test_requests import ASK, talk
@@ -17,6 +18,14 @@ from tests.guard_core.recordings.checks import SAMPLES as FILES
 
 def verdict(built):
     return conclusions(Facts.of(built))[1]
+
+
+def test_a_request_over_the_window_by_a_token_does_not_read_as_one_that_fills_it():
+    built = chat(*[9_990] * 9, None, window=10_000)
+    facts = Facts.of(built)
+    tokens = int(facts.requests.tokens[-1])
+    built = msgspec.structs.replace(built, window=Sourced(tokens - 1, Provenance.USER))
+    assert f"Peak estimated at {100 * tokens / (tokens - 1):.2f} % of the window" in verdict(built).sentence
 
 
 def test_a_conversation_that_may_continue_another_one_is_not_called_healthy():

@@ -73,6 +73,15 @@ def test_the_recording_is_drawn_last_and_thicker_than_the_replay():
     assert all(line.fill is None for line in lines)
 
 
+def test_hovering_over_what_is_just_over_the_window_does_not_say_100_per_cent():
+    data = made()
+    over = np.full_like(data.recorded, data.window + 20)
+    trace = next(
+        trace for trace in context_timeline(replace(data, recorded=over)).data if trace.name == "recorded prompt tokens"
+    )
+    assert 100 < trace.customdata[0] < 100.1
+
+
 def test_the_replay_is_dashed_named_modelled_and_starts_at_the_divergence():
     trace = next(trace for trace in context_timeline(made()).data if "modelled" in trace.name)
     assert trace.line.dash not in (None, "solid")
@@ -83,7 +92,7 @@ def test_the_replay_is_dashed_named_modelled_and_starts_at_the_divergence():
 
 def test_hovering_says_tokens_their_share_of_the_window_and_the_step():
     trace = next(trace for trace in context_timeline(made()).data if trace.name == "recorded prompt tokens")
-    read = "recorded prompt tokens: %{y:.3~s} tokens (%{customdata}\u00a0%) at step %{x:,d}<extra></extra>"
+    read = "recorded prompt tokens: %{y:.3~s} tokens (%{customdata:.4~f}\u00a0%) at step %{x:,d}<extra></extra>"
     assert trace.hovertemplate == read
     assert (trace.x[0], trace.customdata[0]) == (1, 10)
 
@@ -174,7 +183,9 @@ def test_a_window_of_the_replay_alone_is_called_so_and_the_recording_read_agains
     trace = next(trace for trace in figure.data if trace.name == "recorded prompt tokens")
     assert trace.customdata[0] == 10
     threshold = next(trace for trace in figure.data if trace.name == "ContextGuard threshold")
-    assert threshold.hovertemplate == "ContextGuard threshold: %{y:.3~s} tokens (%{customdata}\u00a0%)<extra></extra>"
+    assert (
+        threshold.hovertemplate == "ContextGuard threshold: %{y:.3~s} tokens (%{customdata:.4~f}\u00a0%)<extra></extra>"
+    )
 
 
 def test_text_that_is_not_ours_loses_its_tags():

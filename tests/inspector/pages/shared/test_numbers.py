@@ -25,6 +25,11 @@ def test_a_share_is_not_rounded_down_to_nothing():
     assert (percent(100, 200_000, 1), percent(0, 200_000, 1)) == ("0.1\xa0%", "0.0\xa0%")
 
 
+def test_what_is_over_the_whole_does_not_read_as_all_of_it():
+    assert percent(200_001, 200_000, 1) == "100.0005\xa0%"
+    assert (percent(199_900, 200_000), percent(200_000, 200_000)) == ("99.9\xa0%", "100\xa0%")
+
+
 def test_a_sum_of_tokens_is_written_out_in_a_sentence():
     assert [amount(value) for value in (600_000, 12_400_000, 5_474_550_000)] == [
         "600,000", "12.40 million", "5.47 billion"
