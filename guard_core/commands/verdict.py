@@ -9,6 +9,7 @@ from guard_core import cli
 from guard_core.cli import plain
 from guard_core.counts import split_words
 from guard_core.findings import Facts, Finding, Verdict, conclusions
+from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.words import counted
 from guard_core.sessions import Session
 from guard_core.windows.call_windows import Judged, windows_words
@@ -23,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
     parser.add_argument("--window", type=cli.window_size, default=None, help="context window in tokens")
-    parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}")
+    parser.add_argument(
+        "--json", action="store_true", help=f"print JSON, sessions in the order of the file; {cli.NUMBERING}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,8 +42,17 @@ def _run(args: argparse.Namespace) -> int:
         problems = recording.notes.problem_count
         cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "problem_count": problems, "sessions": reports})
     else:
-        print("\n\n".join(_text(report) for report in reports))
+        print("\n\n".join(_texts(reports)))
     return 0
+
+
+def _texts(reports: list[dict[str, Any]]) -> list[str]:
+    """The sessions, those with the gravest verdict first, with their number in the file where there are several."""
+    if len(reports) == 1:
+        return [_text(reports[0])]
+    order = sorted(range(len(reports)), key=lambda place: SEVERITIES.index(reports[place]["verdict"]["severity"]))
+    head = f"{len(reports):,} sessions, those with the gravest verdict first; the numbers are those of --session."
+    return [head, *(f"{place + 1:,}: {_text(reports[place])}" for place in order)]
 
 
 def _report(session: Session, window: int | None) -> dict[str, Any]:

@@ -32,6 +32,39 @@ def test_it_prints_the_verdict_window_compactions_peak_and_findings(loop, capsys
     assert "error: Compaction 1 (step 68) did not last" in text
 
 
+def test_several_sessions_are_listed_gravest_first_with_their_numbers_and_in_json_as_in_the_file(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(map(json.dumps, (*_requests("Write the notes", 4_000), *_requests("Mend it", 200_000)))))
+    assert main(["verdict", str(log)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(
+        "2 sessions, those with the gravest verdict first; the numbers are those of --session.\n\n2: "
+    )
+    assert "\n\n1: session" in text
+    assert main(["verdict", str(log), "--json"]) == 0
+    severities = [one["verdict"]["severity"] for one in json.loads(capsys.readouterr().out)["sessions"]]
+    assert severities == ["info", "error"]
+    assert main(["verdict", str(log), "--session", "2"]) == 0
+    assert "A prompt of 200,000 tokens was answered" in capsys.readouterr().out
+
+
+def _requests(words: str, tokens: int) -> list[dict[str, object]]:
+    """Two calls of one conversation, as a log of requests has them."""
+    asked, answer = [{"role": "user", "content": words}], {"role": "assistant", "content": f"{words}: done"}
+    more = [*asked, answer, {"role": "user", "content": "More"}]
+    return [
+        {
+            "request": {"model": "gpt-4o", "messages": messages},
+            "response": {
+                "model": "gpt-4o",
+                "choices": [{"message": answer}],
+                "usage": {"prompt_tokens": tokens, "completion_tokens": 9},
+            },
+        }
+        for messages in (asked, more)
+    ]
+
+
 def test_its_json_has_every_claim_as_data_and_says_how_it_counts(loop, capsys):
     assert main(["verdict", loop, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
