@@ -9,6 +9,7 @@ import pytest
 from inspector.pages.gallery.presenter import PAGE
 from tests.browser.conftest import nodes
 from tests.browser.looks import check_looks
+from tests.plugins.tiers import mostly_long
 
 SESSION = re.compile(r"/s/[0-9a-f-]{36}/")
 PAGES = {
@@ -36,7 +37,7 @@ def played(chromium, served):
     page.close()
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", mostly_long(PAGES, short=["gallery", "gallery-new", "gallery-step"]))
 def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, played, name):
     page.goto(PAGES[name])
     check_looks(page, name)

@@ -11,6 +11,7 @@ from guard_core.recordings.formats import native
 from tests.browser.conftest import nodes, wait
 from tests.browser.looks import check_looks
 from tests.builders import model, session, user
+from tests.plugins.tiers import mostly_long
 from tests.services.server import Running, running, until
 
 TITLES = ("Alpha deploy", "Beta deploy", "Gamma notes")
@@ -44,7 +45,9 @@ def test_the_empty_state_is_accessible_and_fits(open_page, bare):
     check_looks(page, "empty", full_page=True)
 
 
-@pytest.mark.parametrize("address", ["/", "/?q=none", "/search", "/search?q=needle"])
+@pytest.mark.parametrize(
+    "address", mostly_long(["/", "/?q=none", "/search", "/search?q=needle"], short=["/", "/search?q=needle"])
+)
 def test_list_and_search_are_accessible_and_fit(open_page, library, address):
     page = open_page(server=library)
     page.goto(address)

@@ -1,9 +1,10 @@
-"""Every page is accessible and fits, in each theme and at each width."""
+"""Every page is accessible and fits, in each theme and at each width. `make test` looks at each page in one state."""
 
 import pytest
 
 from tests.browser.conftest import RELATED, drawn, nodes, shot
 from tests.browser.looks import check_looks, complaints
+from tests.plugins.tiers import mostly_long
 
 PAGES = {
     "home": ("", "/"),
@@ -29,6 +30,18 @@ PAGES = {
     "error": ("timing-gap", "?cap=many"),
     "missing": ("timing-gap", "c/99/"),
 }
+USUAL = [
+    "home",
+    "overview",
+    "step",
+    "search",
+    "recorded-compaction",
+    "facts",
+    "comparison",
+    "context",
+    "rule",
+    "policy",
+]
 OWN = ["step", "step-gone", "replayed-step", "sub-agents", "recorded-compaction", "replayed-compaction", "search"]
 CHARTS = ["overview", "what-if"]
 # Texts that something else lies on, at the place where they are seen: what a scrolling box cuts off is not seen.
@@ -68,7 +81,7 @@ def visit(page, sessions, name: str) -> None:
         page.seen.console.clear()  # the browser notes the status itself
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", mostly_long(PAGES, short=USUAL))
 def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, sessions, name):
     visit(page, sessions, name)
     if name in CHARTS:
@@ -76,7 +89,7 @@ def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, sessi
     check_looks(page, name)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", mostly_long(OWN, short=["step", "search"]))
 def test_nothing_covers_a_text_on_a_phone_however_far_it_is_scrolled(open_page, sessions, name):
     page = open_page(360, 700)
     visit(page, sessions, name)
@@ -99,24 +112,26 @@ def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
     assert page.evaluate("document.getAnimations().length") == 0
 
 
+SIX_THOUSAND = [
+    "",
+    "?table=5000",
+    "steps?at=4000",
+    "steps?at=4000&side=replayed",
+    "c/21/",
+    "c/5/?side=replayed",
+    "context?at=4000",
+    "facts",
+    "rule",
+    "estimator",
+    "policies",
+    "search?q=orders",
+    "share",
+    "?zoom=3001-3400",
+]
+
+
 @pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        "?table=5000",
-        "steps?at=4000",
-        "steps?at=4000&side=replayed",
-        "c/21/",
-        "c/5/?side=replayed",
-        "context?at=4000",
-        "facts",
-        "rule",
-        "estimator",
-        "policies",
-        "search?q=orders",
-        "share",
-        "?zoom=3001-3400",
-    ],
+    "path", mostly_long(SIX_THOUSAND, short=["", "steps?at=4000", "c/21/", "context?at=4000", "facts"])
 )
 def test_the_pages_of_a_session_of_six_thousand_steps_stay_small(open_page, big, path):
     page = open_page()

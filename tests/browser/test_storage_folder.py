@@ -13,6 +13,7 @@ from guard_core.recordings.formats.opencode.storage import Storage
 from guard_core.recordings.reading.folders import pack
 from guard_core.recordings.reading.limits import Limits
 from tests.browser.conftest import shot
+from tests.plugins.tiers import mostly_long
 from tests.recordings.seeds import SEEDS
 from tests.services.server import running
 
@@ -113,7 +114,7 @@ def drop(page, folder: Path) -> None:
         session.send("Input.dispatchDragEvent", {"type": kind, "x": 300, "y": 300, "data": data})
 
 
-@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("old", mostly_long([False, True], short=[False]))
 def test_a_session_in_pieces_is_the_recording_that_the_command_makes(home, added, tmp_path, old):
     agent = Agent(tmp_path / "opencode", old=old)
     agent.session(agent.first, "kept in pieces")

@@ -9,6 +9,7 @@ from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall
 from tests.browser.looks import check_looks
 from tests.builders import model, session, user
+from tests.plugins.tiers import mostly_long
 
 CALL = ModelCall(at=1, response=1, prompt_tokens=60_000, model="model-of-our-own")
 OPEN = replace(session(user("hello"), model("here"), title="open window", calls=(CALL,), model=CALL.model), window=None)
@@ -38,7 +39,7 @@ def test_one_field_sets_the_window_and_one_button_takes_it_back(open_page, asked
     assert "Window unknown" in page.locator("#window-question").inner_text()
 
 
-@pytest.mark.parametrize("width", [1440, 360])
+@pytest.mark.parametrize("width", mostly_long([1440, 360], short=[360]))
 def test_what_was_set_is_not_hidden_by_the_header(open_page, asked, width):
     page = open_page(width, 500)
     for address in ("?window_typed=many#window-question", "?window_typed=several#window-question"):

@@ -219,9 +219,9 @@ def cancel(server: Running, session: str, path: str) -> Answer:
 
 
 @pytest.mark.once
-def test_a_finished_replay_is_not_replayed_by_the_next_server_and_one_under_way_ends_with_it(
-    recording: Path, tmp_path: Path
-) -> None:
+@pytest.mark.long
+def test_a_finished_replay_is_not_replayed_by_the_next_server(recording: Path, tmp_path: Path) -> None:
+    """`tests/inspector/replays/test_stored.py` shows a stored replay, and replaces a damaged one, without a server."""
     with running(tmp_path, **APART) as server:
         session = imported(server, recording)
         first = until(lambda: shown(server, session + SLOW))
@@ -241,7 +241,12 @@ def test_a_finished_replay_is_not_replayed_by_the_next_server_and_one_under_way_
     with running(tmp_path, **APART) as server:
         assert until(lambda: shown(server, session + SLOW)).status == 200
         assert result.read_bytes() == written, "the damaged one was replaced"
-        server.get(f"{session}?window=1500")
+
+
+@pytest.mark.once
+def test_a_replay_under_way_ends_with_its_server(recording: Path, tmp_path: Path) -> None:
+    with running(tmp_path, **APART) as server:
+        server.get(f"{imported(server, recording)}?window=1500")
         processes = until(lambda: replaying(server))
         server.stop(signal.SIGKILL)
         until(lambda: not any(is_alive(process) for process in processes))

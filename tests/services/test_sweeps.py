@@ -1,4 +1,7 @@
-"""A worker that is killed in the middle of a sweep: another one finishes it, and the answer is the same."""
+"""A worker that is killed in the middle of a sweep: another one finishes it, and the answer is the same.
+
+`tests/inspector/pages/sweep/test_views.py` lets another worker go on without a server.
+"""
 
 import json
 import os
@@ -13,7 +16,7 @@ from guard_core.simulator.samples import big_session
 from tests.browser.conftest import followed
 from tests.services.server import Running, running, until
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.long]
 
 VALUES = "100k:139k:1k"  # of a policy that is replayed setting by setting: the worker is busy for seconds
 

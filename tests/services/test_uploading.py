@@ -167,9 +167,9 @@ def test_a_length_over_the_limit_is_refused_before_the_body(narrow: Running) -> 
     connection.close()
 
 
-@pytest.mark.long("postgresql")
+@pytest.mark.long
 def test_an_import_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
-    """On PostgreSQL `tests/inspector/jobs/test_recovery.py` takes back the import of a worker that is gone."""
+    """`test_large.py` kills the worker, and `tests/inspector/jobs/test_recovery.py` takes back what it was at."""
     with running(tmp_path) as started:
         job = under_way(started, native.write(big_session(1_500, 10)))
         assert started.stop() == 0

@@ -64,7 +64,9 @@ def test_a_very_long_session_is_measured_on_a_part_of_its_calls():
     assert measurement.overall.mape < 0.02
 
 
+@pytest.mark.long
 def test_measuring_a_long_session_takes_at_most_ten_seconds_of_processor_time():
+    """`test_a_very_long_session_is_measured_on_a_part_of_its_calls` says why."""
     ledger = Ledger.of(big_session(4_000, 12))
     started = time.process_time()
     forecast(ledger)
