@@ -7,7 +7,7 @@ from typing import Any
 
 from guard_core import cli
 from guard_core.cli import plain
-from guard_core.counts import split_words
+from guard_core.counts import RECORDED, split_words
 from guard_core.findings import Facts, Finding, Verdict, conclusions
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.words import counted
@@ -100,6 +100,10 @@ def _text(report: dict[str, Any]) -> str:
     ]
     if report["peak"]:
         peak = report["peak"]
-        lines.append(f"  peak: {peak['tokens']:,} tokens at step {peak['step'] + 1:,} ({peak['source']})")
+        in_characters = peak["source"] == RECORDED and any(
+            item["kind"] == "usage_in_characters" for item in report["findings"]
+        )
+        source = f"{peak['source']}{', perhaps characters' if in_characters else ''}"
+        lines.append(f"  peak: {peak['tokens']:,} tokens at step {peak['step'] + 1:,} ({source})")
     lines += [f"  {item['severity']}: {plain(item['sentence'])}" for item in report["findings"]]
     return "\n".join(lines)

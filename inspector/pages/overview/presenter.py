@@ -97,6 +97,8 @@ def _peak(facts: Facts) -> dict[str, str]:
         return _kpi("peak fill", DASH, "", "no model call")
     source = Provenance.PROVIDER.value if peak.source == "recorded" else Provenance.MODELLED.value
     where = f"at step {step_number(peak.step):,}"
+    if peak.source == "recorded" and len(facts.in_characters[0]):
+        return _kpi("largest count", tokens(peak.tokens), source, f"{where}; it seems to count characters, not tokens")
     if not facts.recording.windows[peak.step]:
         how = "assumed" if window.source is Provenance.ASSUMED else "stated"
         return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")

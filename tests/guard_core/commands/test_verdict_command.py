@@ -11,6 +11,7 @@ from guard_core.__main__ import main
 from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall, Provenance, Sourced
 from tests.builders import bundled, model, session, user
+from tests.guard_core.checker.cases import in_characters
 
 FILES = Path(__file__).parents[4] / "shared" / "samples"
 
@@ -30,6 +31,13 @@ def test_it_prints_the_verdict_window_compactions_peak_and_findings(loop, capsys
     assert "compactions: 15 (15 automatic)" in text
     assert "peak: " in text
     assert "error: Compaction 1 (step 68) did not last" in text
+
+
+def test_a_peak_that_is_counted_in_characters_is_called_so(tmp_path, capsys):
+    path = tmp_path / "characters.json"
+    path.write_bytes(native.write(in_characters()))
+    assert main(["verdict", str(path)]) == 0
+    assert "(recorded, perhaps characters)" in capsys.readouterr().out
 
 
 def test_several_sessions_are_listed_gravest_first_with_their_numbers_and_in_json_as_in_the_file(tmp_path, capsys):

@@ -10,6 +10,7 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span
 from inspector.models import Session
 from tests.builders import model, session, tool_result, transcript, user
+from tests.guard_core.checker.cases import in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored
 
@@ -32,6 +33,26 @@ def test_calls_of_several_windows_are_said_of_the_session_and_of_its_replay(clie
     assert next(fact["value"] for fact in shown.context["facts"] if fact["name"] == "windows").startswith(sizes)
     assert shown.context["comparison"]["windows"].endswith("the policy compacts by 200,000 at every call.")
     assert shown.context["comparison"]["windows"].startswith(sizes)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["", "steps", "context", "rule", "estimator"])
+def test_counts_of_characters_are_called_so_on_every_page_of_their_session(client, path):
+    row = stored(in_characters())
+    words = "The recorded counts seem to be of characters"
+    assert words in client.get(row.get_absolute_url() + path).content.decode()
+    assert (
+        words not in client.get(stored(session(user("go"), model("look"))).get_absolute_url() + path).content.decode()
+    )
+
+
+@pytest.mark.django_db
+def test_the_largest_count_of_characters_is_no_peak_in_tokens(client):
+    row = stored(in_characters())
+    text = page(client, row).content.decode()
+    assert "largest count" in text
+    assert "above the stated window" not in text
+    assert "perhaps characters" in client.get("/").content.decode()
 
 
 @pytest.mark.django_db
