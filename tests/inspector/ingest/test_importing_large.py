@@ -13,6 +13,7 @@ from django_tasks_db.models import DBTaskResult
 from guard_core import recordings
 from guard_core.simulator.big_files import write_claude_code
 from inspector.figures.first_look import picture
+from inspector.ingest.growth import LEAST_STORED
 from inspector.ingest.importing import PACE, Report, Watch, cancel_import
 from inspector.ingest.reading import reader
 from inspector.ingest.reading.messages import Batch
@@ -182,13 +183,17 @@ def test_texts_of_other_sessions_outlive_a_failure(bring, recording, transcript)
     assert Payload.objects.count() == texts > 0
 
 
-def branched(long: int, back_to: int) -> bytes:
-    """More than 4 MiB of questions and answers, so that it is stored while it is read; then the user went back."""
+# A file of any length is read by a process of its own.
+AS_LONG = PACE._replace(own_process_from=1, batch=200)
+
+
+def branched(long: int, back_to: int, words: int = 5) -> bytes:
+    """Questions and answers of so many words; then the user went back."""
     lines, parent = [], None
     for number in [*range(long), *range(long, long + 50)]:
         if number == long:
             parent = f"a{back_to - 1}" if back_to else None
-        pad = f"word{number} " * 150
+        pad = f"word{number} " * words
         for uuid, kind, more in (
             (f"u{number}", "user", {"content": f"question {number} {pad}"}),
             (f"a{number}", "assistant", {"id": f"m{number}", "model": "m", "usage": {"input_tokens": number + 1}}),
@@ -200,7 +205,7 @@ def branched(long: int, back_to: int) -> bytes:
     return "".join(lines).encode()
 
 
-@pytest.mark.parametrize("back_to", [0, 600])
+@pytest.mark.parametrize("back_to", [pytest.param(0, marks=pytest.mark.once), 600])
 def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring):
     stored: list[int] = []
 
@@ -209,15 +214,16 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
             stored.append(count)
             super().again(count)
 
-    content = branched(2_000, back_to)
+    content = branched(1_500, back_to, words=150)
+    assert len(content) > 2**22  # so that it is stored while it is read
     job = bring(content, watching=Again)
     assert (job.state, len(stored)) == ("done", 1)
     assert stored[0] > 500
     row = Session.unscoped.get(deleted=None)
     assert convert.load_session(row).events == recordings.read(content).sessions[0].events
     assert (row.events, row.indexed) == (2 * (back_to + 50),) * 2
-    counts = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_900, 2_000, 2_049)}
-    assert counts == {3: 2 * (back_to > 3), back_to: 0, 1_900: 0, 2_000: 2, 2_049: 2}
+    counts = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_400, 1_500, 1_549)}
+    assert counts == {3: 2 * (back_to > 3), back_to: 0, 1_400: 0, 1_500: 2, 1_549: 2}
     while deleting.unfinished().exists():
         deleting.purge_slice()
     deleting.purge_slice()
@@ -226,13 +232,12 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
 
 
 def test_a_long_session_that_has_grown_is_extended(bring):
-    content = branched(2_000, 1_999)
-    half = content[: content.index(b'"u1500"')].rsplit(b"\n", 1)[0] + b"\n"
-    assert len(half) > 2**22
-    bring(half)
+    content = branched(1_400, 1_399)
+    half = content[: content.index(b'"u1100"')].rsplit(b"\n", 1)[0] + b"\n"
+    bring(half, pace=AS_LONG)
     first = Session.unscoped.get()
-    assert first.events == 3_000
-    assert bring(content).state == "done"
+    assert first.events == 2_200 > LEAST_STORED
+    assert bring(content, pace=AS_LONG).state == "done"
     session = Session.unscoped.get()
     assert session.pk == first.pk
     assert convert.load_session(session).events == recordings.read(content).sessions[0].events
@@ -240,8 +245,8 @@ def test_a_long_session_that_has_grown_is_extended(bring):
 
 def test_a_long_damaged_file_leaves_nothing(bring):
     """Much was stored when the damaged line came."""
-    job = bring(branched(2_000, 0) + b'{"type": nonsense}\n')
-    assert (job.state, job.line) == ("failed", 4_101)
+    job = bring(branched(1_500, 0, words=150) + b'{"type": nonsense}\n')
+    assert (job.state, job.line) == ("failed", 3_101)
     while Session.unscoped.exists():
         deleting.purge_slice()
     assert not any(
