@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -28,17 +28,22 @@ MOST_BYTES_A_STEP = 70_000_000 // 50_000
 FIXED = 2_300_000  # bytes: places and calls of a chunk or two, and what is counted for any session
 
 
-@pytest.fixture
-def looked_at(tmp_path: Path, client: Client) -> Session:
-    path = tmp_path / "long.jsonl"
+@pytest.fixture(scope="module")
+def long(shared_rows: Any, tmp_path_factory: pytest.TempPathFactory) -> Session:
+    path = tmp_path_factory.mktemp("recording") / "long.jsonl"
     with path.open("wb") as out:
         write_claude_code(out, steps=STEPS, size=2_000_000)
+    with shared_rows():
+        return stored(recordings.read(path).sessions[0])
+
+
+@pytest.fixture
+def looked_at(long: Session, client: Client) -> Session:
     for cache in CACHES:
         cache.clear()
-    row = stored(recordings.read(path).sessions[0])
     for page in PAGES:
-        assert client.get(f"/s/{row.pk}/{page}").status_code == 200
-    return row
+        assert client.get(f"/s/{long.pk}/{page}").status_code == 200
+    return long
 
 
 def test_the_pages_of_a_session_hold_few_bytes_for_each_of_its_steps(looked_at):

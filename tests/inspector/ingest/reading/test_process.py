@@ -59,15 +59,21 @@ def of_kind(told: list[Message], *kinds: type[Message]) -> list[Message]:
     return [message for message in told if isinstance(message, kinds)]
 
 
-def test_another_process_tells_the_same(transcript):
-    here, there = messages_here(transcript), messages_of_process(transcript)
+@pytest.fixture(scope="module")
+def late(transcript) -> list[Message]:
+    """The messages of another process that reads the whole file before it sends events."""
+    return messages_of_process(transcript)
+
+
+def test_another_process_tells_the_same(transcript, late):
+    here, there = messages_here(transcript), late
     assert there == here
     assert [type(message) for message in there[-2:]] == [End, Done]
     assert len(texts(there)) == of_kind(there, Read)[0].events > 3_000
 
 
-def test_most_of_a_session_is_told_before_its_file_is_read(transcript):
-    early, late = messages_of_process(transcript, early=True), messages_of_process(transcript)
+def test_most_of_a_session_is_told_before_its_file_is_read(transcript, late):
+    early = messages_of_process(transcript, early=True)
     assert texts(early) == texts(late)
     assert of_kind(early, Begin, End, Done) == of_kind(late, Begin, End, Done)
     before = early[: next(place for place, message in enumerate(early) if isinstance(message, Read))]

@@ -36,11 +36,16 @@ def counted(django_db_setup, django_db_blocker):
     with django_db_blocker.unblock(), transaction.atomic():
         row = stored_sample("long-coding", title="long coding")
         finish()
-        shown = SimpleNamespace(
-            pk=row.pk, ledger=convert.load_ledger(row), html=as_displayed(Client().get(address(row)).content).decode()
-        )
+        pages = [as_displayed(Client().get(address(row) + query).content).decode() for query in ("", "?table=1")]
+        shown = SimpleNamespace(pk=row.pk, ledger=convert.load_ledger(row), html=pages[0], table=pages[1])
         transaction.set_rollback(True)
     return shown
+
+
+@pytest.fixture
+def small(db):
+    """10 steps, one compaction."""
+    return stored_sample("small-window")
 
 
 @pytest.fixture
@@ -107,19 +112,17 @@ def test_it_begins_with_a_sentence_and_a_histogram_and_folds_the_long_tables(htm
     assert "Forecast from the past" not in folded
 
 
-def test_the_figure_can_be_read_as_a_table(client, coding):
-    finish()
-    html = client.get(address(coding) + "?table=1").content.decode()
-    assert html.count("<tr>") > 50
-    assert "steps?at=1" in html
+def test_the_figure_can_be_read_as_a_table(counted):
+    assert counted.table.count("<tr>") > 50
+    assert "steps?at=1" in counted.table
 
 
-def test_a_part_carries_no_script_and_its_figure_can_be_fetched(client, coding, part_of):
+def test_a_part_carries_no_script_and_its_figure_can_be_fetched(client, small, part_of):
     finish()
-    html = part_of(address(coding), "estimator").content.decode()
+    html = part_of(address(small), "estimator").content.decode()
     assert "<script" not in html
     assert "estimator/figure.json" in html
-    assert len(client.get(address(coding, "estimator_figure")).json()["data"][-1]["customdata"]) > 0
+    assert len(client.get(address(small, "estimator_figure")).json()["data"][-1]["customdata"]) > 0
 
 
 def test_a_session_without_usage_says_so(client, store):
@@ -140,11 +143,11 @@ def test_an_overhead_that_only_a_recorded_total_gives_says_so(client, store):
     assert "average what the recorded total gives per call" in overhead
 
 
-def test_the_steps_show_the_count_of_each_message_once_it_is_known(client, coding):
-    steps = reverse("session_steps", args=[coding.pk])
+def test_the_steps_show_the_count_of_each_message_once_it_is_known(client, small):
+    steps = reverse("session_steps", args=[small.pk])
     assert "o200k <b>" not in client.get(steps).content.decode()
     finish()
-    first = estimates.load_counts(coding)["o200k"][0]
+    first = estimates.load_counts(small)["o200k"][0]
     assert f"o200k <b>{first:,}</b>" in client.get(steps).content.decode()
 
 

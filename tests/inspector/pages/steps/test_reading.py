@@ -101,10 +101,10 @@ def test_a_path_that_leads_nowhere_is_not_found(read, path):
     assert read(tool_result({"a": [1]}), **{"as": "json", "path": path}).status_code == 404
 
 
-def test_a_list_of_a_million_items_is_shown_in_pieces(read):
-    page = read(tool_result(list(range(1_000_000))), **{"as": "json"}).content.decode()
+def test_a_list_of_very_many_items_is_shown_in_pieces(read):
+    page = read(tool_result(list(range(100_000))), **{"as": "json"}).content.decode()
     assert len(re.findall(r"<[a-z]", page)) < 2_000
-    assert "999,900 more" in page
+    assert "99,900 more" in page
 
 
 def test_a_message_of_ten_megabytes_is_read_in_pieces(read):
