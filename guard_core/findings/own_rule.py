@@ -156,17 +156,13 @@ def _step(case: Case, step: int) -> int:
 def _conditions(case: Case, rule: OwnRule) -> str:
     """What a threshold rests on, as the end of a clause."""
     conditions = ["its settings are the defaults"] if _rests_on_defaults(rule) else []
-    if (window := _window(rule)) and _is_unsure(case, rule):
+    if (window := _window(rule)) and (rule.is_window_assumed or case.window.is_unsure):
         conditions.append(f"the window is {window:,}")
     return f", if {' and '.join(conditions)}" if conditions else ""
 
 
 def _rests_on_defaults(rule: OwnRule) -> bool:
     return any(item.source is Provenance.ASSUMED and item.name != "window" for item in rule.settings)
-
-
-def _is_unsure(case: Case, rule: OwnRule) -> bool:
-    return rule.is_window_assumed or case.window.is_unsure
 
 
 def _window(rule: OwnRule) -> int:

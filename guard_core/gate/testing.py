@@ -37,7 +37,7 @@ def assert_compaction(
     over = {name: counts[LIMITS[name]] for name, most in limits.items() if counts[LIMITS[name]] > most}
     if over:
         sentences = [
-            item.sentence for item in judged.findings if any(item.kind in _kinds(LIMITS[name]) for name in over)
+            item.sentence for item in judged.findings if any(item.kind in KINDS.get(LIMITS[name], ()) for name in over)
         ]
         words = ", ".join(
             f"{count:,} {name.replace('_', ' ')}, at most {limits[name]:,} allowed" for name, count in over.items()
@@ -58,7 +58,3 @@ LIMITS = {
     "not_kept": "not-kept",
     "requests_lost": "request-lost",
 }
-
-
-def _kinds(name: str) -> tuple[str, ...]:
-    return KINDS.get(name, ())

@@ -98,7 +98,9 @@ def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> Ready |
             avoiding.search_whole(row, _Progress(out, row.calls * avoiding.USUAL_REPLAYS))
         elif task.work != REPLAY:
             progress = _Progress(out, comparing.all_steps(row, task.work))
-            comparing.compare_whole(row, task.choice, task.work, progress, processes=_copies(), copied=listen)
+            comparing.compare_whole(
+                row, task.choice, task.work, progress, processes=min(os.cpu_count() or 1, MOST_COPIES), copied=listen
+            )
         listen()
         result = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
         for owner in (result, result.facts):
@@ -115,10 +117,6 @@ def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> Ready |
         traceback.print_exc()
         return Failed(OUR_MISTAKE)
     return Ready()
-
-
-def _copies() -> int:
-    return min(os.cpu_count() or 1, MOST_COPIES)
 
 
 class _Progress:

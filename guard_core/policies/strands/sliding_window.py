@@ -19,7 +19,7 @@ from guard_core.policies.pieces.groups import GROUPS, Group, flat
 from guard_core.policies.pieces.lists import Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import USER, Message, view_of
 from guard_core.policies.strands.manager import StrandsManager, is_pinned, list_of
-from guard_core.trace import NOTHING_TO_COMPACT, Head
+from guard_core.trace import NOTHING_TO_COMPACT
 
 KEPT = 200  # characters at each end of a result that is cut (1.62.0)
 CANNOT = "Unable to trim conversation context!"  # the library's own words
@@ -72,7 +72,7 @@ class StrandsSlidingWindow(StrandsManager):
     def _many(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Where the list has more messages than stay."""
         prefix, head = GROUPS.prefix(sizes.ledger), sizes.head
-        count = _head_groups(sizes.ledger, head) + prefix[sizes.at] - prefix[head.kept_from]
+        count = GROUPS.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from]
         return np.asarray(count > self.settings.window_size)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
@@ -117,10 +117,6 @@ class StrandsSlidingWindow(StrandsManager):
             error = CANNOT if refused else ""
             return Outcome(view_of(ledger, messages), state, error=error, held=NOTHING_TO_COMPACT)
         return _dropped(request, groups, place, state, refused=refused)
-
-
-def _head_groups(ledger: Ledger, head: Head) -> int:
-    return GROUPS.view(ledger, head.view)
 
 
 def _dropped(request: Request, groups: list[Group], place: int, state: Any, *, refused: bool = False) -> Outcome:

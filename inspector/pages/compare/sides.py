@@ -49,16 +49,12 @@ def wanted(project: Project, texts: Sequence[str]) -> tuple[list[Wanted], list[s
         if row is None:
             errors.append(f"Side {number}: there is no such session.")
             continue
-        choice, wrong = parse_choice(dict(parse_qsl(query, max_num_fields=40)) if _is_plain(query) else {})
+        choice, wrong = parse_choice(dict(parse_qsl(query, max_num_fields=40)) if query.count("&") < 40 else {})
         errors += [f"Side {number}: {words}" for words in wrong.values()]
         sides.append(Wanted(row, choice, bool(sign)))
     if len(texts) > MOST_SIDES:
         errors.append(f"At most {MOST_SIDES} are compared; the others are left out.")
     return sides, errors
-
-
-def _is_plain(query: str) -> bool:
-    return query.count("&") < 40
 
 
 def _session(project: Project, name: str) -> Session | None:

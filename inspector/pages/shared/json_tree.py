@@ -69,11 +69,7 @@ def level(value: dict[str, Any] | list[Any], path: str, start: int) -> list[dict
             row |= {"inside": counted(len(child), kind)}
         else:
             text = json.dumps(child, ensure_ascii=False) if not isinstance(child, str) else child
-            row |= {"value": visible(text[:VALUE_CHARS]), "kind": _kind(child)}
+            row |= {"value": visible(text[:VALUE_CHARS]), "kind": "text" if isinstance(child, str) else "plain"}
             row |= {"left": f"{len(text):,}"} if len(text) > VALUE_CHARS else {}
         rows.append(row)
     return rows
-
-
-def _kind(value: Any) -> str:
-    return "text" if isinstance(value, str) else "plain"
