@@ -144,6 +144,14 @@ def test_a_replay_says_how_many_overflows_it_removes():
     assert "removes 95 overflows" in by_kind["avoided_overflows"].sentence
 
 
+def test_overflows_that_a_replay_leaves_are_not_said_to_be_removed():
+    removed = of_replay(*replayed(bundled("long-coding"), "sweagent-last-n", n=50))["avoided_overflows"]
+    before, after = removed.numbers["without"], removed.numbers["with"]
+    assert 0 < after < before
+    assert f"removes {before - after} overflows: without compaction {before} calls" in removed.sentence
+    assert f"with it {after} (modelled)" in removed.sentence
+
+
 @pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
 def test_the_camel_session_needed_its_four_compactions():
     (built,) = read(FILES / "adk" / "session-camel-token-threshold-4-compactions.json").sessions
