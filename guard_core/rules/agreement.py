@@ -29,6 +29,7 @@ class ExplainedCompaction(msgspec.Struct, frozen=True):
 
     `decision_tokens` is the count that was compared: `recorded` where the agent wrote it down, else `computed`.
     `calls` (late) are the earlier checks at which the rule fired, `tokens` the distance of the count to the threshold.
+    `after_refusal`: the provider had refused the request before, so that its count says nothing of a threshold.
     """
 
     step: int
@@ -42,6 +43,7 @@ class ExplainedCompaction(msgspec.Struct, frozen=True):
     reason: str
     calls: int = 0
     tokens: int = 0
+    after_refusal: bool = False
 
 
 class MissedCheck(msgspec.Struct, frozen=True):

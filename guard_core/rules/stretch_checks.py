@@ -344,6 +344,7 @@ class StretchChecks:
                 reason=reason,
                 calls=calls,
                 tokens=tokens,
+                after_refusal=self._cause(row, count) is Cause.REFUSED,
             )
 
     def verdict(self, row: int, count: int | None, interval: Interval | None) -> tuple[Agreement, str, int, int]:

@@ -79,17 +79,21 @@ def _condition(explanation: Explanation, rule: OwnRule) -> str:
 
 
 def _recorded_words(explanation: Explanation) -> str:
-    """The counts at which it compacted. Those of compactions that a person asked for are no evidence of the rule."""
+    """The counts at which it compacted. Those of compactions that a person asked for, or that a refused request forced,
+    are no evidence of the rule."""
     counted = [item for item in explanation.compactions if item.decision_tokens is not None]
     impossible = [item.recorded for item in explanation.compactions if item.recorded and item.decision_tokens is None]
     doubt = f" No request can have had what the file also says: {_listed(impossible)}." if impossible else ""
     if not counted:
         with_count = " with a count" if explanation.compactions else ""
         return f"The recording has no compaction{with_count}.{doubt.replace(' also', '')}"
-    automatic = [item.decision_tokens or 0 for item in counted if item.trigger != MANUAL]
     manual = [item.decision_tokens or 0 for item in counted if item.trigger == MANUAL]
-    places = [_places(automatic)] if automatic else []
-    return f"Recorded {'; '.join(places + ([f'manually {_places(manual)}'] if manual else []))}.{doubt}"
+    others = [item for item in counted if item.trigger != MANUAL]
+    own, forced = (
+        [item.decision_tokens or 0 for item in others if item.after_refusal is side] for side in (False, True)
+    )
+    named = (("", own), ("after a refused request ", forced), ("manually ", manual))
+    return f"Recorded {'; '.join(f'{words}{_places(counts)}' for words, counts in named if counts)}.{doubt}"
 
 
 def _places(counts: list[int]) -> str:

@@ -336,6 +336,7 @@ def test_a_compaction_after_a_refused_request_bounds_no_threshold(version):
         "the provider had refused the request, whatever the threshold",
     )
     assert (explanation.inference[0].at_most, explanation.evidence[0].compactions[0].cause) == (None, Cause.REFUSED)
+    assert headline(explanation).endswith("Recorded after a refused request at 155,010.")
 
 
 def test_a_refused_request_before_an_answer_or_another_compaction_forces_none():
