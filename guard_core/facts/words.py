@@ -25,7 +25,8 @@ METHOD = (
     f"Measured on summaries that a person labelled (COMPINT): it agrees with {AGREES} of {LABELLED}, "
     f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never said "
     "for paraphrased. These are English instructions: shared words do not prove that the meaning survived. What the "
-    "model writes in its own messages is searched for quotations only."
+    "model writes in its own messages is searched for quotations only. Whether an instruction still applies is not "
+    "judged: a summary may quote one and say that it was cancelled."
 )
 
 
@@ -112,7 +113,7 @@ def _fallen(facts: Facts) -> str:
 
 
 def summary_words(lanes: tuple[Lane, ...]) -> str:
-    """How many instructions the last request still has, and which were lost, in one sentence."""
+    """Of how many instructions the last request has the words, and which were lost, in one sentence."""
     rules = [lane for lane in lanes if lane.snippet.kind in (RULE, REQUEST)]
     if not rules:
         return "No sentence of a user or of the system prompt was recognised as an instruction."
@@ -120,7 +121,7 @@ def summary_words(lanes: tuple[Lane, ...]) -> str:
     unknown = [lane for lane in rules if lane.last_state is State.UNKNOWN]
     fallen = [lane for lane in rules if lane.fell_at >= 0]
     held = sum(lane.last_state in HELD for lane in rules) - len(fallen)
-    words = f"{held:,} of {counted(len(rules), 'instruction')} in the last request"
+    words = f"The words of {held:,} of {counted(len(rules), 'instruction')} are in the last request"
     if lost:
         words += f", {len(lost):,} lost"
     if unknown:

@@ -28,7 +28,7 @@ def lost(tmp_path):
 def test_it_prints_what_was_lost_and_how_it_is_measured(lost, capsys):
     assert main(["facts", lost]) == 0
     text = capsys.readouterr().out
-    assert "0 of 1 instruction in the last request, 1 lost." in text
+    assert "The words of 0 of 1 instruction are in the last request, 1 lost." in text
     assert f'rule: "{RULE}" (message 1): lost at step 3 (compaction 1); the last request with it is step 2.' in text
     assert "it agrees with 46 of 50" in text
 
@@ -41,7 +41,7 @@ def test_a_compaction_whose_removals_are_not_in_the_file_is_named(tmp_path, caps
     path.write_bytes(native.write(session(*events, calls=calls, compactions=(compaction(3, (0, 3)),))))
     unknown = "What compaction 1 removed is not in the file: whether later requests still have what was said before is"
     assert main(["facts", str(path)]) == 0
-    assert f"1 of 1 instruction in the last request. {unknown} not known." in capsys.readouterr().out
+    assert f"The words of 1 of 1 instruction are in the last request. {unknown} not known." in capsys.readouterr().out
     assert main(["facts", str(path), "--policy", "none"]) == 0
     assert unknown not in capsys.readouterr().out
 

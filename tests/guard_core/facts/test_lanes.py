@@ -209,7 +209,7 @@ def test_the_worst_come_first_and_are_counted():
     kept, lost = Snippet("rule", "Always answer in English please", 5), Snippet("rule", RULE, 0)
     lanes = search(built, kept, lost).lanes()
     assert [lane.snippet for lane in worst_first(lanes)] == [lost, kept]
-    assert summary_words(lanes) == "1 of 2 instructions in the last request, 1 lost."
+    assert summary_words(lanes) == "The words of 1 of 2 instructions are in the last request, 1 lost."
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_after_a_silent_fall_only_what_came_again_is_known_to_be_in_the_last_req
     )
     assert outcome_words(lanes[1]) == "in the last request"
     assert summary_words(lanes) == (
-        "1 of 2 instructions in the last request, 1 unknown since the recorded prompt fell."
+        "The words of 1 of 2 instructions are in the last request, 1 unknown since the recorded prompt fell."
     )
     (later,) = search(replace(fell, compactions=(compaction(6, (0, 6)),)), Snippet("rule", RULE, 0)).lanes()
     assert later.fell_at == -1

@@ -39,7 +39,7 @@ def lost(store):
 
 def test_it_says_which_instruction_was_lost_at_which_compaction(client, lost):
     text = page(client, lost)
-    assert "0 of 1 instruction in the last request, 1 lost." in text
+    assert "The words of 0 of 1 instruction are in the last request, 1 lost." in text
     assert re.search(rf"{RULE}\. +rule, +message 1 +gone +2 +step +3 +\( compaction 1 \)", text)
 
 
@@ -81,7 +81,7 @@ def test_a_replay_is_followed_under_its_own_policy(client, store):
     text = page(client, row, "?policy=contextguard&window=30000")
     assert "what each request still holds, replayed: ContextGuard" in text
     assert "unknown: summary not readable" in text
-    assert "1 of 1 instruction in the last request." in page(
+    assert "The words of 1 of 1 instruction are in the last request." in page(
         client, row, "?policy=contextguard&window=30000&side=recorded"
     )
 
