@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from guard_core import cli
+from guard_core.findings.facts import Facts
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import SWITCH, Column, Trace
@@ -35,14 +36,15 @@ def _run(args: argparse.Namespace) -> int:
     session = cli.load(args.file, args.session)
     policy = cli.make_policy(args, session)
     window = cli.window_of(session, args.window)
-    ledger, usage = cli.provider(session)
-    summarizer = get_summarizer(args.summary, ledger)
-    trace = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer)
+    facts = Facts.of(session, window)
+    summarizer = get_summarizer(args.summary, facts.ledger)
+    trace = replay(facts.ledger, policy, window=window.value, usage=facts.usage, summarizer=summarizer)
+    refused = len(facts.replay(trace).refused_again)
     windows = call_windows(other_windows(session), window.value)
     if args.json:
-        cli.print_json(report(trace, window, windows))
+        cli.print_json({**report(trace, window, windows), "as_large_as_a_refused_request": refused})
     else:
-        print(_text(trace, window, windows))
+        print(_text(trace, window, windows, refused))
     return 0
 
 
@@ -84,7 +86,7 @@ def _values(column: Column, values: list[Any]) -> list[Any]:
 _MOST = 60  # steps printed; --json has all
 
 
-def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow]) -> str:
+def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow], refused: int) -> str:
     rows = steps(trace)
     interesting = [row for row in rows if row["fired"] or row["overflow"] or row["held"]]
     shown = rows if len(rows) <= _MOST else interesting[:_MOST]
@@ -100,18 +102,19 @@ def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow]) 
     ]
     if len(shown) < len(rows):
         lines.append(f"{len(shown)} of {len(rows):,} steps shown: those that compact, overflow or are held")
-    return "\n".join([*lines, "", _totals(trace)])
+    return "\n".join([*lines, "", _totals(trace, refused)])
 
 
-def _totals(trace: Trace) -> str:
+def _totals(trace: Trace, refused: int) -> str:
     columns = trace.columns
     modelled = columns["modelled_prompt_tokens"]
     recorded = columns["recorded_prompt_tokens"]
     peak = int(modelled.max()) if len(trace) else 0
     overflows = int(columns["overflow"].sum())
+    more = f", {refused:,} more as large as a refused request" if refused else ""
     return "\n".join(
         [
-            f"steps {len(trace):,}, compactions {len(trace.compactions):,}, overflows {overflows:,}",
+            f"steps {len(trace):,}, compactions {len(trace.compactions):,}, overflows {overflows:,}{more}",
             f"prompt tokens: recorded {int(recorded[recorded > 0].sum()):,}, of this replay {int(modelled.sum()):,}, "
             f"largest {peak:,}",
             f"engine {trace.engine_version}, digest {trace.digest()}",

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from guard_core.__main__ import main
+from guard_core.recordings.formats import native
+from tests.guard_core.checker.cases import replays
 
 KEYS = set(
     """
@@ -80,3 +82,14 @@ def test_what_is_wrong_is_told_in_a_sentence(chat, capsys, arguments, sentence):
     captured = capsys.readouterr()
     assert sentence in captured.err
     assert captured.out == ""
+
+
+def test_requests_as_large_as_a_refused_one_are_counted_beside_the_overflows(tmp_path, capsys):
+    claims = next(claims for name, claims in replays() if name == "as large as a refused request")
+    path = tmp_path / "refused.jsonl"
+    path.write_bytes(native.write(claims.session))
+    (finding,) = [item for item in claims.findings if item.kind == "refused_again"]
+    assert main(["replay", str(path), "--policy", "none"]) == 0
+    assert f"overflows 0, {finding.numbers['requests']} more as large as a refused request" in capsys.readouterr().out
+    assert main(["replay", str(path), "--policy", "none", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["as_large_as_a_refused_request"] == finding.numbers["requests"]
