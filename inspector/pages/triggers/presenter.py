@@ -22,7 +22,7 @@ from inspector.pages.triggers.figure import Dot, Strip, Times
 
 LISTED = 100  # rows with a strip, and lines of each table; the files have all
 NAMED = 4  # sessions of a group that are named one by one
-DETAILED = 200  # compactions of a single row
+DETAILED = 100  # compactions of a single row: with 240 linked dots the page has 1,900 elements
 MARKS = {  # name in the style sheet, meaning
     Cause.AUTOMATIC: ("auto", "automatic"),
     Cause.UNSTATED: ("unstated", "trigger not recorded"),
