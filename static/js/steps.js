@@ -14,13 +14,15 @@ function stepUrl(step) {
   return url.pathname + url.search;
 }
 
-async function load(from) {
+// The rows from one on, or those around a step, of the steps that the filter leaves.
+async function load(from, around) {
   if (loading) return;
   loading = true;
   const focused = document.activeElement?.closest?.("#steps [data-step]")?.dataset.step;
   const { url } = list().dataset;
   const target = new URL(url, location.href);
-  target.searchParams.set("from", Math.max(1, from));
+  if (around) target.searchParams.set("around", around);
+  else target.searchParams.set("from", Math.max(1, from));
   target.searchParams.set("at", document.getElementById("step").dataset.at);
   try {
     await htmx.ajax("GET", target.pathname + target.search, { target: "#steps", swap: "outerHTML" });
@@ -39,15 +41,33 @@ function scrolled() {
   if (missing) load(first - AHEAD);
 }
 
+// A row that is out of sight comes to the middle; what is above the rows covers as much of them.
+function reveal(number) {
+  const top = (number - 1) * ROW;
+  const below = pane.scrollTop + pane.clientHeight - list().offsetTop - 2 * ROW;
+  if (top < pane.scrollTop + ROW || top > below) pane.scrollTop = Math.max(0, top - pane.clientHeight / 2);
+}
+
+// Of a filtered list: may a step that has no row be in the part that is not loaded.
+function isBeyond(step) {
+  const { from, to, count } = list().dataset;
+  const rows = list().querySelectorAll("[data-step]");
+  const [first, last] = [rows[0], rows[rows.length - 1]].map((shown) => Number(shown.dataset.step));
+  return (step < first && Number(from) > 1) || (step > last && Number(to) < Number(count));
+}
+
 async function show(step, { focus } = {}) {
   for (const old of list().querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
-  const top = (step - 1) * ROW;
-  if (top < pane.scrollTop + ROW || top > pane.scrollTop + pane.clientHeight - 3 * ROW) {
-    pane.scrollTop = Math.max(0, top - pane.clientHeight / 2);
-  }
-  if (!row(step)) await load(step - AHEAD * 2);
+  const isFiltered = list().dataset.filter !== "";
+  if (!isFiltered) reveal(step);
+  if (!row(step) && (!isFiltered || isBeyond(step))) await load(step - AHEAD * 2, isFiltered ? step : 0);
   const shown = row(step);
   shown?.setAttribute("aria-current", "step");
+  if (isFiltered) { // the row of the step, else the one behind it
+    const rows = [...list().querySelectorAll("[data-step]")];
+    const place = rows.findIndex((known) => Number(known.dataset.step) >= step);
+    reveal(Number(list().dataset.from) + (place < 0 ? rows.length - 1 : place));
+  }
   if (focus) shown?.focus({ preventScroll: true });
 }
 

@@ -234,6 +234,36 @@ def test_f_goes_through_the_filters_of_a_compaction(page, sessions):
     assert len(set(seen)) == 3
 
 
+def test_f_goes_through_the_filters_of_the_step_list(stepper):
+    assert stepper.locator("#steps [data-step]").count() > 50
+    stepper.keyboard.press("j")
+    stepper.wait_for_selector('#step[data-at="22"]')
+    stepper.keyboard.press("f")
+    stepper.wait_for_selector("#steps[data-filter=turns]")
+    assert stepper.evaluate(SHOWN) == 22  # the filter takes the step along
+    stepper.keyboard.press("f")
+    stepper.wait_for_selector("#steps[data-filter=compactions]")
+    rows = stepper.locator("#steps [data-step]")
+    assert rows.count() == 3
+    rows.nth(1).click()
+    stepper.wait_for_selector('#steps [data-step="86"][aria-current]')
+    stepper.keyboard.press("j")
+    stepper.wait_for_selector('#step[data-at="87"]')
+    assert "list=compactions" in stepper.url
+    check_looks(stepper, "filtered-steps")
+
+
+def test_a_filtered_list_of_many_steps_scrolls_and_follows_the_step(page, big):
+    page.goto(big + "steps?at=3000&list=turns")
+    page.wait_for_selector("#steps[data-filter=turns]")
+    page.evaluate("() => { document.querySelector('[data-list-pane]').scrollTop = 0; }")
+    page.wait_for_selector('#steps[data-from="1"]')
+    before = page.evaluate(SHOWN)
+    page.keyboard.press("End")
+    wait(page, "before => Number(document.getElementById('step').dataset.at) > before", before)
+    wait(page, "() => Number(document.getElementById('steps').dataset.from) > 1")
+
+
 def test_a_gallery_page_and_a_comparison_step_by_keys(page, sessions):
     page.goto("/gallery/step")
     page.keyboard.press("k")

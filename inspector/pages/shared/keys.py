@@ -58,7 +58,7 @@ SHORTCUTS = (
         ),
         Shortcuts((("/", "search the session, or all sessions"),)),
         Shortcuts((("n", "next match of a search"), ("N", "previous match"))),
-        Shortcuts((("f", "filter the list of the page"),)),
+        Shortcuts((("f", "filter the list of the page"),), "of steps and of a compaction the next filter"),
         Shortcuts((), "in a chart: next, previous point; Enter opens its step", ("→", "←")),
         Shortcuts((), "go to a page, a session, a step or a policy; also ⌘+K", ("Ctrl+K",)),
         Shortcuts((("?", "this list"),)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,41 +24,58 @@ MARKS = {
 }
 
 
-def window_around(at: int, count: int) -> tuple[int, int]:
-    """The rows to send for a page that shows step `at`."""
-    start = max(0, min(at - WINDOW // 3, count - WINDOW))
-    return start, min(count, start + WINDOW)
+class Window(NamedTuple):
+    """The rows `start` to `stop` (exclusive) of a list of steps."""
+
+    steps: Ints
+    start: int
+    stop: int
+
+    @property
+    def shown(self) -> Ints:
+        """The steps of these rows."""
+        return self.steps[self.start : self.stop]
 
 
-def window_from(start: int, count: int) -> tuple[int, int]:
-    """The rows to send for a list that was scrolled to `start`."""
-    start = max(0, min(start, count - WINDOW))
-    return start, min(count, start + WINDOW)
+def window_around(at: int, steps: Ints) -> Window:
+    """The rows to send for a page that shows step `at`, which may be none of the list."""
+    row = min(int(np.searchsorted(steps, at)), len(steps) - 1)
+    return window_from(row - WINDOW // 3, steps)
+
+
+def window_from(start: int, steps: Ints) -> Window:
+    """The rows to send for a list that was scrolled to row `start`."""
+    start = max(0, min(start, len(steps) - WINDOW))
+    return Window(steps, start, min(len(steps), start + WINDOW))
 
 
 def step_list(
     data: Timeline,
     ledger: Ledger,
     names: Mapping[int, str],
-    shown: range,
+    window: Window,
     path: str,
     choice: Choice,
     side: str,
     kept: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The rows `shown` and the heights of what is not sent. `names`: a word for each step's answer;
-    `kept`: what else the addresses keep, as the step that is marked as A."""
-    count, start, stop = len(data), shown.start, shown.stop
+    """The rows of a window and the heights of what is not sent. `names`: a word for each step's answer; `kept`: what
+    else the addresses keep, as the step that is marked as A."""
+    count, start, stop = len(window.steps), window.start, window.stop
     starts_turn = np.diff(ledger.steps["turn"], prepend=-2) > 0
     sets = {"overflow": set(data.overflows), "compaction": set(data.compactions), "near": set(data.near_misses)}
     if side == "replayed" and data.replayed is not None:
         sets = {"overflow": set(data.replayed.overflows), "compaction": set(data.replayed.compactions), "near": set()}
     rows = []
-    for step in shown:
+    for step in window.shown.tolist():
         kind = next((name for name in ("overflow", "compaction", "near") if step in sets[name]), "")
         kind = kind or ("turn" if starts_turn[step] else "")
         url = path + choice.query(at=step_number(step), side=side, **kept)
         rows.append(_row(data, step, side, kind, names.get(step, ""), url, is_turn=bool(starts_turn[step])))
+
+    def beside(row: int) -> str:
+        return path + choice.query(at=step_number(int(window.steps[row])), side=side, **kept)
+
     return {
         "rows": rows,
         "count": count,
@@ -66,10 +83,23 @@ def step_list(
         "last": step_number(stop - 1),
         "above": start * ROW_HEIGHT,
         "below": (count - stop) * ROW_HEIGHT,
-        "earlier": path + choice.query(at=step_number(max(0, start - WINDOW // 2)), side=side, **kept),
-        "later": path + choice.query(at=step_number(min(count - 1, stop + WINDOW // 2)), side=side, **kept),
+        "earlier": beside(max(0, start - WINDOW // 2)),
+        "later": beside(min(count - 1, stop + WINDOW // 2)),
         "url": path + "/list" + choice.query(side=side, **kept),
     }
+
+
+def filters(data: Timeline, ledger: Ledger, side: str, others: Mapping[str, Ints]) -> dict[str, Ints]:
+    """The steps that each filter of the list leaves, ascending; those that leave none are left out. `others`: filters
+    by what is no part of the chart."""
+    fired = data.side(side).compactions
+    known = {"turns": turn_starts(ledger), "compactions": fired, **others}
+    return {name: steps for name, steps in known.items() if len(steps)}
+
+
+def turn_starts(ledger: Ledger) -> Ints:
+    """The steps that begin a turn of the user."""
+    return np.flatnonzero(np.diff(ledger.steps["turn"], prepend=-2) > 0)
 
 
 def _row(data: Timeline, step: int, side: str, kind: str, name: str, url: str, *, is_turn: bool) -> dict[str, Any]:
@@ -108,7 +138,7 @@ def neighbours(
     marks = data.compactions
     if side == "replayed" and data.replayed is not None:
         marks = data.replayed.compactions
-    turns = np.flatnonzero(np.diff(ledger.steps["turn"], prepend=-2) > 0)
+    turns = turn_starts(ledger)
     steps = np.unique(np.array(findings, dtype=np.int64))
     return {
         "Home": 0 if at else None,

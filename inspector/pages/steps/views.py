@@ -20,7 +20,7 @@ from guard_core.findings.gaps import clearing_words
 from guard_core.tokens import tokenizer
 from guard_core.trace import given_to_summarisers
 from guard_core.views import Inserted, View, content_count, held_events
-from inspector.figures.timeline import NO_STEPS
+from inspector.figures.timeline import NO_STEPS, Ints
 from inspector.models import Session
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
@@ -58,6 +58,7 @@ SEARCH_NAV = (("N", "‹ ⌕", "previous step with a match"), ("n", "⌕ ›", "
 KEYS = {"j": "j ArrowDown", "k": "k ArrowUp"}
 SHOWN_TOOLS = 40
 SELECTION_ENCODING = "o200k_base"  # as the tokenizer counts beside the messages
+LONGEST_FILTER = 20  # characters of the name of a filter
 LONGEST_SELECTION = 200_000  # characters that are counted within the request
 
 
@@ -74,7 +75,7 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     if not (htmx and htmx.target == "step"):
         context |= {**page.context("steps", at if page.count else None), "urls": links}
         if page.count:
-            context["list"] = _list(page, *presenter.window_around(at, page.count))
+            context |= {"list": _list(page, around=at), "filters": _filters(page, at)}
     return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
 
 
@@ -89,9 +90,11 @@ def _step_that_started(page: Frame) -> int:
 def step_list(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Another window of the step list."""
     page = frame(request, session_id)
-    start, at = step_of(request, "from", page.count), step_of(request, "at", page.count)
-    context = {"list": _list(page, *presenter.window_from(start, page.count)), "at": step_number(at)}
-    return render(request, "inspector/steps/_list.html", context)
+    if not page.count:
+        raise Http404("This session has no model calls.")
+    at, around = step_of(request, "at", page.count), step_of(request, "around", page.count)
+    listed = _list(page, around) if "around" in request.GET else _list(page, start=step_of(request, "from", page.count))
+    return render(request, "inspector/steps/_list.html", {"list": listed, "at": step_number(at)})
 
 
 @require_GET
@@ -177,23 +180,68 @@ def _piece(page: Frame, part: Part, path: str, title: str, event: Event | None =
 # ---- the step list
 
 
-def _list(page: Frame, start: int, stop: int) -> dict[str, Any]:
-    analysis = page.analysis
-    names = _names(page, start, stop)
+def _list(page: Frame, around: int | None = None, start: int = 0) -> dict[str, Any]:
+    """The rows around a step, or from a row on, of those that the filter of the address leaves."""
+    analysis, (name, steps) = page.analysis, _filtered(page)
+    window = presenter.window_from(start, steps) if around is None else presenter.window_around(around, steps)
+    names = _names(page, window.shown)
     place = (page.paths["steps"], page.choice, page.shown_side)
-    listed = presenter.step_list(analysis.data, analysis.ledger, names, range(start, stop), *place, _marked(page))
+    listed = presenter.step_list(analysis.data, analysis.ledger, names, window, *place, _marked(page))
     for row in listed["rows"]:
         row["comments"] = page.commented_steps[step_index(row["step"])]
-    return listed
+    return {**listed, "filter": name}
 
 
-def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
+def _filter_steps(page: Frame) -> dict[str, Ints]:
+    """The steps that each filter of the list leaves."""
+    analysis = page.analysis
+    others = {
+        "findings": np.unique(np.array([step for step in _finding_steps(page) if step < page.count], dtype=np.int64)),
+        "comments": np.array(sorted(page.commented_steps), dtype=np.int64),
+        "matches": page.matched_steps,
+    }
+    return presenter.filters(analysis.data, analysis.ledger, page.side, others)
+
+
+def _filtered(page: Frame) -> tuple[str, Ints]:
+    """The filter of the address and its steps; "" and all steps where there is none, or it leaves none."""
+    name = page.request.GET.get("list", "")
+    steps = _filter_steps(page).get(name) if name else None
+    return ("", np.arange(page.count)) if steps is None else (name, steps)
+
+
+def _filters(page: Frame, at: int) -> list[dict[str, Any]]:
+    """The filters of the list as links; the one that follows the current one has the key."""
+    chosen, _ = _filtered(page)
+    counts = {"": page.count, **{name: len(steps) for name, steps in _filter_steps(page).items()}}
+    path, kept = page.paths["steps"], {"at": step_number(at), "side": page.shown_side, **_marked(page)}
+    tabs = [
+        {
+            "label": f"{name or 'all'} {count:,}",
+            "url": path + page.choice.query(**{**kept, "list": name}),
+            "current": name == chosen,
+            "key": "",
+        }
+        for name, count in counts.items()
+    ]
+    following = list(counts).index(chosen) + 1
+    tabs[following % len(tabs)]["key"] = "f"
+    return tabs
+
+
+def _finding_steps(page: Frame) -> list[int]:
+    """The steps of the findings, in no order."""
+    analysis = page.analysis
+    return [finding.step for finding in (*analysis.recorded_findings, *analysis.shown_replayed_findings)]
+
+
+def _names(page: Frame, steps: Ints) -> dict[int, str]:
     """What each step answered, in a few words; a step that begins a user turn is named by the user's words."""
     columns = page.analysis.ledger.steps
     begins = np.diff(columns["turn"], prepend=-2) > 0
-    chosen = np.where(begins & (columns["user_event"] >= 0), columns["user_event"], columns["response"])[start:stop]
+    chosen = np.where(begins & (columns["user_event"] >= 0), columns["user_event"], columns["response"])[steps]
     events = convert.load_some_events(page.row, sorted({int(seq) for seq in chosen if seq >= 0}))
-    named = {step: events.get(int(seq)) for step, seq in enumerate(chosen, start)}
+    named = {step: events.get(int(seq)) for step, seq in zip(steps.tolist(), chosen, strict=True)}
     return {step: parts.summary_line(event) if event else "no answer recorded" for step, event in named.items()}
 
 
@@ -202,8 +250,8 @@ def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
 
 def _step(page: Frame, at: int) -> dict[str, Any]:
     analysis = page.analysis
-    marks = [finding.step for finding in (*analysis.recorded_findings, *analysis.shown_replayed_findings)]
-    near = presenter.neighbours(analysis.data, analysis.ledger, marks, at, page.shown_side, page.matched_steps)
+    marks, side = _finding_steps(page), page.shown_side
+    near = presenter.neighbours(analysis.data, analysis.ledger, marks, at, side, page.matched_steps)
     nav = (*NAV, SEARCH_NAV) if page.search else NAV
     turn = int(analysis.ledger.steps["turn"][at])
     return {
@@ -231,7 +279,7 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
 def _nav(page: Frame, near: dict[str, int | None], item: tuple[str, str, str]) -> dict[str, str]:
     key, sign, title = item
     step = near[key]
-    url = "" if step is None else page.step_url(step, a=_mark(page))
+    url = "" if step is None else page.step_url(step, **_marked(page))
     return {"key": KEYS.get(key, key), "sign": sign, "title": f"{title} ({key})", "url": url}
 
 
@@ -241,8 +289,8 @@ def _kept(page: Frame) -> dict[str, str]:
 
 
 def _marked(page: Frame) -> dict[str, str]:
-    """What the address asks to mark: a step as A, and the matches of a search."""
-    return {"a": _mark(page), "search": page.search.text}
+    """What the address asks to mark: a step as A, and the matches of a search; and the filter of the list."""
+    return {"a": _mark(page), "search": page.search.text, "list": page.request.GET.get("list", "")[:LONGEST_FILTER]}
 
 
 def _mark(page: Frame) -> str:
@@ -254,10 +302,10 @@ def _mark(page: Frame) -> str:
 def _marks(page: Frame, at: int) -> dict[str, str]:
     """The links that mark this step as A, forget the mark, and compare A with this step."""
     here, mark = str(step_number(at)), _mark(page)
-    links = {"mark": "" if mark == here else page.step_url(at, a=here), "a": mark}
+    links = {"mark": "" if mark == here else page.step_url(at, **{**_marked(page), "a": here}), "a": mark}
     if mark:
         path = reverse("session_difference", args=[page.row.pk])
-        links["unmark"] = page.step_url(at)
+        links["unmark"] = page.step_url(at, **{**_marked(page), "a": ""})
         links["difference"] = path + page.choice.query(side=page.shown_side, a=mark, b=here) if mark != here else ""
     return links
 
@@ -272,7 +320,7 @@ def _search(page: Frame, at: int) -> dict[str, str]:
         "text": parts.visible(page.search.text),
         "count": (f"{counted(count, 'step')} with matches, marked on the strip" if count else "no matches") + indexed,
         "url": reverse("session_search", args=[page.row.pk]) + "?" + urlencode({"q": page.search.text}),
-        "end": page.step_url(at, a=_mark(page), search=""),
+        "end": page.step_url(at, **{**_marked(page), "search": ""}),
     }
 
 

@@ -167,6 +167,36 @@ def test_another_window_of_the_list_can_be_fetched(client, coding):
     assert 'data-from="11" data-to="100"' in text
 
 
+def listed(text: str) -> list[int]:
+    return [int(step) for step in re.findall(r'data-step="(\d+)"', text)]
+
+
+def test_a_filter_leaves_the_steps_of_its_kind_in_the_list(client, coding):
+    path = coding.get_absolute_url() + "steps"
+    text = client.get(path + "?at=5&list=compactions").content.decode()
+    assert listed(text) == [38, 86, 125] == listed(client.get(path + "/list?at=5&list=compactions").content.decode())
+    assert "?at=6&amp;list=compactions" in text  # the next step, and the filter stays
+    assert re.search(r'aria-current="true"\s*>compactions 3</a>', text)
+
+
+def test_filters_that_leave_nothing_are_not_offered_and_ask_for_all_steps(client, coding):
+    path = coding.get_absolute_url() + "steps"
+    text = client.get(path).content.decode()
+    assert "list=turns" in text
+    assert "list=comments" not in text
+    assert listed(text) == listed(client.get(path + "?list=comments").content.decode())
+    assert listed(text) == listed(client.get(path + "?list=<b>").content.decode())
+
+
+def test_the_rows_around_a_step_of_a_filtered_list_can_be_fetched(client, store):
+    events = [event for number in range(200) for event in (user(f"do {number}"), model("done"))]
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, 1_000 + step) for step in range(200))
+    path = store(session(*events, calls=calls)).get_absolute_url() + "steps"
+    rows = listed(client.get(path + "/list?list=turns&around=150").content.decode())
+    assert 150 in rows
+    assert len(rows) == 90
+
+
 def test_earlier_messages_come_in_pieces(client, coding):
     base = coding.get_absolute_url()
     first = client.get(base + "steps?at=37").content.decode()
