@@ -16,7 +16,8 @@ Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
@@ -43,6 +44,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
@@ -83,16 +85,16 @@ class PiSessionFormat:
 
     def read(self, source: ByteSource) -> Recording:
         paths, sessions = [*_active_paths(source)], list[Session]()
-        path, reader, entries = paths[0], PiSessionReader(source), 0
+        (path, lost_at), reader, entries = paths[0], PiSessionReader(source), 0
         for line in source.lines():
             if _begins_another(line.obj, fields.text(reader.header, "id"), entries):
-                sessions += reader.recording().sessions
-                path, entries = paths[len(sessions)], 0
+                sessions += reader.recording(lost_at).sessions
+                (path, lost_at), entries = paths[len(sessions)], 0
                 reader = reader.next()
             entries += not _is_header(line.obj)
             with source.tolerate(line.number):
                 reader.line(line, path is None or line.number in path)
-        last = reader.recording()
+        last = reader.recording(lost_at)
         return Recording(last.format, (*sessions, *last.sessions), last.facts, last.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook:
@@ -120,6 +122,9 @@ def _content(entry: dict[str, Any]) -> Any:
     return {key: value for key, value in entry.items() if key not in ("parentId", "timestamp")}
 
 
+_ENTRY_ID = re.compile(r"[0-9a-f]{8}")  # as pi makes them; other parents are no proof of an entry
+
+
 class _Node(NamedTuple):
     line: int
     parent: str
@@ -135,6 +140,7 @@ class _Tree:
         self.nodes: dict[str, _Node] = {}
         self.written: dict[str, bytes] = {}  # what is on the line of each id
         self.last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
+        self.lost_at: list[int] = []  # lines whose parent is an entry that the file does not have
         self.leaf = self.header = self.before = ""
         self.lines = 0  # that are no header
 
@@ -157,9 +163,17 @@ class _Tree:
         self.written[entry] = digest
         lost = parent not in self.nodes and parent not in ("", self.header)
         self.nodes[entry] = _Node(line.number, self.before if lost else parent)
+        if lost and self.before and _ENTRY_ID.fullmatch(parent):
+            self.lost_at.append(line.number)
         self.before = entry
         chosen = next((entry_id for key in _LEAF_KEYS if (entry_id := fields.text(line.obj, key))), "")
         self.leaf = chosen if line.obj.get("type") == "leaf" and chosen in self.nodes else entry
+
+    @property
+    def lost(self) -> list[int]:
+        """The lines on that way whose parent is an entry that the file does not have."""
+        path = self.path() or set()
+        return [line for line in self.lost_at if line in path]
 
     def path(self) -> set[int] | None:
         """The lines on that way; None where entries have no ids (version 1)."""
@@ -171,15 +185,15 @@ class _Tree:
         return path or None
 
 
-def _active_paths(source: ByteSource) -> Iterator[set[int] | None]:
-    """The lines on the way to the root, of each session of a file in turn."""
+def _active_paths(source: ByteSource) -> Iterator[tuple[set[int] | None, list[int]]]:
+    """The lines on the way to the root, and those of them whose parent is lost, of each session of a file in turn."""
     tree = _Tree()
     for line in source.lines():
         if _begins_another(line.obj, tree.header, tree.lines):
-            yield tree.path()
+            yield tree.path(), tree.lost
             tree = _Tree()
         tree.add(line)
-    yield tree.path()
+    yield tree.path(), tree.lost
 
 
 def _begins_another(obj: dict[str, Any], header: str, entries: int) -> bool:
@@ -386,7 +400,8 @@ class PiSessionReader:
             start = self.starts_by_index[index]
         return end if start is None else start
 
-    def recording(self) -> Recording:
+    def recording(self, lost_at: Sequence[int] = ()) -> Recording:
+        """The session; on the lines `lost_at` are entries whose parent is not in the file."""
         if not self.header and not self.facts.messages:
             raise DamagedRecording("the session holds no entry that can be read")
         system, tools = self.system.parts, self.system.tools
@@ -402,6 +417,7 @@ class PiSessionReader:
             notes.append(
                 f"{self.unsent} answers that were aborted or failed are not in the log: they are not sent again."
             )
+        notes += lost_words(lost_at)
         session = self.log.session(
             system=system,
             tools=tools,

@@ -31,6 +31,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
@@ -358,7 +359,7 @@ class QwenChatReader:
             notes.append("A sub-agent's chat.")
         if self.elsewhere:
             notes.append(f"{self.elsewhere} messages that a rewind took back, or of a sub-agent, are not in the log.")
-        return notes
+        return [*notes, *lost_words(self.path.lost_at)]
 
 
 def _is_same(reported: ModelCall, answer: ModelCall) -> bool:

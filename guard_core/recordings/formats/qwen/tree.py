@@ -15,6 +15,7 @@ class Path:
     def __init__(self, source: ByteSource) -> None:
         self._lines: dict[str, list[int]] = {}  # of each uuid: a message may be written in pieces
         self._parents: dict[str, str] = {}
+        lost_at: set[int] = set()
         main, last, before = "", "", ""
         for line in source.lines():
             uuid, parent = fields.text(line.obj, "uuid"), fields.text(line.obj, "parentUuid")
@@ -23,10 +24,13 @@ class Path:
             self._lines.setdefault(uuid, []).append(line.number)
             lost = bool(parent) and parent not in self._lines
             self._parents.setdefault(uuid, before if lost else parent)
+            if lost and before:
+                lost_at.add(line.number)
             before = last = uuid
             main = main if is_side(line.obj) else uuid
         self.is_side = bool(last) and not main
         self._chosen = self._walk(main or last)
+        self.lost_at = sorted(lost_at & self._chosen)  # the lines whose parent is not in the file
 
     def __contains__(self, line: int) -> bool:
         return line in self._chosen

@@ -229,6 +229,15 @@ def test_what_a_rewind_took_back_is_not_in_the_log():
     assert "2 messages" in session.notes[-1]
 
 
+def test_a_message_whose_predecessor_is_not_in_the_file_is_named():
+    records = chain(*[user("One"), answer(100, {"text": "Yes"})] * 3)
+    assert not any("follow" in note for note in session_of(*records).notes)
+    assert session_of(*records[:2], *records[4:]).notes[-1] == (
+        "The entry on line 3 follows one that is not in the file: what that one held is not known."
+    )
+    assert "2 entries, the first on line 2, follow ones" in session_of(records[0], records[2], records[5]).notes[-1]
+
+
 def test_a_compaction_that_was_taken_back_is_none():
     records = chain(user("One"), answer(100, {"text": "Yes"}), compressed(reason="manual"), user("Two"))
     again = chain(user("Three"), start=4)

@@ -60,6 +60,18 @@ def session_of(*entries: dict[str, Any], header: dict[str, Any] = HEADER):
     return read_as(FORMAT, lines(header, *entries)).sessions[0]
 
 
+def test_an_entry_whose_parent_is_not_in_the_file_is_named():
+    named = [
+        entry(f"5e7a0c{place:02x}", f"5e7a0c{place - 1:02x}" if place else None, message=one["message"])
+        for place, one in enumerate(TALK)
+    ]
+    assert not any("follows" in note for note in session_of(*named).notes)
+    words = "The entry on line 4 follows one that is not in the file: what that one held is not known."
+    assert words in session_of(*named[:2], *named[3:]).notes
+    unlike = [*named[:3], {**named[3], "parentId": "toolu_01"}, *named[4:]]  # no id of an entry
+    assert not any("follows" in note for note in session_of(*unlike).notes)
+
+
 def test_prompt_tokens_are_input_and_cache_together():
     session = session_of(*TALK)
     assert [(call.at, call.prompt_tokens, call.cached_tokens) for call in session.calls] == [(1, 100, 50), (3, 140, 70)]
