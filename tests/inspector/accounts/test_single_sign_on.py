@@ -150,6 +150,7 @@ def test_what_is_said_of_another_subject_does_not_count(provider, client, settin
     assert signed_in(client).status_code == 403
 
 
+@pytest.mark.once  # refused before any account is looked for
 @pytest.mark.parametrize(
     "wrong",
     [

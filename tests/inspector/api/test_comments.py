@@ -64,6 +64,7 @@ def test_what_is_sent_again_is_stored_once(client, row):
     assert Comment.unscoped.count() == 1
 
 
+@pytest.mark.once  # refused before anything is stored
 @pytest.mark.parametrize(
     ("fields", "status", "words"),
     [

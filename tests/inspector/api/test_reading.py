@@ -50,6 +50,7 @@ def test_an_id_that_is_none_is_refused_as_json(client, part):
     assert "session_id" in answer.json()["error"]
 
 
+@pytest.mark.once  # refused before any row is asked for
 @pytest.mark.parametrize("query", ["offset=-1", "limit=0", "limit=x", "offset=9999999999999"])
 def test_a_bad_number_is_refused_by_name(client, row, query):
     answer = client.get(f"/api/v1/sessions/{row.pk}/steps?{query}")

@@ -74,6 +74,7 @@ def test_the_compactions_of_a_long_recording_are_read_without_their_views(client
         assert not [one for one in record["passes"] if "summariser_view" in one]
 
 
+@pytest.mark.once  # computed from one session
 def test_every_policy_is_a_row(client, row):
     answer = client.get(f"/api/v1/sessions/{row.pk}/replays?window=20000").json()
     assert answer["window"] == 20_000

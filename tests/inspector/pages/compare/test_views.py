@@ -22,6 +22,7 @@ def address(*sides, **more):
     return "/compare/?" + urlencode([*(("side", side) for side in sides), *more.items()])
 
 
+@pytest.mark.once  # computed from one session
 def test_a_recording_and_its_replay_part_where_the_overview_says_so(client, coding):
     page = client.get(address(coding.pk, f"{coding.pk}?policy=none"))
     first = client.get(coding.get_absolute_url() + "?policy=none").context["decisions"]["first"]["step"]
@@ -85,6 +86,7 @@ def test_without_sides_there_is_a_form_whose_choice_is_an_address(client, coding
     assert client.get(answer["Location"]).status_code == 200
 
 
+@pytest.mark.once  # said before any row is asked for
 @pytest.mark.parametrize(
     ("sides", "words"),
     [

@@ -46,6 +46,7 @@ def test_the_tour_offers_to_open_its_sample_where_it_is_not_there(client, db):
     assert 'action="/samples/unpersisted-loop/"' in page
 
 
+@pytest.mark.once  # pages of one session
 def test_the_tour_can_be_followed_by_its_links_alone(client, db):
     stored_sample("unpersisted-loop", "unpersisted-loop.jsonl")
     url = re.search(r'href="([^"]+\?tour=1)"', client.get("/help/tour").content.decode())[1]

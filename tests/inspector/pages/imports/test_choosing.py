@@ -71,6 +71,7 @@ def test_a_file_with_one_session_asks_nothing(client, bring, recording):
     assert "data-choose" not in text
 
 
+@pytest.mark.once  # how it is shown
 def test_a_long_list_is_a_short_page(client, bring):
     titles = [f"Number {number:03}" for number in range(imports.MAX_LISTED + 2)]
     values = [session(user(f"find {title}"), model("here"), title=title) for title in titles]

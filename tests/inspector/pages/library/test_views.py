@@ -212,6 +212,7 @@ def test_the_list_in_its_first_order_comes_from_an_index(client):
     assert "session_worst" in plan
 
 
+@pytest.mark.once  # of the engine
 def test_every_kind_of_finding_in_the_samples_has_a_name_in_the_menu():
     kinds = {finding.kind for sample in SAMPLES.values() for finding in conclusions(Facts.of(sample.build()))[0]}
     assert kinds

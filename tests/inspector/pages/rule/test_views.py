@@ -75,6 +75,7 @@ def test_a_session_whose_agent_has_no_known_rule_says_so(client, store):
     assert "This recording has no compaction." in text
 
 
+@pytest.mark.once  # computed from one session
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_session_has_the_page(client, store, name):
     assert "The agent's own rule" in page(client, stored_sample(name)).replace("&#x27;", "'")
@@ -191,6 +192,7 @@ def test_an_address_without_such_a_step_shows_the_nearest(client, store, at):
     assert "How it decided before step" in page(client, store(transcript()), f"?at={at}")
 
 
+@pytest.mark.once  # computed from one session
 @pytest.mark.parametrize(
     ("format_", "version"), [("pi", ""), ("codex", ""), ("crush", ""), ("claude-code", "2.1.330"), ("gemini-cli", "")]
 )

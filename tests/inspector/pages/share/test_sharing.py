@@ -82,6 +82,7 @@ def test_a_replay_and_a_level_are_those_of_the_form(client, row):
     assert (report["level"], report["session"]["title"]) == ("numbers", "")
 
 
+@pytest.mark.once  # refused before anything is stored
 @pytest.mark.parametrize(
     ("form", "words"),
     [

@@ -103,6 +103,7 @@ def test_cost_and_dropped_requests_are_shown_where_they_were_asked_for(client, t
     assert "figure=cost" not in client.get(plain.get_absolute_url()).content.decode()
 
 
+@pytest.mark.once  # refused before anything is stored
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

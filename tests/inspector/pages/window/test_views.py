@@ -131,6 +131,7 @@ def test_the_window_of_one_session_can_be_set_and_given_back(client, gap):
     assert gap.window_override is None
 
 
+@pytest.mark.once  # refused before anything is stored
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
