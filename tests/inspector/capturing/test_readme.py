@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from guard_core import read
 from tests.inspector.beside.test_statusline import status
 from tests.inspector.capturing.provider import provider
@@ -52,7 +54,9 @@ def run(line: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.long
 def test_what_the_readme_captures_is_recorded(tmp_path: Path) -> None:
+    """In `make test`: `test_capture.py` runs a command behind the proxy."""
     (tmp_path / "my_agent.py").write_text(AGENT)
     with provider() as (origin, seen):
         addresses = {"ANTHROPIC_BASE_URL": origin, "OPENAI_BASE_URL": f"{origin}/v1"}

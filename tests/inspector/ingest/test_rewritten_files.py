@@ -194,7 +194,7 @@ def test_a_session_that_is_the_same_is_left_as_it_was(bring):
 
 def test_many_sessions_without_names_go_on_each_at_its_place(bring):
     def chats(turns: int) -> bytes:
-        return json.dumps([{"messages": items(turns + number % 2)} for number in range(24)]).encode()
+        return json.dumps([{"messages": items(turns + number % 2)} for number in range(60)]).encode()
 
     bring(chats(1), "chats.json")
     keys = dict(Session.unscoped.values_list("ordinal", "pk"))

@@ -89,7 +89,9 @@ def test_a_slice_that_is_broken_off_leaves_whole_steps_behind():
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_a_long_session_is_counted_with_one_tokenizer_after_the_other():
+    """In `make test`: `test_a_short_session_counts_what_a_long_one_has_left_for_later`."""
     texts = ("words that are shared", "an answer", "einige andere Wörter")
     short = stored(session(*map(user, texts[1:])), title="short")
     finish()

@@ -31,7 +31,8 @@ def append_from(row, start: int, stop: int):
 
 # Where a chunk ends is arithmetic; that rows are appended and replaced, one place shows on another database.
 @pytest.mark.parametrize(
-    "start", [chunks.ROWS, *(pytest.param(n, marks=pytest.mark.once) for n in (0, 1, 40, chunks.ROWS - 4, 4_100))]
+    "start",
+    [chunks.ROWS, *(pytest.param(n, marks=pytest.mark.long("postgresql")) for n in (0, 1, 40, chunks.ROWS - 4, 4_100))],
 )
 def test_an_appended_session_is_the_one_stored_at_once(start):
     row, at_once = stored(beginning(whole, start)), stored(whole, title="at once")

@@ -95,7 +95,8 @@ def test_growing_writes_the_last_chunk_of_each_kind_only():
 
 # Where a chunk ends is arithmetic; that chunks are written and replaced, one place shows on another database.
 @pytest.mark.parametrize(
-    "events", [SIZE, *(pytest.param(n, marks=pytest.mark.once) for n in (0, 1, SIZE - 1, SIZE + 1, 4_100))]
+    "events",
+    [SIZE, *(pytest.param(n, marks=pytest.mark.long("postgresql")) for n in (0, 1, SIZE - 1, SIZE + 1, 4_100))],
 )
 def test_it_may_grow_from_anywhere(events):
     row = stored(beginning(whole, events))
