@@ -13,7 +13,7 @@ from inspector.pages.shared.numbers import short, step_number
 from inspector.replays.choice import Choice
 
 ROW_HEIGHT = 28  # pixels, as in static/css/steps.css
-WINDOW = 90  # rows sent at a time
+WINDOW = 72  # rows sent at a time; with more, a page of steps of a long session has more than 2,000 elements
 ABOUT = "≈"  # before a count that is modelled or estimated
 MARKS = {
     "overflow": ("✕", " is-overflow", "overflow"),

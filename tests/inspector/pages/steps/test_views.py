@@ -158,13 +158,13 @@ def test_the_first_step_is_step_1_of_all_everywhere_on_its_page(client, steps):
 
 def test_the_list_is_a_window_with_room_for_the_rest(client, coding):
     text = client.get(coding.get_absolute_url() + "steps?at=144").content.decode()
-    assert text.count('class="step"') + text.count('class="step ') == 90
-    assert 'style="height:1512px"' in text
+    assert text.count('class="step"') + text.count('class="step ') == 72
+    assert 'style="height:2016px"' in text
 
 
 def test_another_window_of_the_list_can_be_fetched(client, coding):
     text = client.get(coding.get_absolute_url() + "steps/list?from=11&at=13").content.decode()
-    assert 'data-from="11" data-to="100"' in text
+    assert 'data-from="11" data-to="82"' in text
 
 
 def listed(text: str) -> list[int]:
@@ -194,7 +194,7 @@ def test_the_rows_around_a_step_of_a_filtered_list_can_be_fetched(client, store)
     path = store(session(*events, calls=calls)).get_absolute_url() + "steps"
     rows = listed(client.get(path + "/list?list=turns&around=150").content.decode())
     assert 150 in rows
-    assert len(rows) == 90
+    assert len(rows) == 72
 
 
 def test_earlier_messages_come_in_pieces(client, coding):
