@@ -53,6 +53,7 @@ EDIT = "edit"  # the kind of a compaction that only cleared or repeated old cont
 SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not in the file
 EMPTY = "empty"  # the kind of one whose summary has no text, whatever is written around it
 MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
+MOST_ALONE = 256  # ours: ledgers of single events that are remembered, some kilobytes each
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
 MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
 LEDGER_VERSION = 8  # of the stored bytes; raise it when a column is added or changes its meaning
@@ -324,7 +325,7 @@ class Ledger:
         if len(self._events_asked) >= MOST_REWRITES:
             self._events_asked.clear()
         self._events_asked[form] = asked, start
-        if len(self._alone) > MOST_FORMS:
+        if len(self._alone) > MOST_ALONE:
             self._alone.clear()
         ledger = self._alone.get(start)
         if ledger is None:

@@ -18,7 +18,7 @@ from guard_core import defaults
 from guard_core.estimation.estimators import Estimator
 from guard_core.estimation.usage import ASSUMED, PROVIDER, Counted, RatioUsage, Usage
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run, State
+from guard_core.policies.base import Acted, Check, Decision, Point, Policy, Quiet, Run, State
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.summaries.sizes import RecordedSummaries
@@ -133,11 +133,11 @@ def replay(  # noqa: PLR0913 - named, and most of them optional
     for step, part, state_after in iter_steps(job, len(after) if after else 0, state):
         each(step)
         state = state_after
-        if isinstance(part, Quiet):
-            _write_quiet(columns, step, part, heads)
-        else:
+        if isinstance(part, Decided):
             _write_decided(columns, step, part, heads.of_view(part.decision.view, int(ledger.steps["at"][step])))
-            compactions += part.compactions
+        else:
+            _write_run(columns, step, part, heads)
+        compactions += () if isinstance(part, Quiet) else part.compactions
     columns["overflow"] |= (columns["modelled_prompt_tokens"] > window).astype(np.int64)
     return Trace(
         policy=policy.name,
@@ -172,7 +172,7 @@ class Heads:
         return self.place(head_of(view, at))
 
 
-def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet | Decided, State]]:
+def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet | Acted | Decided, State]]:
     """The crux: a step, what happened from it on, and the policy's state after that. It begins at `step` with `state`.
 
     Each step is either decided by itself or lies in a run that the policy looked ahead over. Both give the same
@@ -368,13 +368,13 @@ def _still_open(record: CompactionRecord, steps: int, ledger: Ledger) -> Compact
     return msgspec.structs.replace(record, turn_end=int(np.searchsorted(turns, turns[record.step], side="right")))
 
 
-def _write_quiet(columns: dict[str, NDArray[Any]], step: int, quiet: Quiet, heads: Heads) -> None:
-    place = slice(step, step + quiet.size)
-    for name, values in quiet.columns.items():
+def _write_run(columns: dict[str, NDArray[Any]], step: int, part: Quiet | Acted, heads: Heads) -> None:
+    place = slice(step, step + part.size)
+    for name, values in part.columns.items():
         columns[name][place] = values
-    columns["modelled_prompt_tokens"][place] = quiet.counted.tokens
-    columns["prompt_tokens_source"][place] = quiet.counted.source
-    columns["head"][place] = heads.place(quiet.head)
+    columns["modelled_prompt_tokens"][place] = part.counted.tokens
+    columns["prompt_tokens_source"][place] = part.counted.source
+    columns["head"][place] = heads.place(part.head) if isinstance(part, Quiet) else [*map(heads.place, part.heads)]
 
 
 def _write_decided(columns: dict[str, NDArray[Any]], step: int, decided: Decided, head: int) -> None:

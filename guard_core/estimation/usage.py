@@ -21,6 +21,7 @@ from guard_core.estimation.baselines import count_changes, model_changes, silent
 from guard_core.estimation.sharing import USUAL
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
 from guard_core.views import Inserted, Segment, Span, Synthetic, View, followed
 
@@ -62,6 +63,18 @@ class Usage(Protocol):
         ...
 
 
+def counts_of(usage: Usage, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun:
+    """The counts of requests with views of their own, as `Usage.one` gives them: at once where a usage can (`many`)."""
+    many = getattr(usage, "many", None)
+    counted: CountedRun | None = many(steps, views, heuristics) if many is not None else None
+    if counted is not None:
+        return counted
+    rows = zip(steps.tolist(), views.views(), heuristics.tolist(), strict=True)
+    tokens, reported, source = zip(*(usage.one(*row) for row in rows), strict=True) if len(steps) else ((), (), ())
+    integers = (np.array(values, dtype=np.int64) for values in (tokens, source))
+    return CountedRun(next(integers), np.array(reported, dtype=np.bool_), next(integers))
+
+
 @dataclass(frozen=True)
 class RatioUsage:
     """A simulated provider: prompt tokens = trunc(heuristic x ratio), reported from a given step on.
@@ -79,6 +92,11 @@ class RatioUsage:
         tokens = (heuristics * self.ratio).astype(np.int64)
         source = np.full(stop - start, MODELLED, dtype=np.int64)
         return CountedRun(tokens, np.arange(start, stop) >= self.reported_from, source)
+
+    def many(self, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun:
+        """As `one`, for many steps."""
+        tokens = (heuristics * self.ratio).astype(np.int64)
+        return CountedRun(tokens, steps >= self.reported_from, np.full(len(steps), MODELLED, dtype=np.int64))
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()
@@ -113,6 +131,35 @@ class AttributedUsage:
                 return Counted(recorded, True, PROVIDER)
             tokens = recorded if same else self._price(step, view, plain, sums, epoch)[0]
         return Counted(max(0, tokens - sums.saved), recorded > 0, self._source)
+
+    def many(self, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun | None:
+        """As `one`, for views without messages of the recording; None where a recorded compaction left what a view of a
+        replay can be equal to, so that each has to be looked at."""
+        if (
+            self._writes
+            or any(self.ledger.whole_resumes)
+            or not all(each.has_inserted for each in self._beginnings[1:])
+        ):
+            return None
+        recorded, epochs, at = (self.ledger.steps[name][steps] for name in ("prompt_tokens", "epoch", "at"))
+        prices, anchors, overhead = self.attribution.prices, self.anchors, self.attribution.overhead
+        prologue = self.attribution.prologue
+        is_span, written = views.is_span, views.is_message.any(axis=0)
+        starts, stops = (np.maximum(rows, 0) for rows in views[:2])  # of messages, which are no spans, any event
+        spans = np.where(is_span, np.maximum(anchors.kept[stops] - anchors.kept[starts], 0), 0)
+        tokens = (spans + views.by_message(lambda message: prices.segment(message, -1))).sum(axis=0)
+        begins = (is_span & (views.starts == 0)).any(axis=0)
+        cut = overhead + np.where(begins, prologue, 0) + np.where(written, anchors.unrecorded.tokens, 0) + tokens
+        saved = views.of_forms(self._saved, self._saved_by)
+        plain = views.without_forms().normal()
+        stop = plain.stops[0] if len(plain.stops) else np.zeros(len(steps), dtype=np.int64)
+        extends = ~written & ~(plain.is_span[1:]).any(axis=0) & ~(plain.starts[:1] > 0).any(axis=0)
+        whole = overhead + prologue + int(anchors.begins[0]) + anchors.whole[stop] - int(anchors.whole[0])
+        sent = extends & (recorded > 0) & (epochs < 0) & (stop == at)
+        modelled = np.where(sent, recorded, np.where(extends, whole, cut)) - saved
+        as_it_is = sent & ~(is_span & (views.forms > 0)).any(axis=0)
+        source = np.where(as_it_is, PROVIDER, self._source)
+        return CountedRun(np.where(as_it_is, recorded, np.maximum(modelled, 0)), recorded > 0, source)
 
     @cached_property
     def _plain(self) -> PlainViews:

@@ -16,7 +16,7 @@ from guard_core.costs import SYSTEM
 from guard_core.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.baselines import Truncation, grown_by_bytes, repeated_counts, silent_truncations
-from guard_core.estimation.usage import PROVIDER, Usage, usage_for
+from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy
@@ -25,6 +25,7 @@ from guard_core.rules import Explanation, explain
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
+from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
 from guard_core.windows.models import Answers, answers_of
@@ -264,8 +265,8 @@ class Facts:
         """The side of a replay as a case. Another window than the recording's was asked for."""
         tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
         fired = tuple(
-            Fired(index, record.step, self._before(trace, index), tokens.item(record.step), record=record)
-            for index, record in enumerate(trace.compactions)
+            Fired(index, record.step, before, tokens.item(record.step), record=record)
+            for index, (record, before) in enumerate(zip(trace.compactions, self._before(trace), strict=True))
         )
         return Case(self, self._judged(trace.window), tokens, fired, trace)
 
@@ -299,21 +300,29 @@ class Facts:
         """Is a compaction's summary encrypted, or not in the file."""
         return self.ledger.bases[item.place].is_sealed
 
-    def _before(self, trace: Trace, index: int) -> int:
-        """Prompt tokens of the request that a replay's compaction replaced.
+    def _before(self, trace: Trace) -> list[int]:
+        """Prompt tokens of the request that each compaction of a replay replaced.
 
         A sliding window compacts the whole log anew; where the call before was sent with the last summary, so would
         this one have been.
         """
-        record, before = trace.compactions[index], trace.compactions[index].step - 1
-        fired, sent, built = (
-            trace.columns[name].item(before) for name in ("fired", "heuristic_sent", "heuristic_built")
-        )
-        if not index or fired or sent >= built:
-            return self.usage.one(record.step, record.before, record.tokens_before).tokens
-        at, previous = int(self.ledger.steps["at"][record.step]), int(self.ledger.steps["at"][before])
-        grown = sum(self.ledger.price((Span(previous, at),), name) for name in ("text_tokens", "inline_tokens"))
-        return self.usage.one(record.step, _carried(trace.compactions[index - 1], at), sent + grown).tokens
+        steps = np.array([record.step for record in trace.compactions], dtype=np.int64)
+        fired, sent, built = (trace.columns[name][steps - 1] for name in ("fired", "heuristic_sent", "heuristic_built"))
+        at = self.ledger.steps["at"]
+        text = self.ledger.prefix_of(("text_tokens", "inline_tokens"))
+        heuristics = sent + text[at[steps]] - text[at[steps - 1]]
+        views, carries = [], ((fired == 0) & (sent < built)).tolist()
+        for index, (record, carried) in enumerate(zip(trace.compactions, carries, strict=True)):
+            if index and carried:
+                views.append(_carried(trace.compactions[index - 1], at.item(record.step)))
+            else:
+                views.append(record.before)
+                heuristics[index] = record.tokens_before
+        columns = ViewColumns.of(views)
+        if columns is not None:
+            tokens: list[int] = counts_of(self.usage, steps, columns, heuristics).tokens.tolist()
+            return tokens
+        return [self.usage.one(*row).tokens for row in zip(steps.tolist(), views, heuristics.tolist(), strict=True)]
 
     def _recorded(self, index: int, item: CountedCompaction) -> Fired:
         base: Base = self.ledger.bases[item.place]

@@ -10,15 +10,18 @@ from itertools import pairwise
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
 from guard_core.events import Event, Role
 from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
+from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import SHORT, ViewSums, sums_of
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
 
+AT_ONCE = 1_000_000  # pairs of calls and results; ours: some 50 MB
 _CHANGED = Event(Role.USER, ())  # what a changed result says now is not asked
 
 
@@ -63,8 +66,15 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     pairs = Pairs(ledger)
     looks = _Looks(ledger, texts, pairs)
     missing = np.zeros(len(users) + 1, dtype=np.int64)
-    parted = 0
-    for start, stop in _stretches(sent):
+    stretches, parted = _stretches(sent), 0
+    if sent.columns is not None:
+        starts, stops = np.array(stretches, dtype=np.int64).reshape(-1, 2).T
+        seen_at_once = _ViewLooks(texts, sent.columns.at(starts), ats[starts])
+        for gaps in seen_at_once.gaps():
+            looks.gaps += np.unique(gaps, axis=0).tolist()
+        parted = int((stops - starts)[seen_at_once.are_parted(pairs)].sum())
+        stretches = [stretches[place] for place in np.flatnonzero(~seen_at_once.in_order).tolist()]
+    for start, stop in stretches:
         view, at = _in_place(ledger, *sent.view(start)), int(ats[start])
         if looks.look(view, at):
             parted += (stop - start) if looks.are_parted(at) else 0
@@ -97,10 +107,10 @@ def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> 
     return sum(rule.sentences for rule in stated), sum(rule.sentences for rule in remaining)
 
 
-def _stretches(sent: SentRequests) -> Iterator[tuple[int, int]]:
+def _stretches(sent: SentRequests) -> list[tuple[int, int]]:
     """Runs of steps whose requests begin alike, and only reach further."""
     edges = [0, *sent.changed.tolist(), sent.ledger.step_count]
-    return ((start, stop) for start, stop in pairwise(edges) if start < stop)
+    return [(start, stop) for start, stop in pairwise(edges) if start < stop]
 
 
 def _in_place(ledger: Ledger, view: View, epoch: int) -> View:
@@ -114,6 +124,76 @@ def _in_place(ledger: Ledger, view: View, epoch: int) -> View:
         else segment
         for segment in view
     )
+
+
+class _ViewLooks:
+    """What lies between the messages of many short views over `at` events, of those that hold the log in its order."""
+
+    def __init__(self, texts: Verbatim, views: ViewColumns, at: Ints) -> None:
+        self._texts, self._views, self._at = texts, views, at
+        reach = np.zeros(len(at), dtype=np.int64)
+        self.in_order = np.ones(len(at), dtype=np.bool_)
+        self._reaches: list[Ints] = []  # where the spans before each row of segments stop
+        for start, stop in zip(views.starts, views.stops, strict=True):
+            is_span = start < stop
+            self.in_order &= ~is_span | (start >= reach)
+            self._reaches.append(reach)
+            reach = np.where(is_span, stop, reach)
+        self._reach = reach
+
+    def gaps(self) -> Iterator[Ints]:
+        """Events that some view leaves out or has changed, as rows of ranges."""
+        for reach, start, stop in zip(self._reaches, *self._views[:2], strict=True):
+            yield self._ranges(reach, start, (start < stop) & (reach < start))
+        yield self._ranges(self._reach, self._at, self._reach < self._at)
+        changed = {event for span in self._formed() for event in self._texts.changed_in(span)}
+        yield np.array([(event, event + 1) for event in changed], dtype=np.int64).reshape(-1, 2)
+
+    def _ranges(self, starts: Ints, stops: Ints, chosen: NDArray[np.bool_]) -> Ints:
+        return np.column_stack([starts, stops])[chosen & self.in_order]
+
+    def _formed(self) -> Iterator[Span]:
+        """The events that the views have in each form, as few spans as there can be."""
+        views = self._views.at(self.in_order)
+        chosen = views.is_span & (views.forms > 0)
+        forms, starts, stops = (rows[chosen] for rows in (views.forms, views.starts, views.stops))
+        order = np.lexsort((starts, forms))
+        name, first, last = -1, 0, 0
+        for form, start, stop in zip(*(rows[order].tolist() for rows in (forms, starts, stops)), strict=True):
+            if form != name or start > last or (last - first == 1 and (start, stop) != (first, last)):
+                if name >= 0:
+                    yield Span(first, last, views.names[name])
+                name, first, last = form, start, stop
+            last = max(last, stop)
+        if name >= 0:
+            yield Span(first, last, views.names[name])
+
+    def are_parted(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Which views have a call without its result, or a result without its call, though the log has both."""
+        flags, views = pairs.ledger.events["flags"], self._views
+        edges: list[tuple[Ints, Ints]] = []
+        inside = (self._reach > 0) & (self._reach < self._at)
+        rows = [(self._reach, inside)]
+        for reach, start, stop in zip(self._reaches, *views[:2], strict=True):
+            is_gap = (start < stop) & (reach < start)
+            rows += [(reach, is_gap & (reach > 0)), (start, is_gap)]
+        for edge, chosen in rows:
+            places = np.flatnonzero(chosen & self.in_order)
+            places = places[(flags[edge[places]] & IN_PAIR) > 0]
+            edges.append((places, edge[places]))
+        parted = np.zeros(len(self._at), dtype=np.bool_)
+        views_of, events = map(np.concatenate, zip(*edges, strict=True))
+        for places, call, result in pairs.all_across(views_of, events, self._at):
+            differs = self._hold(places, call) != self._hold(places, result)
+            parted[places[differs]] = True
+        return parted
+
+    def _hold(self, places: Ints, events: Ints) -> NDArray[np.bool_]:
+        """Which of some views have an event."""
+        held = np.zeros(len(places), dtype=np.bool_)
+        for start, stop in zip(*self._views[:2], strict=True):
+            held |= (start[places] <= events) & (events < stop[places])
+        return held
 
 
 class _Looks:
@@ -298,6 +378,19 @@ class Pairs:
                 if edge <= results[pair] < at:
                     yield calls[pair], results[pair]
 
+    def all_across(self, places: Ints, edges: Ints, at: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Some places, and for each of its edges the calls before it with their results behind it, as in `across`; `at`
+        is by place. In several parts, for an old call without a result makes them many."""
+        calls, results = self._events
+        oldest = self._oldest[edges]
+        counts = np.maximum(np.searchsorted(calls, edges) - oldest, 0)
+        for part in np.array_split(np.arange(len(edges)), 1 + int(counts.sum()) // AT_ONCE):
+            sizes = counts[part]
+            pair = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(oldest[part], sizes)
+            place, edge = np.repeat(places[part], sizes), np.repeat(edges[part], sizes)
+            crosses = (edge <= results[pair]) & (results[pair] < at[place])
+            yield place[crosses], calls[pair[crosses]], results[pair[crosses]]
+
     @cached_property
     def _events(self) -> tuple[Ints, Ints]:
         """The events of calls, in their order, and of their results."""
@@ -308,10 +401,15 @@ class Pairs:
         return calls[order], results[order]
 
     @cached_property
-    def _lists(self) -> tuple[list[int], list[int], list[int]]:
-        """The same, and for every event the first pair whose result is not before it."""
+    def _oldest(self) -> Ints:
+        """For every event the first pair whose result is not before it."""
         calls, results = self._events
         oldest = np.full(self.ledger.event_count + 1, len(calls), dtype=np.int64)
         np.minimum.at(oldest, results, np.arange(len(calls)))
-        oldest = np.minimum.accumulate(oldest[::-1])[::-1]
-        return calls.tolist(), results.tolist(), oldest.tolist()
+        return np.minimum.accumulate(oldest[::-1])[::-1]
+
+    @cached_property
+    def _lists(self) -> tuple[list[int], list[int], list[int]]:
+        """The same as plain numbers."""
+        calls, results = self._events
+        return calls.tolist(), results.tolist(), self._oldest.tolist()

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from guard_core.estimation.cached_prefix import smallest_cached_prefix
 from guard_core.estimation.estimators import Estimator, Heuristic
-from guard_core.estimation.usage import normal
+from guard_core.estimation.usage import counts_of, normal
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import policy_kind
 from guard_core.trace import Trace
+from guard_core.view_columns import ViewColumns, common_beginnings, sent_views
 from guard_core.view_sums import ViewSums
 from guard_core.views import Inserted, Segment, Span, Synthetic, View, common_length, followed
 
@@ -101,13 +102,35 @@ class SentRequests:
         return np.flatnonzero(np.concatenate([[False], (np.diff(heads) != 0) | self.compacted[1:]])[: len(heads)])
 
     @cached_property
+    def columns(self) -> ViewColumns | None:
+        """The views of all steps of a replay; None where one has many segments, and of a recording."""
+        if self.trace is None:
+            return None
+        return sent_views(self.ledger, self.trace.heads, self.trace.columns["head"], self.ledger.steps["at"])
+
+    @cached_property
     def shared(self) -> Ints:
         """Prompt tokens of the beginning that each request has in common with the one before."""
         shared: Ints = np.concatenate([[0], self.tokens[:-1]])[: len(self.tokens)]
-        for step in self.changed.tolist():
+        changed = self.changed
+        if self.columns is not None and len(changed):
+            shared[changed], unsure = self._commons(self.columns, changed)
+            changed = changed[unsure]
+        for step in changed.tolist():
             shared[step] = self._common(step)
         shared = np.minimum(shared, self.tokens)
         return shared
+
+    def _commons(self, views: ViewColumns, steps: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """As `_common` at some steps, and where a message has to be looked at to know."""
+        common, unsure = common_beginnings(self.ledger, views.at(steps - 1), views.at(steps))
+        heuristics = np.zeros(len(steps), dtype=np.int64)
+        if self.ledger.usage_ratio is not None:  # a simulated provider counts by the policy's estimate
+            heuristics = self._estimator.fixed + common.total(self._estimator.log, self._estimator.segment)
+        counted = counts_of(self.facts.usage, steps, common, heuristics).tokens
+        if self.ledger.usage_ratio is None:
+            counted = np.where(common.is_span.any(axis=0), counted, self._fixed)
+        return counted, unsure
 
     def _common(self, step: int) -> int:
         """Prompt tokens that the requests of a step and the one before begin with."""

@@ -7,20 +7,20 @@ a model client, for which the window is taken.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, RESULT, TEXT
-from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, roles_of
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.lists import MESSAGES, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, Costs, roles_of
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
-from guard_core.views import Span, Synthetic, View
+from guard_core.view_columns import ViewColumns
+from guard_core.views import Synthetic
 
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library asks its model client
 _SOURCE = "autogen-core 0.7.5, model_context"
@@ -70,27 +70,18 @@ class TokenLimitedSettings(msgspec.Struct, frozen=True):
     token_limit: int = 0
 
 
-class _Context(ListPolicy):
+class _Context(EditingPolicy):
     """What the contexts share: messages of several events, a list that stays whole."""
-
-    keeps: ClassVar[bool] = False
 
     def costs(self) -> Costs:
         return COSTS
 
-    def starts(self, request: Request) -> Ints:
-        """The event at which each message of the list begins, and the end of the last one."""
-        starts = message_starts(request.ledger)
-        count = int(np.searchsorted(starts, request.check.at))
-        if count < len(starts) and starts[count] == request.check.at:
-            return starts[: count + 1]  # without a copy: the next message begins where the last one ends
-        return np.append(starts[:count], request.check.at)
-
-    def without_results(self, request: Request, starts: Ints, first: int) -> View:
-        """The messages from number `first` on, less that one where it holds results."""
-        if first < len(starts) - 1 and roles_of(request.ledger)[starts[first]] == TOOL:
-            first += 1
-        return _span(int(starts[first]), request.check.at)
+    def first_sent(self, steps: Steps, count: Ints, first: Ints) -> Ints:
+        """Where the messages from number `first` of `count` on begin, less that one where it holds results."""
+        starts = message_starts(steps.ledger)
+        begins = _begin(starts, first, count, steps.at)
+        is_results = (first < count) & (np.append(roles_of(steps.ledger), USER)[begins] == TOOL)
+        return _begin(starts, first + is_results, count, steps.at)
 
 
 class _Counting(_Context):
@@ -117,10 +108,9 @@ class Buffered(_Counting):
         roles = roles_of(sizes.ledger)
         return np.asarray(self.over(counted, limit) | (len(roles) > 0 and int(roles[0]) == TOOL))
 
-    def compact(self, request: Request, state: Any) -> Outcome:
-        starts = self.starts(request)
-        first = max(len(starts) - 1 - self.settings.buffer_size, 0)
-        return Outcome(self.without_results(request, starts, first), state)
+    def edited(self, steps: Steps) -> Edited:
+        first = np.maximum(steps.counted - self.settings.buffer_size, 0)
+        return Edited(ViewColumns.spans((self.first_sent(steps, steps.counted, first), steps.at)))
 
 
 class HeadAndTail(_Counting):
@@ -132,16 +122,19 @@ class HeadAndTail(_Counting):
     def limit(self, window: int) -> int:
         return self.settings.head_size + self.settings.tail_size
 
-    def compact(self, request: Request, state: Any) -> Outcome:
-        starts, settings = self.starts(request), self.settings
-        count, head = len(starts) - 1, settings.head_size
+    def edited(self, steps: Steps) -> Edited:
+        ledger, settings, count = steps.ledger, self.settings, steps.counted
+        starts, head = message_starts(ledger), settings.head_size
         last = int(starts[head - 1])
-        if roles_of(request.ledger)[last] == ASSISTANT and request.ledger.events["flags"][last] & HAS_CALL:
+        if roles_of(ledger)[last] == ASSISTANT and ledger.events["flags"][last] & HAS_CALL:
             head -= 1
-        text = f"Skipped {count - settings.head_size - settings.tail_size} messages."
-        note = Synthetic("skipped", len(text), text)
-        tail = self.without_results(request, starts, count - settings.tail_size)
-        return Outcome((*_span(0, int(starts[head])), note, *tail), state)
+        skipped = count - settings.head_size - settings.tail_size
+        numbers, note = np.unique(skipped, return_inverse=True)
+        texts = [f"Skipped {number} messages." for number in numbers.tolist()]
+        tail = self.first_sent(steps, count, count - settings.tail_size)
+        views = ViewColumns.spans((0, _begin(starts, np.full_like(count, head), count, steps.at)))
+        notes = views.behind(-1 - note, -1 - note).behind(tail, np.maximum(tail, steps.at))
+        return Edited(notes._replace(messages=tuple(Synthetic("skipped", len(text), text) for text in texts)))
 
 
 class TokenLimited(_Context):
@@ -156,31 +149,38 @@ class TokenLimited(_Context):
     def counted(self, sizes: Sizes) -> Ints:
         return np.asarray(sizes.whole // CHARS_PER_TOKEN)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def edited(self, steps: Steps) -> Edited:
         """The message in the middle goes until the others fit: of k that stay the first half, rounded up, and the
         last half."""
-        starts, prefix = self.starts(request), COSTS.prefix(request.ledger)
-        count = len(starts) - 1
+        ledger, at = steps.ledger, steps.at
+        starts, prefix = message_starts(ledger), COSTS.prefix(ledger)
+        count = np.searchsorted(starts, at)
 
-        def ends(kept: int) -> tuple[int, int]:
-            return starts.item((kept + 1) // 2), starts.item(count - kept // 2)
+        def ends(kept: Ints) -> tuple[Ints, Ints]:
+            return _begin(starts, (kept + 1) // 2, count, at), _begin(starts, count - kept // 2, count, at)
 
-        def tokens(kept: int) -> int:
-            left, right = ends(kept)
-            return (prefix.item(left) + prefix.item(request.check.at) - prefix.item(right)) // CHARS_PER_TOKEN
+        fewest, most = np.zeros_like(count), count.copy()  # the more that stay, the more tokens
+        while (fewest < most).any():
+            middle = (fewest + most) // 2
+            left, right = ends(middle)
+            fits = (prefix[left] + prefix[at] - prefix[right]) // CHARS_PER_TOKEN <= steps.limit
+            searched = fewest < most
+            fewest, most = np.where(searched & fits, middle + 1, fewest), np.where(searched & ~fits, middle, most)
+        left, right = ends(np.maximum(fewest - 1, 0))
+        joined = left >= right
+        left = np.where(joined, at, left)
+        first = np.where(left > 0, 0, right)
+        is_results = np.append(roles_of(ledger), USER)[np.minimum(first, ledger.event_count)] == TOOL
+        rest = _begin(starts, np.searchsorted(starts, first, side="right"), count, at)
+        first = np.where(is_results & (first < at), rest, first)
+        cut = np.where(left > 0, first, 0), left
+        return Edited(ViewColumns.spans(cut, (np.where(left > 0, np.where(joined, at, right), first), at)))
 
-        fitting = bisect_right(range(count), request.limit, key=tokens)  # the more that stay, the more tokens
-        left, right = ends(max(fitting - 1, 0))
-        view = normal((*_span(0, left), *_span(right, request.check.at)))
-        first = view[0] if view else None
-        if isinstance(first, Span) and roles_of(request.ledger)[first.start] == TOOL:
-            rest = int(starts[np.searchsorted(starts, first.start, side="right")])
-            view = (*_span(rest, first.stop), *view[1:])
-        return Outcome(view, state)
 
-
-def _span(start: int, stop: int) -> View:
-    return (Span(start, stop),) if start < stop else ()
+def _begin(starts: Ints, number: Ints, count: Ints, at: Ints) -> Ints:
+    """The event at which each of some messages begins, of `count` over `at` events; behind the last one the end."""
+    begins = np.append(starts, 0)[np.minimum(number, len(starts))]
+    return np.where(number < count, begins, at)
 
 
 def _count(name: str, label: str, default: int, text: str, unit: str = "messages") -> Setting:

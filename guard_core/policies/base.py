@@ -6,7 +6,7 @@ materialised.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -101,6 +101,19 @@ class Quiet(NamedTuple):
     head: Head = WHOLE_LOG
 
 
+class Acted(NamedTuple):
+    """A run of steps decided at once, at any of which a policy may have acted: as `Quiet`, with the head of every
+    step's request and the compactions in their order."""
+
+    size: int
+    columns: Mapping[str, NDArray[Any]]
+    counted: CountedRun
+    state: State
+    heads: Sequence[Head]
+    compactions: tuple[CompactionRecord, ...]
+    ended: bool = False
+
+
 class Policy(Protocol):
     """One module per policy holds one of these; `guard_core.policies.POLICIES` lists them."""
 
@@ -149,8 +162,9 @@ class Policy(Protocol):
         """The state after the model answered; `prompt_tokens` is None where the provider reported nothing."""
         ...
 
-    def scan(self, run: Run, start: int, stop: int, state: State) -> Quiet | None:
-        """The steps from `start` (before `stop`) in which the policy does nothing, at once.
+    def scan(self, run: Run, start: int, stop: int, state: State) -> Quiet | Acted | None:
+        """The steps from `start` (before `stop`) in which the policy does nothing, at once; or, of a policy whose
+        requests follow from the log alone, all that it does in them.
 
         Must equal `decide` and `observe` step by step; a policy with ON_OVERFLOW ends the run at a
         request over the window. None where a policy cannot look ahead.

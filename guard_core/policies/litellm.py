@@ -19,10 +19,12 @@ from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.forms import Ends
 from guard_core.ledger import Ints, Ledger, prefix_sums
-from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.lists import Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, Message, roles_of, view_of
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
-from guard_core.views import Segment, Span, Synthetic
+from guard_core.view_columns import ViewColumns
+from guard_core.views import Segment, Span, Synthetic, View
 
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library uses the model's tokenizer
 TRIM_RATIO = 0.75  # of the model's window, where no limit is given
@@ -89,11 +91,11 @@ def shortened(chars: int, others: int, tokens: int) -> Ending:
     return ending
 
 
-class TrimMessages(ListPolicy):
+class TrimMessages(EditingPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "litellm-trim-messages"
-    keeps: ClassVar[bool] = False
+    most_steps: ClassVar[int] = 128  # each may have a form of its own, whose columns are remembered for some events
     settings: LiteLlmSettings
 
     def costs(self) -> Costs:
@@ -110,16 +112,21 @@ class TrimMessages(ListPolicy):
         prefix = COSTS.prefix(sizes.ledger)
         return np.asarray(prefix[_before_results(sizes.ledger)[sizes.at]] // CHARS_PER_TOKEN >= limit)
 
+    def edited(self, steps: Steps) -> Edited | None:
+        columns = ViewColumns.of([self._view(steps.ledger, at, steps.limit) for at in steps.at.tolist()])
+        return None if columns is None else Edited(columns)
+
     def compact(self, request: Request, state: Any) -> Outcome:
-        ledger, at = request.ledger, request.check.at
+        return Outcome(self._view(request.ledger, request.check.at, request.limit), state)
+
+    def _view(self, ledger: Ledger, at: int, limit: int) -> View:
+        """What is sent over `at` events."""
         stop = int(_before_results(ledger)[at])
         results = (Span(stop, at),) if stop < at else ()
-        system, room = self._system(ledger, stop, request.limit)
+        system, room = self._system(ledger, stop, limit)
         if system and not room:
-            return Outcome(system, state)
-        return Outcome(
-            normal((*system, *_newest(ledger, _shown_messages(ledger, system=False), stop, room), *results)), state
-        )
+            return system
+        return normal((*system, *_newest(ledger, _shown_messages(ledger, system=False), stop, room), *results))
 
     def _system(self, ledger: Ledger, stop: int, limit: int) -> tuple[tuple[Segment, ...], int]:
         """The system messages as one, and the tokens that are left for the others."""

@@ -6,17 +6,18 @@ all messages, and each request is made of it anew. Only texts are counted: the a
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 
 from guard_core.costs import RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.lists import Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, roles_of
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
-from guard_core.views import Span
+from guard_core.view_columns import ViewColumns
 
 SHARE_OF_WINDOW = 0.75  # DEFAULT_TOKEN_LIMIT_RATIO
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library uses the tokenizer of gpt-3.5-turbo
@@ -38,11 +39,10 @@ class LlamaIndexSettings(msgspec.Struct, frozen=True):
     token_limit: int = 0
 
 
-class ChatMemoryBuffer(ListPolicy):
+class ChatMemoryBuffer(EditingPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "llama-index-buffer"
-    keeps: ClassVar[bool] = False
     settings: LlamaIndexSettings
 
     def costs(self) -> Costs:
@@ -54,14 +54,14 @@ class ChatMemoryBuffer(ListPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return np.asarray(np.maximum(sizes.whole - 1, 0) // CHARS_PER_TOKEN)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def edited(self, steps: Steps) -> Edited:
         """The first message of the user (or system) from which the rest fits; where none does, the newest message."""
-        ledger, at = request.ledger, request.check.at
+        ledger, at = steps.ledger, steps.at
         prefix = COSTS.prefix(ledger)
-        most = CHARS_PER_TOKEN * (request.limit + 1)  # characters, spaces between messages included
-        first = max(int(np.searchsorted(prefix[: at + 1], int(prefix[at]) - most, side="left")), 1)
-        start = _next_begin(ledger).item(first)
-        return Outcome((Span(start if start < at else at - 1, at),), state)
+        most = CHARS_PER_TOKEN * (steps.limit + 1)  # characters, spaces between messages included
+        first = np.maximum(np.searchsorted(prefix, prefix[at] - most, side="left"), 1)
+        start = _next_begin(ledger)[np.minimum(first, ledger.event_count)]
+        return Edited(ViewColumns.spans((np.where(start < at, start, at - 1), at)))
 
 
 def _next_begin(ledger: Ledger) -> Ints:

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import MODEL, RESULT, SYSTEM, TEXT
-from guard_core.estimation.usage import normal
 from guard_core.events import Event, Part, Role, TextPart, ToolResultPart, value_text
 from guard_core.forms import Form, brings_form
 from guard_core.forms.base import Columns, PartColumns
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.lists import MESSAGES, Sizes
 from guard_core.policies.pieces.messages import TOOL, USER, Costs, roles_of
 from guard_core.policies.settings import CHOICE, COUNT, PolicyKind, Profile, PublishedResult, RecordedRuns, Setting
-from guard_core.views import Span
+from guard_core.view_columns import ViewColumns
 
 CURRENT, FIRST = "current", "first"
 # What an omitted observation says around the number of its lines; the misspelling of 0.0.1 is its own.
@@ -93,11 +93,10 @@ def _is_observation(ledger: Ledger) -> Ints:
     return np.isin(roles_of(ledger), (USER, TOOL)).astype(np.int64)
 
 
-class LastObservations(ListPolicy):
+class LastObservations(EditingPolicy):
     """The policy; see the module. The number that is compared is that of the observations."""
 
     name: ClassVar[str] = "sweagent-last-n"
-    keeps: ClassVar[bool] = False
     settings: SweAgentSettings
 
     @property
@@ -120,15 +119,16 @@ class LastObservations(ListPolicy):
         """How many of the oldest observations are omitted, the first one counted, which stays."""
         return counted // self.settings.polling * self.settings.polling - self.settings.n
 
-    def compact(self, request: Request, state: Any) -> Outcome:
-        ledger, at = request.ledger, request.check.at
+    def edited(self, steps: Steps) -> Edited:
+        ledger = steps.ledger
         if "observations" not in ledger.derived:
             ledger.derived["observations"] = np.flatnonzero(_is_observation(ledger))
         places: Ints = ledger.derived["observations"]
-        first, last = int(places[1]), int(places[int(self._omitted(request.counted)) - 1])
+        first, last = places[1], places[self._omitted(steps.counted) - 1]
         form = LineCount(wording=self.settings.wording).name
-        spans = (Span(0, first), ledger.span(first, last + 1, form), Span(last + 1, at))
-        return Outcome(normal(spans), state)
+        changes = ledger.first_changed(int(first), form) <= last
+        spans = ((0, np.where(changes, first, last + 1)), (first, np.where(changes, last + 1, 0)), (last + 1, steps.at))
+        return Edited(ViewColumns.spans(*spans, forms=("", form, "")))
 
 
 # Saved prompt tokens with 10 observations kept, SWE-bench Verified, published and as `outcomes.masking` predicts them.

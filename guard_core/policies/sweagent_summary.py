@@ -19,7 +19,7 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Decision, Quiet, Run
+from guard_core.policies.base import Acted, Check, Decision, Quiet, Run
 from guard_core.policies.pieces.lists import TURNS, ListMemory, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
@@ -148,7 +148,7 @@ class SummarizeEveryNTurns(ListPolicy):
     def decide(self, check: Check, state: SummaryMemory) -> Decision:
         return super().decide(check, _with_all_checkpoints(state))
 
-    def scan(self, run: Run, start: int, stop: int, state: SummaryMemory) -> Quiet | None:
+    def scan(self, run: Run, start: int, stop: int, state: SummaryMemory) -> Quiet | Acted | None:
         return super().scan(run, start, stop, _with_all_checkpoints(state))
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:

@@ -1,9 +1,12 @@
 """Laws of what policies come to: bills add up, prices of compactions add up, a cache gives no more than was sent."""
 
+from itertools import pairwise
+
 import msgspec
 import numpy as np
 from hypothesis import given
 
+from guard_core.estimation.usage import counts_of, normal
 from guard_core.findings.facts import Facts
 from guard_core.outcomes.bill import Prices, bill_of, summary_prices
 from guard_core.outcomes.cycles import cycles_of
@@ -13,7 +16,9 @@ from guard_core.outcomes.payback import paybacks
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.replay import replay
+from guard_core.views import Span, content_count
 from tests.properties.strategies import policies, sessions, summarizers, windows
+from tests.properties.test_policy_laws import listed_policies
 
 
 def priced(session):
@@ -109,3 +114,62 @@ def test_what_is_never_compacted_loses_nothing(session, window):
     trace = replay(facts.ledger, get_policy("none"), window=window, usage=facts.usage)
     losses = losses_of(SentRequests.replayed(facts, trace), ())
     assert (losses.requests_dropped, losses.rules_gone, losses.parted_steps) == (0, 0, 0)
+
+
+def replayed(session, policy, window, summarizer):
+    facts = Facts.of(session)
+    trace = replay(facts.ledger, policy, window=window, usage=facts.usage, summarizer=summarizer)
+    return SentRequests.replayed(facts, trace)
+
+
+@given(sessions(), listed_policies(), windows, summarizers)
+def test_requests_in_columns_are_priced_and_compared_as_one_by_one(session, policy, window, summarizer):
+    sent = replayed(session, policy, window, summarizer)
+    steps, usage, costs = np.arange(len(session.calls)), sent.facts.usage, policy.estimator(sent.ledger)
+    if sent.columns is None:
+        return
+    views = [normal(sent.view(step)[0]) for step in steps.tolist()]
+    assert sent.columns.views() == views
+    assert sent.columns.contents.tolist() == [content_count(view) for view in views]
+    heuristics = costs.fixed + sent.columns.total(costs.log, costs.segment)
+    assert heuristics.tolist() == sent.trace.columns["heuristic_sent"].tolist()
+    counted = counts_of(usage, steps, sent.columns, heuristics)
+    for step, view, heuristic in zip(steps.tolist(), views, heuristics.tolist(), strict=True):
+        assert tuple(column.item(step) for column in counted) == usage.one(step, view, heuristic)
+    for step in sent.changed.tolist():
+        common, epoch = sent.common(step)
+        heuristic = costs.fixed + sum(map(costs.segment, common))
+        tokens = usage.one(step, common, heuristic, epoch).tokens
+        if common or session.usage_ratio is not None:
+            assert sent.shared[step] == min(tokens, sent.tokens[step])
+
+
+@given(sessions(), listed_policies(), windows, summarizers)
+def test_what_requests_lose_is_what_looking_at_each_of_them_finds(session, policy, window, summarizer):
+    sent = replayed(session, policy, window, summarizer)
+    ledger, dropped, parted = sent.ledger, set(), 0
+    parts = ledger.parts
+    results = np.flatnonzero(parts["answers"] >= 0)
+    pairs = list(zip(parts["event"][parts["answers"][results]].tolist(), parts["event"][results].tolist(), strict=True))
+    begun = [0, *sent.changed.tolist(), len(session.calls)]
+    for step, stop in pairwise(begun if session.calls else ()):  # requests that only reach further lose what it loses
+        call = session.calls[step]
+        spans = [segment for segment in sent.view(step)[0] if isinstance(segment, Span)]
+        held = {event for span in spans for event in range(span.start, span.stop)}
+        changed = {
+            span.start + place
+            for span in spans
+            if span.form
+            for place in np.flatnonzero(changes(ledger, span)).tolist()
+        }
+        users = {place for place in range(call.at) if session.events[place].starts_turn()}
+        dropped |= users - (held - changed)
+        parted += (stop - step) * any(
+            (one in held) != (other in held) for one, other in pairs if max(one, other) < call.at
+        )
+    losses = losses_of(sent, None)
+    assert (losses.requests_dropped, losses.parted_steps) == (len(dropped), parted)
+
+
+def changes(ledger, span):
+    return ledger.changed_in(span.start, span.stop, span.form)

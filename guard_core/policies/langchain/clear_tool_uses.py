@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -10,30 +12,36 @@ import numpy as np
 from guard_core.costs import tool_key
 from guard_core.estimation.usage import normal
 from guard_core.forms import Arguments, Replaced
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.settings import ClearSettings
-from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.lists import Outcome, Request
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, Message, calls_of, roles_of, view_of
+from guard_core.view_columns import MOST_SEGMENTS, ViewColumns
 from guard_core.views import Span, View
 
 
 class Clearing(NamedTuple):
     """What can be cleared of a log: the events with tool results in order, of each whether it can be cleared, and the
-    view of the log with all that can be. `most` is the number of results after which clearing stops."""
+    view of the log with all that can be. Of the first 0, 1, ... results `up_to` counts those up to the last that can be
+    cleared; `most` is the number of results after which clearing stops. `answers` are the answers before each event;
+    `plain` says of how many events up to each a clearing leaves nothing: no result that can be cleared and changes."""
 
     results: Ints
     clearable: list[bool]
+    up_to: Ints
+    answers: list[int]
+    plain: list[int]
     view: View
     starts: list[int]
     most: int
 
 
-class ClearToolUses(ListPolicy):
+class ClearToolUses(EditingPolicy):
     """The policy; see the package."""
 
     name: ClassVar[str] = "langchain-clear-tool-uses"
-    keeps: ClassVar[bool] = False
     settings: ClearSettings
 
     def costs(self) -> Costs:
@@ -42,19 +50,35 @@ class ClearToolUses(ListPolicy):
     def limit(self, window: int) -> int:
         return self.settings.trigger
 
+    def edited(self, steps: Steps) -> Edited | None:
+        clearing = self._clearing(steps.ledger)
+        views: list[View] = []
+        cleared: dict[int, View] = {0: ()}
+        for at, count in zip(steps.at.tolist(), self._counts(clearing, steps.at).tolist(), strict=True):
+            stop = clearing.results.item(count - 1) + 1 if count else 0
+            if count not in cleared:
+                cleared[count] = self._cleared(steps.ledger, clearing, stop - 1)
+            views.append((*cleared[count], Span(stop, at)) if stop < at else cleared[count])
+            if len(views[-1]) > MOST_SEGMENTS:
+                return None
+        columns = ViewColumns.of(views)
+        return None if columns is None else Edited(columns)
+
     def compact(self, request: Request, state: Any) -> Outcome:
         ledger, at = request.ledger, request.check.at
         clearing = self._clearing(ledger)
-        count = int(np.searchsorted(clearing.results, at)) - self.settings.keep
-        count = min(count, clearing.most)
-        while count > 0 and not clearing.clearable[count - 1]:
-            count -= 1
-        if count <= 0:
+        count = int(self._counts(clearing, np.array([at]))[0])
+        if not count:
             return Outcome(request.view, state)
         last = int(clearing.results[count - 1])
         return Outcome(
             (*self._cleared(ledger, clearing, last), *((Span(last + 1, at),) if last + 1 < at else ())), state
         )
+
+    def _counts(self, clearing: Clearing, at: Ints) -> Ints:
+        """How many results are looked at in requests over `at` events; the last of them is cleared."""
+        count = np.searchsorted(clearing.results, at) - self.settings.keep
+        return clearing.up_to[np.maximum(np.minimum(count, clearing.most), 0)]
 
     def _clearing(self, ledger: Ledger) -> Clearing:
         """What can be cleared, once for a ledger and the settings."""
@@ -75,7 +99,21 @@ class ClearToolUses(ListPolicy):
         view = view_of(ledger, messages)
         starts = [segment.start for segment in view if isinstance(segment, Span)]
         most = self._most(ledger, results.tolist(), owners)
-        return Clearing(results, clearable, view, starts, most)
+        counts = np.where(clearable, np.arange(1, len(results) + 1), 0).astype(np.int64)
+        answers = np.where(roles == ASSISTANT, np.arange(len(roles)), 0)
+        changed = np.zeros(len(roles), dtype=np.bool_)
+        changed[results[clearable]] = True
+        changed &= ledger.changed_by(self._form)
+        return Clearing(
+            results,
+            clearable,
+            np.maximum.accumulate(np.append(0, counts)),
+            np.maximum.accumulate(answers).tolist(),
+            prefix_sums((~changed).astype(np.int64)).tolist(),
+            view,
+            starts,
+            most,
+        )
 
     def _owners(self, ledger: Ledger, roles: Ints, results: Ints) -> list[int]:
         """For each event with results the answer whose calls they answer; -1 where they are not cleared: the call is
@@ -93,7 +131,7 @@ class ClearToolUses(ListPolicy):
             owners.append(answer if own and allowed else -1)
         return owners
 
-    @property
+    @cached_property
     def _form(self) -> str:
         """The form of cleared results and, with their arguments cleared, of the answers that called for them."""
         replaced = Replaced(text=self.settings.placeholder).name
@@ -124,10 +162,14 @@ class ClearToolUses(ListPolicy):
     def _cleared(self, ledger: Ledger, clearing: Clearing, last: int) -> View:
         """The log up to event `last` with all results cleared that can be; of the answer that called for the last of
         them only the arguments of calls whose results are cleared."""
-        group = last
-        while group > 0 and int(roles_of(ledger)[group]) != ASSISTANT:
-            group -= 1
+        group = clearing.answers[last]
         head = _clipped(clearing, group)
+        if (
+            not self.settings.clear_tool_inputs
+            and group < last
+            and clearing.plain[last + 1] == clearing.plain[group + 1]
+        ):
+            return normal((*head, Span(group, group + 1), Span(group + 1, last + 1, self._form)))
         cleared = {event for event in range(group, last + 1) if self._is_clearable(clearing, event)}
         tail = view_of(ledger, [self._formed(ledger, event, cleared) for event in range(group, last + 1)])
         return normal((*head, *tail))
@@ -159,7 +201,7 @@ class ClearToolUses(ListPolicy):
 
 def _clipped(clearing: Clearing, stop: int) -> View:
     """The view of the log with all cleared, up to event `stop`."""
-    count = int(np.searchsorted(clearing.starts, stop))
+    count = bisect_left(clearing.starts, stop)
     head = clearing.view[:count]
     last = head[-1] if head else None
     if isinstance(last, Span) and last.stop > stop:

@@ -13,8 +13,10 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.partial import part_of
 from guard_core.policies.langchain.settings import TrimSettings, roles_named
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, Message, roles_of, view_of
+from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View
 
 NAMES = ("human", "ai", "tool", "system")  # by role, as guard_core.policies.pieces.messages numbers them
@@ -29,11 +31,10 @@ class Kept(NamedTuple):
     partial: Message | None = None
 
 
-class TrimMessages(ListPolicy):
+class TrimMessages(EditingPolicy):
     """The policy; see the package."""
 
     name: ClassVar[str] = "langchain-trim-messages"
-    keeps: ClassVar[bool] = False
     settings: TrimSettings
 
     @property
@@ -71,6 +72,20 @@ class TrimMessages(ListPolicy):
     def _has_system(self, ledger: Ledger) -> bool:
         """Is there a leading system message that stays."""
         return self.settings.include_system and ledger.event_count > 0 and int(roles_of(ledger)[0]) == SYSTEM_ROLE
+
+    def edited(self, steps: Steps) -> Edited | None:
+        if self.settings.allow_partial or self.settings.strategy != "last" or not steps.at.all():
+            return None
+        ledger, at = steps.ledger, steps.at
+        if self._end_on:
+            at = _last_allowed(self._is(ledger, self._end_on))[at]
+        prefix, first = self.costs().prefix(ledger), ((at > 0) & self._has_system(ledger)).astype(np.int64)
+        room = np.maximum(0, self.settings.max_tokens - prefix[first])
+        start = np.maximum(np.searchsorted(prefix, prefix[at] - room, side="left"), first)
+        if self._start_on:
+            allowed = self._is(ledger, self._start_on)[::-1]
+            start = np.minimum(ledger.event_count - _last_allowed(allowed)[::-1][start], at)
+        return Edited(ViewColumns.spans((0, first), (start, at)))
 
     def compact(self, request: Request, state: Any) -> Outcome:
         ledger, at = request.ledger, request.check.at
@@ -121,6 +136,12 @@ class TrimMessages(ListPolicy):
             return self.costs().message(request.ledger, message) <= room
 
         return part_of(request, event, fits, fits, last=last)
+
+
+def _last_allowed(allowed: NDArray[np.bool_]) -> Ints:
+    """Of the first 0, 1, ... of some events, the end of the last one that is allowed."""
+    ends = np.where(allowed, np.arange(1, len(allowed) + 1), 0)
+    return np.append(0, np.maximum.accumulate(ends))
 
 
 def _view(ledger: Ledger, selected: Kept, *, after: bool) -> View:

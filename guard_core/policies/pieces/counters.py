@@ -112,10 +112,15 @@ def last_counts(run: Run, start: int, stop: int, head: Head, heuristics: Ints, t
     """What the provider counts at steps `start` to `stop`, which send `head`; `tokens` and `as_of` are remembered
     before the first. Only a positive count is remembered, a missing one leaves the old."""
     counted = run.usage.run(start, stop, head.view, head.kept_from, heuristics, head.form)
-    size = stop - start
+    return counts_before(counted, start, tokens, as_of)
+
+
+def counts_before(counted: CountedRun, start: int, tokens: int, as_of: int) -> LastCounts:
+    """The same from the counts of the requests from step `start` on."""
+    size = len(counted.tokens)
     known = counted.reported & (counted.tokens > 0)
     if known.all():
-        last, since = counted.tokens, np.arange(start, stop)
+        last, since = counted.tokens, np.arange(start, start + size)
     else:
         place = np.maximum.accumulate(np.where(known, np.arange(size), -1))
         last = np.where(place >= 0, counted.tokens[place], tokens)

@@ -20,7 +20,7 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import Counted, CountedRun, normal
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counted import sent_columns, sent_numbers
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
 from guard_core.policies.pieces.message_columns import in_form
@@ -289,7 +289,11 @@ class ListPolicy(ABC):
 
     def reason(self, request: Request) -> str:
         """Why it compacted, as the record of a compaction says it."""
-        return f"{request.counted:,} {self.compares} {self.relation} limit {request.limit:,}"
+        return self.reason_of(request.counted, request.limit)
+
+    def reason_of(self, counted: int, limit: int) -> str:
+        """The same of the number that it compared with its limit."""
+        return f"{counted:,} {self.compares} {self.relation} limit {limit:,}"
 
     # ---- what follows from it
 
@@ -427,7 +431,7 @@ class ListPolicy(ABC):
         head = head_of(view, at)
         return head if head.form == self.sent_form else Head(view, at, self.sent_form)
 
-    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | None:
+    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | Acted | None:
         ledger, head = run.ledger, self._list(state)
         at = ledger.steps["at"][start:stop]
         if (at < head.kept_from).any() or (np.diff(at) < 0).any():
@@ -438,7 +442,7 @@ class ListPolicy(ABC):
         last = LastCount(counts.tokens[:-1], counts.as_of[:-1])
         sizes = self.sizes(ledger, head, rows, at, last, state, run.window)
         if self.counts_request:
-            sizes = sizes._replace(request=_or_estimated(counts.counted, columns["heuristic_sent"]))
+            sizes = sizes._replace(request=or_estimated(counts.counted, columns["heuristic_sent"]))
         counted = self.counted(sizes)
         limit = self.limit(run.window)
         over = self.acts(sizes, counted, limit)
@@ -548,7 +552,7 @@ def _request_count(check: Check, view: View, heuristic: int) -> Counted:
     return counted if counted.tokens >= 0 else Counted(heuristic, counted.reported, 0)
 
 
-def _or_estimated(counted: CountedRun, heuristics: Ints) -> CountedRun:
+def or_estimated(counted: CountedRun, heuristics: Ints) -> CountedRun:
     """Counts of requests, by estimate where they are not known."""
     known = counted.tokens >= 0
     source = np.where(known, counted.source, 0)

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import HAS_REASONING
-from guard_core.estimation.usage import normal
 from guard_core.forms import Removed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Run
-from guard_core.policies.pieces.lists import TURNS, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.lists import TURNS, Sizes
 from guard_core.policies.pieces.messages import USER, Costs, roles_of
 from guard_core.policies.providers.requests import COSTS
-from guard_core.views import Span
+from guard_core.view_columns import ViewColumns
 
 WITHOUT_THINKING = Removed(what="reasoning").name
 
@@ -32,11 +32,10 @@ class ClearThinkingSettings(msgspec.Struct, frozen=True):
     keep: int
 
 
-class ClearThinking(ListPolicy):
+class ClearThinking(EditingPolicy):
     """The policy; see the module. It compares the number of turns with thinking."""
 
     name: ClassVar[str] = "anthropic-clear-thinking"
-    keeps: ClassVar[bool] = False
     relation: ClassVar[str] = ">="
     settings: ClearThinkingSettings
 
@@ -53,12 +52,12 @@ class ClearThinking(ListPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return np.searchsorted(_turns(sizes.ledger), sizes.at)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
-        ledger, at = request.ledger, request.check.at
-        turns = _turns(ledger)
-        cut = int(turns[int(np.searchsorted(turns, at)) - self.settings.keep])
-        spans = (ledger.span(0, cut, WITHOUT_THINKING), Span(cut, at))
-        return Outcome(normal(spans), state)
+    def edited(self, steps: Steps) -> Edited:
+        turns = _turns(steps.ledger)
+        cut = turns[np.searchsorted(turns, steps.at) - self.settings.keep]
+        changes = steps.ledger.first_changed(0, WITHOUT_THINKING) < cut
+        spans = (0, np.where(changes, cut, 0)), (np.where(changes, cut, 0), steps.at)
+        return Edited(ViewColumns.spans(*spans, forms=(WITHOUT_THINKING, "")))
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         counted, limit = np.searchsorted(_turns(run.ledger), run.ledger.steps["at"]), self.limit(run.window)

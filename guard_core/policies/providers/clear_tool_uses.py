@@ -12,15 +12,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import CALL, RESULT, tool_key
-from guard_core.estimation.usage import normal
+from guard_core.costs import RESULT, tool_key
+from guard_core.estimation.usage import counts_of, normal
 from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
 from guard_core.policies.pieces.lists import Outcome, Request
-from guard_core.policies.pieces.messages import Message, until, view_of
+from guard_core.policies.pieces.messages import Message, calls_of, results_of, until, view_of
 from guard_core.policies.providers.requests import ProviderPolicy
 from guard_core.trace import TOO_LITTLE
+from guard_core.view_columns import MOST_SEGMENTS, ViewColumns
 from guard_core.views import Span, View
 
 CLEARED = "[tool result cleared]"  # ours: the API's wording is not published
@@ -44,7 +46,8 @@ class ClearToolUsesSettings(msgspec.Struct, frozen=True):
 class Uses(NamedTuple):
     """The tool uses with a result, in the order of the results: the rows (in the columns of parts) and events of result
     and call (-1: the call is not known), and whether they may be cleared. `whole` is the log with all cleared that may
-    be; `untouched` says, where the first so many uses are cleared, up to which event the log is as in `whole`."""
+    be; `untouched` says, where the first so many uses are cleared, up to which event the log is as in `whole`, and
+    `up_to` how many of them there are up to the last that may be cleared."""
 
     results: Ints
     events: Ints
@@ -52,30 +55,47 @@ class Uses(NamedTuple):
     clearable: NDArray[np.bool_]
     whole: View
     untouched: Ints
+    up_to: Ints
 
 
-class ClearToolUses(ProviderPolicy):
+class ClearToolUses(ProviderPolicy, EditingPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "anthropic-clear-tool-uses"
-    keeps: ClassVar[bool] = False
     settings: ClearToolUsesSettings
 
     def limit(self, window: int) -> int:
         return self.settings.trigger
 
+    def edited(self, steps: Steps) -> Edited | None:
+        ledger, uses = steps.ledger, self._uses(steps.ledger)
+        if len(uses.whole) >= MOST_SEGMENTS:
+            return None
+        counts = self._counts(uses, steps.at)
+        rows = zip(counts.tolist(), steps.at.tolist(), strict=True)
+        views = [self._cleared(ledger, uses, count, at) if count else (Span(0, at),) for count, at in rows]
+        columns = ViewColumns.of(views)
+        if columns is None:
+            return None
+        heuristics = steps.costs.fixed + columns.total(steps.costs.log, steps.costs.segment)
+        tokens = heuristics if steps.usage is None else counts_of(steps.usage, steps.rows, columns, heuristics).tokens
+        saved = steps.counted - np.where(tokens >= 0, tokens, heuristics)
+        return Edited(columns, np.where((counts > 0) & (saved < self.settings.clear_at_least), TOO_LITTLE, 0))
+
     def compact(self, request: Request, state: Any) -> Outcome:
         ledger, at = request.ledger, request.check.at
         uses = self._uses(ledger)
-        count = max(int(np.searchsorted(uses.events, at)) - self.settings.keep, 0)
-        while count and not uses.clearable[count - 1]:
-            count -= 1
+        count = int(self._counts(uses, np.array([at]))[0])
         if not count:
             return Outcome(request.view, state)
         view = self._cleared(ledger, uses, count, at)
         if request.counted - self.tokens(request, view) < self.settings.clear_at_least:
             return Outcome(request.view, state, held=TOO_LITTLE)
         return Outcome(view, state)
+
+    def _counts(self, uses: Uses, at: Ints) -> Ints:
+        """How many uses are looked at in requests over `at` events; the last of them may be cleared."""
+        return uses.up_to[np.maximum(np.searchsorted(uses.events, at) - self.settings.keep, 0)]
 
     def _uses(self, ledger: Ledger) -> Uses:
         """The tool uses of a log, once for a ledger and the settings."""
@@ -96,14 +116,15 @@ class ClearToolUses(ProviderPolicy):
             first = np.where(calls >= 0, np.minimum(parts["event"][calls], events), events)
         # of all uses from number n on, the first event that they touch
         untouched = np.append(np.minimum.accumulate(first[::-1])[::-1], ledger.event_count)
-        uses = Uses(results, events, calls, clearable, (), untouched)
+        up_to = np.maximum.accumulate(np.append(0, np.where(clearable, np.arange(1, len(events) + 1), 0)))
+        uses = Uses(results, events, calls, clearable, (), untouched, up_to)
         return uses._replace(whole=view_of(ledger, self._messages(ledger, uses, len(results), 0, ledger.event_count)))
 
     def _cleared(self, ledger: Ledger, uses: Uses, count: int, at: int) -> View:
         """The first `at` events of the log with the first `count` uses cleared that may be."""
         last = int(uses.events[count - 1]) + 1
         split = min(int(uses.untouched[count]), last)
-        tail = view_of(ledger, self._messages(ledger, uses, count, split, last))
+        tail = view_of(ledger, self._messages(ledger, uses, count, split, last)) if split < last else ()
         return normal((*until(uses.whole, split), *tail, Span(last, at)))
 
     def _messages(self, ledger: Ledger, uses: Uses, count: int, start: int, stop: int) -> list[Message]:
@@ -118,9 +139,11 @@ class ClearToolUses(ProviderPolicy):
         """The form of an event of which these rows are cleared. Where that are all of its results and calls it is the
         same for calls and results, so that a view has few spans."""
         forms = []
-        of_results, of_calls = _places(ledger, event, RESULT, results), _places(ledger, event, CALL, calls)
-        kinds = ledger.parts["kind"][ledger.part_starts[event] : ledger.part_starts[event + 1]]
-        others = (of_results is None and RESULT in kinds) or (of_calls is None and CALL in kinds)
+        own_results, own_calls = (rows_of(ledger, Message(event)) for rows_of in (results_of, calls_of))
+        if not own_results and not own_calls:
+            return ""
+        of_results, of_calls = _places(own_results, results), _places(own_calls, calls)
+        others = bool((of_results is None and own_results) or (of_calls is None and own_calls))
         if of_results or of_calls or (others and self.settings.clear_tool_inputs):
             forms += [Replaced(text=CLEARED, which=of_results).name] if of_results is not None else []
             forms += [Arguments(which=of_calls).name] if of_calls is not None else []
@@ -129,11 +152,8 @@ class ClearToolUses(ProviderPolicy):
         return "+".join(forms)
 
 
-def _places(ledger: Ledger, event: int, kind: int, rows: Set[int]) -> tuple[int, ...] | None:
-    """The places of some rows among the parts of a kind in an event, () for all of them; None: it has none."""
-    first, stop = ledger.part_starts[event : event + 2].tolist()
-    kinds = ledger.parts["kind"][first:stop]
-    own = [first + place for place in np.flatnonzero(kinds == kind).tolist()]
+def _places(own: list[int], rows: Set[int]) -> tuple[int, ...] | None:
+    """The places of some rows among the parts of a kind that an event has, () for all of them; None: it has none."""
     chosen = tuple(place for place, row in enumerate(own) if row in rows)
     if not chosen:
         return None
