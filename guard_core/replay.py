@@ -182,6 +182,7 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
     steps = run.ledger.step_count
     calm, block, enough = CALM, FIRST_BLOCK, CALM
     usual, last = FIRST_BLOCK, step
+    acts_in_runs = getattr(policy, "acts_in_runs", False)  # its `scan` looks over steps at which it acts, too
     while step < steps:
         if calm >= enough:
             quiet = policy.scan(run, step, min(step + block, steps), state)
@@ -199,9 +200,10 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
         if decided.compactions:  # the next one comes after about as many steps as this one: looked over at once
             apart, last = step - last, step
             usual = min(max(FIRST_BLOCK, 5 * apart // 4), LARGEST_BLOCK)
-            calm = CALM if apart > FIRST_BLOCK else 0
+            calm = CALM if apart > FIRST_BLOCK else calm + 1 if acts_in_runs else 0
         else:
-            calm = 0 if decided.decision.evidence.get("held") else calm + 1
+            is_held = bool(decided.decision.evidence.get("held"))
+            calm = 0 if is_held and not acts_in_runs else calm + 1
         step += 1
         block = usual
 

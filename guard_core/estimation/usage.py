@@ -6,7 +6,7 @@ request is the one that was really sent, and a modelled figure from the first di
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -75,6 +75,24 @@ def counts_of(usage: Usage, steps: Ints, views: ViewColumns, heuristics: Ints) -
     return CountedRun(next(integers), np.array(reported, dtype=np.bool_), next(integers))
 
 
+class Growing(NamedTuple):
+    """Requests at some steps that begin with `head` and the first `filled` of the `segments`, and then have the events
+    from `kept_from` on (an entry per step)."""
+
+    steps: Ints
+    head: View
+    segments: Sequence[Segment]
+    filled: Ints
+    kept_from: Ints
+
+
+def growing_counts(usage: Usage, requests: Growing, heuristics: Ints) -> CountedRun | None:
+    """The counts of requests of which each begins with more of the same; None where they cannot be had at once."""
+    growing = getattr(usage, "growing", None)
+    counted: CountedRun | None = growing(requests, heuristics) if growing is not None else None
+    return counted
+
+
 @dataclass(frozen=True)
 class RatioUsage:
     """A simulated provider: prompt tokens = trunc(heuristic x ratio), reported from a given step on.
@@ -97,6 +115,12 @@ class RatioUsage:
         """As `one`, for many steps."""
         tokens = (heuristics * self.ratio).astype(np.int64)
         return CountedRun(tokens, steps >= self.reported_from, np.full(len(steps), MODELLED, dtype=np.int64))
+
+    def growing(self, requests: Growing, heuristics: Ints) -> CountedRun:
+        """As `growing_counts`."""
+        first, last = int(requests.steps[0]), int(requests.steps[-1])
+        counted: CountedRun = self.run(first, last + 1, requests.head, 0, heuristics)
+        return counted
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()
@@ -135,11 +159,7 @@ class AttributedUsage:
     def many(self, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun | None:
         """As `one`, for views without messages of the recording; None where a recorded compaction left what a view of a
         replay can be equal to, so that each has to be looked at."""
-        if (
-            self._writes
-            or any(self.ledger.whole_resumes)
-            or not all(each.has_inserted for each in self._beginnings[1:])
-        ):
+        if not self._knows_views:
             return None
         recorded, epochs, at = (self.ledger.steps[name][steps] for name in ("prompt_tokens", "epoch", "at"))
         prices, anchors, overhead = self.attribution.prices, self.anchors, self.attribution.overhead
@@ -152,7 +172,7 @@ class AttributedUsage:
         cut = overhead + np.where(begins, prologue, 0) + np.where(written, anchors.unrecorded.tokens, 0) + tokens
         saved = views.of_forms(self._saved, self._saved_by)
         plain = views.without_forms().normal()
-        stop = plain.stops[0] if len(plain.stops) else np.zeros(len(steps), dtype=np.int64)
+        stop = np.maximum(plain.stops[0], 0) if len(plain.stops) else np.zeros(len(steps), dtype=np.int64)
         extends = ~written & ~(plain.is_span[1:]).any(axis=0) & ~(plain.starts[:1] > 0).any(axis=0)
         whole = overhead + prologue + int(anchors.begins[0]) + anchors.whole[stop] - int(anchors.whole[0])
         sent = extends & (recorded > 0) & (epochs < 0) & (stop == at)
@@ -160,6 +180,36 @@ class AttributedUsage:
         as_it_is = sent & ~(is_span & (views.forms > 0)).any(axis=0)
         source = np.where(as_it_is, PROVIDER, self._source)
         return CountedRun(np.where(as_it_is, recorded, np.maximum(modelled, 0)), recorded > 0, source)
+
+    def growing(self, requests: Growing, heuristics: Ints) -> CountedRun | None:
+        """As `growing_counts`, for spans of the log as it is and messages that a policy wrote."""
+        steps, head, segments, filled, kept_from = requests
+        first, sums = int(kept_from[0]), self._sums(head)
+        if not self._knows_views or sums.formed or sums.inserted or sums.rewritten:
+            return None
+        if not sums.written and first == sum(item.stop - item.start for item in head if isinstance(item, Span)):
+            return None  # all of the log, as the recorded request may be
+        recorded, at = (self.ledger.steps[name][steps] for name in ("prompt_tokens", "at"))
+        rows = [
+            (self._segment(item, -1), isinstance(item, Synthetic), isinstance(item, Span) and item.start == 0)
+            for item in segments
+        ]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        tokens, written, begins = (prefix_sums(column)[filled] for column in columns)
+        cut = np.where(begins + sums.begins + ((kept_from == 0) & (at > 0)) > 0, self.attribution.prologue, 0)
+        cut += np.where(written + sums.written > 0, self.anchors.unrecorded.tokens, 0)
+        kept = self.anchors.kept
+        tail = np.where(at > kept_from, np.maximum(kept[np.maximum(at, kept_from)] - kept[kept_from], 0), 0)
+        modelled = self.attribution.overhead + cut + sums.tokens + tokens + tail
+        source = np.full(len(steps), self._source, dtype=np.int64)
+        return CountedRun(np.maximum(modelled, 0), recorded > 0, source)
+
+    @cached_property
+    def _knows_views(self) -> bool:
+        """Can no view of a replay be equal to what a recorded compaction left, or to a request with messages that some
+        policy wrote."""
+        repeats = self._writes or any(self.ledger.whole_resumes)
+        return not repeats and all(each.has_inserted for each in self._beginnings[1:])
 
     @cached_property
     def _plain(self) -> PlainViews:

@@ -19,6 +19,7 @@ from guard_core.policies.agent_framework.groups import (
     Included,
     tokens_in,
 )
+from guard_core.policies.agent_framework.runs import Rule, run_of
 from guard_core.policies.agent_framework.strategies import (
     Summarising,
     Work,
@@ -29,6 +30,7 @@ from guard_core.policies.agent_framework.strategies import (
     without_oldest,
     without_tool_groups,
 )
+from guard_core.policies.base import Acted, Quiet, Run
 from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import Costs
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column
@@ -70,6 +72,20 @@ class AgentFrameworkPolicy(ListPolicy):
     @abstractmethod
     def worked(self, work: Work) -> Work:
         """What the strategy makes of the list."""
+
+    def rule_of_runs(self, window: int) -> Rule | None:
+        """What it does to tool groups in runs of steps, where it does nothing else in them."""
+        return None
+
+    @property
+    def acts_in_runs(self) -> bool:
+        """Does it look ahead over steps at which it acts."""
+        return self.rule_of_runs(0) is not None
+
+    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | Acted | None:
+        rule = self.rule_of_runs(run.window)
+        acted = None if rule is None else run_of(self, rule, run, start, stop, state)
+        return super().scan(run, start, stop, state) if acted is None else acted
 
     def compact(self, request: Request, state: Any) -> Outcome:
         included = Included(request.view, state.inserted, state.added)
@@ -157,6 +173,9 @@ class SelectiveToolCall(_ToolGroups):
     def worked(self, work: Work) -> Work:
         return without_tool_groups(work, self.settings.keep_last_tool_call_groups)
 
+    def rule_of_runs(self, window: int) -> Rule:
+        return Rule(self.settings.keep_last_tool_call_groups, collapses=False, limit=self.limit(window))
+
 
 class ToolResult(_ToolGroups):
     """ToolResultCompactionStrategy."""
@@ -165,6 +184,9 @@ class ToolResult(_ToolGroups):
 
     def worked(self, work: Work) -> Work:
         return collapsed_tool_groups(work, self.settings.keep_last_tool_call_groups)
+
+    def rule_of_runs(self, window: int) -> Rule:
+        return Rule(self.settings.keep_last_tool_call_groups, collapses=True, limit=self.limit(window))
 
 
 def _rule(settings: own.SummarizationSettings) -> Summarising:
@@ -215,6 +237,11 @@ class ContextWindow(AgentFrameworkPolicy):
         groups = work.groups
         stay = protected(groups, system=True, first_user=settings.preserve_first_user_group)
         return without_oldest(work, groups, groups.tokens, work.request.limit, stay)
+
+    def rule_of_runs(self, window: int) -> Rule:
+        most = self._share(window, self.settings.truncation_threshold)
+        keep = self.settings.keep_last_tool_call_groups
+        return Rule(keep, collapses=True, limit=self.limit(window), by_tokens=True, most=most)
 
 
 class TokenBudget(AgentFrameworkPolicy):

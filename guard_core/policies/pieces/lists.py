@@ -489,10 +489,11 @@ class ListPolicy(ABC):
 
     def _compared(self, counted: Any, limit: Any) -> dict[str, Any]:
         """The columns of the comparison."""
-        return dict(zip(self._compared_names, (counted, limit), strict=True))
+        return dict(zip(self.compared_names, (counted, limit), strict=True))
 
     @property
-    def _compared_names(self) -> tuple[str, str]:
+    def compared_names(self) -> tuple[str, str]:
+        """The columns of the comparison: the number, and its limit."""
         return COMPARED[self.compares]
 
     def _remembered(self, state: ListMemory) -> dict[str, int]:
@@ -521,7 +522,7 @@ class ListPolicy(ABC):
         }
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
-        compared, limit = self._compared_names
+        compared, limit = self.compared_names
         counted, most = int(trace.columns[compared][step]), int(trace.columns[limit][step])
         fired, held = int(trace.columns["fired"][step]), HELD_REASONS[int(trace.columns["held"][step])]
         verdict = "it acts" if fired else f"it does not act: {held}" if held else "it does not act"

@@ -1,0 +1,230 @@
+"""Runs of steps in which the oldest tool groups become messages, or go, decided at once.
+
+Where the list has all tool groups that are whole in its open end, what a step makes of them follows from how many of
+them there are: each request is a longer beginning of one sequence of segments, and the log from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import msgspec
+import numpy as np
+
+from guard_core.estimation.usage import Growing, growing_counts
+from guard_core.ledger import Ints
+from guard_core.policies.agent_framework.counting import inserted_tokens, message_costs
+from guard_core.policies.agent_framework.groups import IN_TOOL_GROUP, TOOL_GROUP, runs_of, tokens_in
+from guard_core.policies.agent_framework.strategies import tool_results_message
+from guard_core.policies.base import Acted, Run
+from guard_core.policies.pieces.lists import ListPolicy
+from guard_core.trace import NOTHING_TO_COMPACT, CompactionRecord, Head, Pass
+from guard_core.view_sums import messages_in
+from guard_core.views import Segment, Span, View, followed
+
+
+class Rule(NamedTuple):
+    """What is done to tool groups: the newest `keep` stay, the others become messages (`collapses`) or go. It acts over
+    `limit`, of the list's tokens (`by_tokens`) or of its tool groups; a list that then has more than `most` tokens
+    (-1: any number) is changed in another way, too."""
+
+    keep: int
+    collapses: bool
+    limit: int
+    by_tokens: bool = False
+    most: int = -1
+
+
+class Ends(NamedTuple):
+    """The open end of a list, with the tool groups that begin at `starts` (events). After the first 0, 1, ... of them
+    went, `filled` of the `segments` come before the log, which is sent from `kept` on. `less` counts the messages that
+    the list then has fewer, `tokens` the library's tokens, `estimates` those of the heuristic; `inserted` are the
+    library's tokens of each message that took the place of a group."""
+
+    starts: Ints
+    segments: list[Segment]
+    filled: list[int]
+    kept: list[int]
+    inserted: list[int]
+    less: Ints
+    tokens: list[int]
+    estimates: Ints
+
+
+class Asked(NamedTuple):
+    """What is asked of a policy: the steps from `start` on, before which `state` is remembered."""
+
+    policy: ListPolicy
+    rule: Rule
+    run: Run
+    start: int
+    state: Any
+
+
+class Numbers(NamedTuple):
+    """At each step of a run the library's `tokens` of the list, had no group gone, and its tool `groups`; how many
+    groups are gone `before` it and `after` it, and why nothing is done at it (`held`)."""
+
+    tokens: Ints
+    groups: Ints
+    before: Ints
+    after: Ints
+    held: Ints
+
+
+def run_of(policy: ListPolicy, rule: Rule, run: Run, start: int, stop: int, state: Any) -> Acted | None:
+    """The run of steps from `start` on; None where it has to be looked at step by step, or nothing is done in it."""
+    ledger, at = run.ledger, run.ledger.steps["at"][start:stop]
+    last = state.head[-1] if state.head else None
+    if rule.keep < 1 or (np.diff(at) < 0).any() or at[0] < state.kept_from:
+        return None
+    if (isinstance(last, Span) and last.stop == state.kept_from) or IN_TOOL_GROUP.view(ledger, state.head):
+        return None
+    asked = Asked(policy, rule, run, start, state)
+    ends = _ends(asked, int(at[-1]))
+    if ends is None:
+        return None
+    costs = message_costs(policy.settings.id_prefix)
+    prefix = costs.prefix(ledger)
+    begun = costs.view(ledger, state.head) + tokens_in(ledger, state.inserted) - prefix.item(state.kept_from)
+    numbers = _decided(rule, ends, begun + prefix[at], np.searchsorted(ends.starts, at))
+    if (numbers.before == numbers.after).all():
+        return None
+    return _acted(asked, ends, numbers, ended=len(numbers.held) < len(at))
+
+
+def _ends(asked: Asked, at: int) -> Ends | None:
+    """The open end of a list up to event `at`; None where groups are not runs of neighbours."""
+    policy, rule, run, _, state = asked
+    ledger, runs, begin = run.ledger, runs_of(run.ledger), state.kept_from
+    low = int(np.searchsorted(runs.starts, begin))
+    if runs.starts.item(low) != begin or (runs.group[low:] != np.arange(low, len(runs.group))).any():
+        return None
+    rows = low + np.flatnonzero(runs.kinds[low:] == TOOL_GROUP)
+    rows = rows[runs.starts[rows] < at]
+    starts, stops = runs.starts[rows], runs.starts[rows + 1]
+    most = max(len(rows) - rule.keep, 0)
+    segments: list[Segment] = []
+    filled, kept, inserted = [0], [begin], []
+    for first, end in zip(starts[:most].tolist(), stops[:most].tolist(), strict=True):
+        if kept[-1] < first:
+            segments.append(Span(kept[-1], first))
+        if rule.collapses:
+            message, quoted = tool_results_message(ledger, run.session, list(range(first, end)))
+            id_chars = len("tool_summary_group_") + len(policy.settings.id_prefix) + len(str(first))
+            segments.append(message)
+            inserted.append(inserted_tokens(message, id_chars, quoted))
+        filled.append(len(segments))
+        kept.append(end)
+    costs = policy.estimator(ledger)
+    messages = [segment for segment in segments if not isinstance(segment, Span)]
+    estimates = _saved(costs.prefix, starts[:most], stops[:most], [costs.segment(message) for message in messages])
+    own = _saved(message_costs(policy.settings.id_prefix).prefix(ledger), starts[:most], stops[:most], inserted)
+    less = _saved(np.arange(ledger.event_count + 1), starts[:most], stops[:most], [1] * len(messages))
+    return Ends(starts, segments, filled, kept, inserted, less, own.tolist(), estimates)
+
+
+def _saved(prefix: Ints, starts: Ints, stops: Ints, instead: list[int]) -> Ints:
+    """What a list has less of something after the first 0, 1, ... groups went and others came `instead`."""
+    less = prefix[stops] - prefix[starts]
+    return np.append(0, np.cumsum(less - np.array(instead, dtype=np.int64) if instead else less))
+
+
+def _decided(rule: Rule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers:
+    """What is done at each step, up to one at which more than that is done."""
+    before, after, held, gone = [], [], [], 0
+    for size, count in zip(tokens.tolist(), groups.tolist(), strict=True):
+        now, reason = gone, 0
+        if (size - ends.tokens[gone] if rule.by_tokens else count - gone) > rule.limit:
+            now = max(count - rule.keep, gone)
+            reason = NOTHING_TO_COMPACT if now == gone else 0
+            if 0 <= rule.most < size - ends.tokens[now]:
+                break
+        before.append(gone)
+        after.append(now)
+        held.append(reason)
+        gone = now
+    rows = [np.array(values, dtype=np.int64) for values in (before, after, held)]
+    return Numbers(tokens[: len(held)], groups[: len(held)], *rows)
+
+
+def _acted(asked: Asked, ends: Ends, numbers: Numbers, *, ended: bool) -> Acted | None:
+    """The run with what it writes down."""
+    policy, rule, run, start, state = asked
+    tokens, groups, before, after, held = numbers
+    size, ledger, costs = len(held), run.ledger, policy.estimator(run.ledger)
+    rows = np.arange(start, start + size)
+    at = ledger.steps["at"][rows]
+    whole = messages_in(ledger, state.head) + at - state.kept_from
+    estimate = costs.request(state.head) + costs.prefix[at] - costs.prefix[state.kept_from]
+    sent = estimate - ends.estimates[after]
+    filled, kept = np.array(ends.filled)[after], np.array(ends.kept)[after]
+    counted = growing_counts(run.usage, Growing(rows, state.head, ends.segments, filled, kept), sent)
+    if counted is None:
+        return None
+    acts = before != after
+    known = counted.reported & (counted.tokens > 0)
+    place = np.maximum.accumulate(np.where(known | acts, np.arange(size), -1))
+    last = np.where(place < 0, state.tokens, np.where(known[place], counted.tokens[place], 0))
+    as_of = np.where(place < 0, state.as_of, np.where(known[place], place + start, -1))
+    listed = tokens - np.array(ends.tokens)[before]
+    compared = listed if rule.by_tokens else groups - before
+    columns = {
+        "contents_built": at,
+        "contents_decided": whole - ends.less[before],
+        "contents_sent": whole - ends.less[after],
+        "heuristic_built": costs.prefix[at] + costs.fixed,
+        "heuristic_decided": estimate - ends.estimates[before],
+        "heuristic_sent": sent,
+        "list_tokens": listed,
+        **dict(zip(policy.compared_names, (compared, np.full(size, rule.limit)), strict=True)),
+        "watermark": np.full(size, state.watermark),
+        "summary_bytes": np.full(size, state.summary_bytes),
+        "last_prompt": np.where(acts, 0, np.maximum(np.append(state.tokens, last[:-1]), 0)),
+        "last_step": np.where(acts, -1, np.append(state.as_of, as_of[:-1])),
+        "fired": acts.astype(np.int64),
+        "held": held,
+    }
+    heads, end = _heads(state, ends), int(after[-1])
+    records = _records(asked, columns, numbers, heads)
+    remembered: dict[str, Any] = {"head": heads[end].view, "kept_from": ends.kept[end], "sent": (), "sent_from": 0}
+    if rule.collapses:
+        new = cast(View, tuple(ends.inserted[:end]))
+        inserted = followed(state.inserted, len(state.inserted), new)
+        remembered |= {"inserted": inserted, "added": state.added + end}
+    state = msgspec.structs.replace(state, tokens=int(last[-1]), as_of=int(as_of[-1]), **remembered)
+    return Acted(size, columns, counted, state, [heads[count] for count in after.tolist()], tuple(records), ended)
+
+
+def _heads(state: Any, ends: Ends) -> list[Head]:
+    """How requests begin after the first 0, 1, ... groups went."""
+    view, heads = state.head, [Head(state.head, state.kept_from)]
+    for first, stop, kept in zip(ends.filled, ends.filled[1:], ends.kept[1:], strict=False):
+        view = followed(view, len(view), ends.segments[first:stop])
+        heads.append(Head(view, kept))
+    return heads
+
+
+def _records(asked: Asked, columns: dict[str, Any], numbers: Numbers, heads: list[Head]) -> Iterator[CompactionRecord]:
+    """The records of the compactions of a run."""
+    policy, rule, run, start, state = asked
+    acts, fixed = np.flatnonzero(numbers.before != numbers.after), policy.estimator(run.ledger).fixed
+    names = ("contents_decided", "heuristic_decided", "contents_sent", "heuristic_sent", policy.compared_names[0])
+    rows = [acts + start, columns["contents_built"][acts], numbers.before[acts], numbers.after[acts]]
+    rows += [columns[name][acts] for name in names]
+    for step, at, old, new, contents_in, decided, contents, sent, compared in zip(
+        *(row.tolist() for row in rows), strict=True
+    ):
+        yield CompactionRecord(
+            step=step,
+            reason=policy.reason_of(compared, rule.limit),
+            passes=(Pass(contents_in, decided - fixed, 0, 0, 0, contents, sent),),
+            before=heads[old].at(run.ledger, at),
+            after=heads[new].at(run.ledger, at),
+            tokens_before=decided,
+            tokens_after=sent,
+            previous_summary_bytes=state.summary_bytes,
+            carried=heads[new].view,
+            kept_from=heads[new].kept_from,
+        )
