@@ -77,13 +77,14 @@ def counts_of(usage: Usage, steps: Ints, views: ViewColumns, heuristics: Ints) -
 
 class Growing(NamedTuple):
     """Requests at some steps that begin with `head` and the first `filled` of the `segments`, and then have the events
-    from `kept_from` on (an entry per step)."""
+    from `kept_from` to `stop` (an entry per step)."""
 
     steps: Ints
     head: View
     segments: Sequence[Segment]
     filled: Ints
     kept_from: Ints
+    stop: Ints
 
 
 def growing_counts(usage: Usage, requests: Growing, heuristics: Ints) -> CountedRun | None:
@@ -183,13 +184,15 @@ class AttributedUsage:
 
     def growing(self, requests: Growing, heuristics: Ints) -> CountedRun | None:
         """As `growing_counts`, for spans of the log as it is and messages that a policy wrote."""
-        steps, head, segments, filled, kept_from = requests
+        steps, head, segments, filled, kept_from, at = requests
         first, sums = int(kept_from[0]), self._sums(head)
         if not self._knows_views or sums.formed or sums.inserted or sums.rewritten:
             return None
         if not sums.written and first == sum(item.stop - item.start for item in head if isinstance(item, Span)):
             return None  # all of the log, as the recorded request may be
-        recorded, at = (self.ledger.steps[name][steps] for name in ("prompt_tokens", "at"))
+        if any(not isinstance(item, Synthetic) and getattr(item, "form", True) for item in segments):
+            return None
+        recorded = self.ledger.steps["prompt_tokens"][steps]
         rows = [
             (self._segment(item, -1), isinstance(item, Synthetic), isinstance(item, Span) and item.start == 0)
             for item in segments

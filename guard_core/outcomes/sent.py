@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from guard_core.estimation.cached_prefix import smallest_cached_prefix
 from guard_core.estimation.estimators import Estimator, Heuristic
-from guard_core.estimation.usage import counts_of, normal
+from guard_core.estimation.usage import Growing, counts_of, growing_counts, normal
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import policy_kind
-from guard_core.trace import Trace
+from guard_core.trace import Head, Trace
 from guard_core.view_columns import ViewColumns, common_beginnings, sent_views
 from guard_core.view_sums import ViewSums
 from guard_core.views import Inserted, Segment, Span, Synthetic, View, common_length, followed
@@ -116,6 +116,8 @@ class SentRequests:
         if self.columns is not None and len(changed):
             shared[changed], unsure = self._commons(self.columns, changed)
             changed = changed[unsure]
+        elif self.trace is not None and self.ledger.usage_ratio is None:
+            changed = self._write_grown(shared, self.trace, changed)
         for step in changed.tolist():
             shared[step] = self._common(step)
         shared = np.minimum(shared, self.tokens)
@@ -131,6 +133,35 @@ class SentRequests:
         if self.ledger.usage_ratio is None:
             counted = np.where(common.is_span.any(axis=0), counted, self._fixed)
         return counted, unsure
+
+    def _write_grown(self, shared: Ints, trace: Trace, steps: Ints) -> Ints:
+        """Write what is in common where the head of a request is that of the one before and more; the other steps."""
+        others: list[int] = []
+        places, grown = trace.columns["head"].tolist(), _Grown()
+        for step in steps.tolist():
+            before, after = (trace.heads[places[each]] for each in (step - 1, step))
+            if not grown.takes(before, after, is_compacted=bool(self.compacted[step])):
+                self._write(shared, grown, others)
+                grown = _Grown()
+                if not grown.takes(before, after, is_compacted=bool(self.compacted[step])):
+                    others.append(step)
+                    continue
+            grown.add(step, before, after, self._at[step - 1])
+        self._write(shared, grown, others)
+        return np.array(sorted(others), dtype=np.int64)
+
+    def _write(self, shared: Ints, grown: _Grown, others: list[int]) -> None:
+        """Write what is in common at the steps of a row of requests; to the `others` where that is not known."""
+        steps = grown.steps
+        if steps:
+            numbers = (np.array(row, dtype=np.int64) for row in (steps, grown.filled, grown.kept, grown.stops))
+            rows, filled, kept, stops = numbers
+            requests = Growing(rows, grown.begin, grown.segments, filled, kept, stops)
+            counted = growing_counts(self.facts.usage, requests, np.zeros_like(rows))
+            if counted is None:
+                others += steps
+            else:
+                shared[rows] = counted.tokens
 
     def _common(self, step: int) -> int:
         """Prompt tokens that the requests of a step and the one before begin with."""
@@ -240,6 +271,50 @@ def common_beginning(
         other = Span(stop, other.stop, other.form) if other.stop > stop else next(others, None)
     sure = max(stays - 1, 0)
     return followed(first, sure, normal((*first[sure:stays], *shared)))
+
+
+class _Grown:
+    """Requests of which each begins as the one before and then has more: what each has in common with that one."""
+
+    def __init__(self) -> None:
+        self.begin: View = ()
+        self.segments: list[Segment] = []  # behind the beginning, of the last head
+        self.steps: list[int] = []
+        self.filled: list[int] = []  # how many of the segments are in common, and then which events of the log
+        self.kept: list[int] = []
+        self.stops: list[int] = []
+        self._kinds: set[str] = set()
+        self._last: View = ()
+
+    def takes(self, before: Head, after: Head, *, is_compacted: bool) -> bool:
+        """Does the next request begin as the last one did, with messages that are the same ones."""
+        size = len(before.view)
+        last = before.view[-1] if size else None
+        if not size or (self.steps and before.view is not self._last) or before.form or after.form:
+            return False
+        if isinstance(last, Span) and last.stop == before.kept_from:
+            return False
+        if not self.steps:
+            self._kinds = set(_kinds(before.view))
+        if len(after.view) < size or common_length(before.view, after.view) < size:
+            return False
+        return not is_compacted or self._kinds <= set(_kinds(after.view[size:]))
+
+    def add(self, step: int, before: Head, after: Head, at: int) -> None:
+        """The next request, and what it has in common with the one before, which was made over `at` events."""
+        size = len(before.view)
+        if not self.steps:
+            self.begin = before.view
+        new = after.view[size:]
+        first = new[0] if new else Span(after.kept_from, max(at, after.kept_from))
+        begins = isinstance(first, Span) and first.start == before.kept_from
+        self.steps.append(step)
+        self.filled.append(len(self.segments))
+        self.kept.append(before.kept_from)
+        self.stops.append(min(first.stop, at) if begins and isinstance(first, Span) else before.kept_from)
+        self.segments += new
+        self._kinds.update(_kinds(new))
+        self._last = after.view
 
 
 class FirstKinds:

@@ -160,7 +160,7 @@ def _acted(asked: Asked, ends: Ends, numbers: Numbers, *, ended: bool) -> Acted 
     estimate = costs.request(state.head) + costs.prefix[at] - costs.prefix[state.kept_from]
     sent = estimate - ends.estimates[after]
     filled, kept = np.array(ends.filled)[after], np.array(ends.kept)[after]
-    counted = growing_counts(run.usage, Growing(rows, state.head, ends.segments, filled, kept), sent)
+    counted = growing_counts(run.usage, Growing(rows, state.head, ends.segments, filled, kept, at), sent)
     if counted is None:
         return None
     acts = before != after

@@ -10,7 +10,7 @@ from guard_core.ledger import Ledger
 from guard_core.outcomes.sent import SentRequests, common_beginning
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Inserted, Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
@@ -127,3 +127,47 @@ def test_the_checker_confirms_what_is_said_of_the_price_where_a_message_is_inser
         findings = recorded_findings(facts)
         assert "never_paid" in {item.kind for item in findings}
         assert check(built, findings, facts.window) == []
+
+
+def long_log(turns, counts=1.0):
+    """Turns of three tool calls each, with counts of its first share of calls."""
+    events, calls = [], []
+    for number in range(turns):
+        events.append(user(f"question {number}"))
+        for call in range(3):
+            calls.append(
+                ModelCall(len(events), len(events), 900 + 40 * len(events), None, None, 5, "claude-sonnet-4-5")
+            )
+            name = f"c{number}-{call}"
+            events += [tool_call("look", name, at=number), tool_result("line " * (7 * number % 50), "look", name)]
+    known = round(counts * len(calls))
+    calls[known:] = [replace(call, prompt_tokens=None) for call in calls[known:]]
+    return Session(tuple(events), tuple(calls), model="claude-sonnet-4-5")
+
+
+@pytest.mark.parametrize("counts", [1.0, 0.5])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("agent-framework-tool-result", {}),
+        ("agent-framework-selective-tool-call", {}),
+        ("agent-framework-context-window", {"max_context_window_tokens": 1_500, "max_output_tokens": 100}),
+        ("agent-framework-token-budget", {"token_budget": 1_000}),
+        ("agno-compress-tool-results", {}),
+        ("autogen-head-and-tail", {}),
+        ("litellm-trim-messages", {"max_tokens": 400}),
+        ("langchain-clear-tool-uses", {"trigger": 500}),
+        ("semantic-kernel-summarization", {}),
+    ],
+)
+def test_what_requests_share_is_what_each_has_in_common_with_the_one_before(name, settings, counts):
+    facts = facts_of(long_log(20, counts))
+    policy = get_policy(name, **settings)
+    trace = replay(facts.ledger, policy, window=4_000, usage=facts.usage, summarizer=FixedSummaries(300))
+    sent = SentRequests.replayed(facts, trace)
+    assert len(sent.changed) > 5
+    for step in sent.changed.tolist():
+        common, epoch = sent.common(step)
+        if common:
+            tokens = facts.usage.one(step, common, 0, epoch).tokens
+            assert sent.shared[step] == min(tokens, sent.tokens[step])
