@@ -308,8 +308,11 @@ def _needless(case: Case, finding: Finding) -> str:
         )
     else:
         head = f"{counted(_total(case), 'compaction')}, {count:,} not needed: without {'it' if count == 1 else 'them'}"
+    peak = "the peak is"
+    if TRIGGER_NOT_RECORDED in finding.assumptions:
+        head, peak = head.replace(" needed:", " needed if automatic:", 1), "peak"
     return (
-        f"{head}, the peak is {percent(numbers['peak'] / numbers['window'])} of {_its_window(numbers)} at "
+        f"{head}, {peak} {percent(numbers['peak'] / numbers['window'])} of {_its_window(numbers)} at "
         f"{at_step(numbers['peak_step'])} (modelled){if_window(case.window)}."
     )
 

@@ -113,6 +113,17 @@ def test_a_trigger_that_is_not_recorded_is_taken_as_automatic_and_that_is_said()
     assert "taken as automatic" in finding.sentence
 
 
+def test_the_verdict_calls_what_a_person_may_have_asked_for_needless_only_if_it_was_automatic():
+    built = chat(
+        5_000, 5_050, 900, compactions=(compaction(3, (0, 1), trigger=""),), source=Provenance.ASSUMED, window=128_000
+    )
+    facts = Facts.of(built)
+    verdict = recorded_verdict(facts, recorded_findings(facts))
+    assert verdict.kind == "needless"
+    assert verdict.sentence.startswith("1 compaction, not needed if automatic: without it, peak ")
+    assert len(verdict.sentence.split()) <= 25
+
+
 def test_an_assumed_window_is_said_and_is_no_warning():
     finding = findings(chat(*TWICE, source=Provenance.ASSUMED, compactions=CUTS))["needless"]
     assert finding.severity == "info"
