@@ -42,7 +42,7 @@ UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
 
 
-READING = 6  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+READING = 7  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
 
 
 class Pace(NamedTuple):

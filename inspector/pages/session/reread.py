@@ -9,6 +9,8 @@ from inspector.models import Import, Session
 
 SUB_AGENTS = "links between this session and its sub-agents"
 VERSION = "version of the agent, on which its own rule depends"
+CONTINUED = "conversation that goes on from a summary of its own"
+REQUESTS = ("anthropic-messages", "capture", "inspect", "langchain", "lhar", "openai-chat", "openai-responses", "otel")
 GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that earlier ones did not
     1: {
         **dict.fromkeys(("claude-code", "copilot-cli", "crush", "opencode"), SUB_AGENTS),
@@ -17,6 +19,13 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
     2: dict.fromkeys(("claude-code", "codex", "opencode"), VERSION),
     4: {"claude-code": "sizes of the files that were attached again after a compaction"},
     6: dict.fromkeys(("inspect", "otel"), "requests that the provider refused as too long"),
+    7: {
+        **dict.fromkeys(REQUESTS, CONTINUED),
+        "codex": "model and window of single calls, and no summary that is empty behind its first words",
+        "openhands": "model and window of single calls",
+        "swe-agent": "observations that its configuration leaves out of requests",
+        **dict.fromkeys(("pi", "qwen-code"), "lines whose predecessor is not in the file"),
+    },
 }
 
 
