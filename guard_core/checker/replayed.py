@@ -220,6 +220,7 @@ def inline_data(story: Replay, finding: Finding) -> None:
     inline = sum(costs[1] for costs in messages)
     share = inline / max(1, record.tokens_before)
     index = story.trace.compactions.index(record)
+    agree(finding, window=story.window)
     agree(finding, estimate=story.column("decision_tokens", step), real=story.before(index), inline_share=share)
     if share < INLINE or story.before(index) > INLINE_REAL * story.column("decision_tokens", step):
         raise Wrong("inline data do not explain it")

@@ -161,7 +161,8 @@ def inline_data(case: Case) -> list[Finding]:
         f"is inline data, counted by its bytes{if_window(case.window)}.{more}"
     )
     steps = [numbers["step"] for numbers in early]
-    return [_finding("inline_data", WARNING, case, sentence, worst, steps, worst["step"])]
+    numbers = {**worst, "window": case.window.value}
+    return [_finding("inline_data", WARNING, case, sentence, numbers, steps, worst["step"])]
 
 
 def _inline(case: Case, item: Fired, record: CompactionRecord) -> dict[str, Any] | None:

@@ -337,6 +337,8 @@ def replays() -> Iterator[tuple[str, Claims]]:
     for policy in ("autogen-buffered", "cline", "langchain-trim-messages", "pydantic-ai-sliding-window"):
         yield f"without summaries: {policy}", of_replay(busy, policy, 30_000)
     yield "pictures", of_replay(_pictures(), "contextguard", 200_000)
+    unknown = msgspec.structs.replace(_pictures(), window=None)
+    yield "pictures under an assumed window", of_replay(unknown, "contextguard", 128_000)
     large_system = exchange(20, tokens=growing(30_000, 900), system=(TextPart("s" * 90_000),))
     yield "a system prompt over the window", of_replay(large_system, "contextguard", 20_000, profile="fixed")
     yield "an empty summary", _emptied(busy)
