@@ -140,12 +140,13 @@ class SentRequests:
         places, grown = trace.columns["head"].tolist(), _Grown()
         for step in steps.tolist():
             before, after = (trace.heads[places[each]] for each in (step - 1, step))
-            if not grown.takes(before, after, is_compacted=bool(self.compacted[step])):
+            is_compacted = bool(self.compacted[step])
+            if grown.steps and not grown.takes(before, after, is_compacted=is_compacted):
                 self._write(shared, grown, others)
                 grown = _Grown()
-                if not grown.takes(before, after, is_compacted=bool(self.compacted[step])):
-                    others.append(step)
-                    continue
+            if not grown.steps and not grown.takes(before, after, is_compacted=is_compacted):
+                others.append(step)
+                continue
             grown.add(step, before, after, self._at[step - 1])
         self._write(shared, grown, others)
         return np.array(sorted(others), dtype=np.int64)
@@ -294,10 +295,10 @@ class _Grown:
             return False
         if isinstance(last, Span) and last.stop == before.kept_from:
             return False
-        if not self.steps:
-            self._kinds = set(_kinds(before.view))
         if len(after.view) < size or common_length(before.view, after.view) < size:
             return False
+        if not self.steps:
+            self._kinds = set(_kinds(before.view))
         return not is_compacted or self._kinds <= set(_kinds(after.view[size:]))
 
     def add(self, step: int, before: Head, after: Head, at: int) -> None:
