@@ -45,9 +45,10 @@ class Wanted:
         return self != Wanted()
 
     def query(self, **changes: Any) -> str:
-        """The query string, with changes; starts with "?"."""
+        """The query string, with changes; starts with "?". `first` is the number of the page's first row, from 1."""
+        first = changes.pop("first", 0)
         wanted = replace(self, **changes)
-        pairs = [(item.name, getattr(wanted, item.name)) for item in fields(wanted)]
+        pairs = [*((item.name, getattr(wanted, item.name)) for item in fields(wanted)), ("from", first)]
         return "?" + urlencode([(name, value) for name, value in pairs if value])
 
     def sessions(self, project: Project) -> QuerySet[Session]:

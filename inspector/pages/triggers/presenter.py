@@ -16,11 +16,15 @@ from guard_core.rules.counters import COUNTED
 from guard_core.rules.evidence import Cause
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
+from inspector.pages.shared.paging import pager
 from inspector.pages.triggers import figure
 from inspector.pages.triggers.analysis import Analysis, Wanted, row_id
 from inspector.pages.triggers.figure import Dot, Strip, Times
 
-LISTED = 100  # rows with a strip, and lines of each table; the files have all
+# Rows with a strip on one page, and lines of each of the other tables: a row has up to 60 elements, a line 30, and a
+# page at most 2,000. The files have all.
+ROWS, LISTED = 15, 8
+TAGS = 100  # in the menu of the filter
 NAMED = 4  # sessions of a group that are named one by one
 DETAILED = 100  # compactions of a single row: with 240 linked dots the page has 1,900 elements
 MARKS = {  # name in the style sheet, meaning
@@ -60,11 +64,14 @@ class Links:
         return {"title": self.title(session), "url": reverse("session_rule", args=[session])}
 
 
-def context(project: Project, known: Analysis) -> dict[str, Any]:
-    """What the page shows."""
+def context(project: Project, known: Analysis, first: int = 0) -> dict[str, Any]:
+    """What the page shows, with the rows from number `first` on (from 0)."""
     links, rows = Links(known), known.rows
     active = [row for row in rows if row.compactions]
-    shown = active[:LISTED]
+    quiet = [row for row in rows if not row.compactions]
+    forced = [row for row in rows if row.forced]
+    pages = pager(len(active), first, ROWS, lambda row: f"{known.wanted.query(first=row)}#rows-title")
+    shown = active[pages.shown]
     dots = dots_of(known)
     times = Times.of([dot.time for row in shown for dot in dots[row.key]])
     drawn = _Drawn(times, dots, known.changes.changes, max(1, len(shown)))
@@ -75,16 +82,18 @@ def context(project: Project, known: Analysis) -> dict[str, Any]:
         "totals": totals(known),
         "headline": headline(known),
         "rows": [_row(row, known.wanted, links, drawn) for row in shown],
-        "more_rows": len(active) - len(shown),
-        "quiet": [_quiet(row, links) for row in rows if not row.compactions][:LISTED],
-        "quiet_count": len(rows) - len(active),
+        "pager": pages,
+        "quiet": [_quiet(row, links) for row in quiet[:LISTED]],
+        "quiet_count": len(quiet),
+        "more_quiet": max(0, len(quiet) - LISTED),
         "ticks": times.ticks if times else [],
         "marks": [{"kind": kind, "name": name} for kind, name in MARKS.values()],
         "changes": [_change(change, links) for change in reversed(known.changes.changes)][:LISTED],
         "more_changes": max(0, len(known.changes.changes) - LISTED),
         "inconsistent": [links.session(key) for key in known.changes.inconsistent[:LISTED]],
         **_rule_tables(rows, links),
-        "forced": [item for row in rows if row.forced for item in [_forced(row, links)]][:LISTED],
+        "forced": [_forced(row, links) for row in forced[:LISTED]],
+        "more_forced": max(0, len(forced) - LISTED),
         "near": f"{NEAR_MISS_SHARE:.0%}".replace("%", "\u00a0%"),
         "single": _single(known, rows[0], links) if len(rows) == 1 else None,
         "pending": counted(known.corpus.pending, "session") if known.corpus.pending else "",
@@ -251,7 +260,7 @@ def filters(project: Project, known: Analysis) -> dict[str, Any]:
     menus = (
         ("agent", "Agent", known.values("agent"), known.wanted.agent),
         ("model", "Model", known.values("model"), known.wanted.model),
-        ("tag", "Tag", list(tags.order_by("name")[:LISTED]), known.wanted.tag),
+        ("tag", "Tag", list(tags.order_by("name")[:TAGS]), known.wanted.tag),
     )
     return {
         "menus": [
@@ -303,7 +312,9 @@ def _rule_tables(rows: Sequence[TriggerRow], links: Links) -> dict[str, Any]:
     obeyed = [pair for pair in tested if not (pair[1].stated or pair[1].contradicts)]
     return {
         "rules": [{**_names(row.key), **_tally(tally, links)} for row, tally in notable[:LISTED]],
+        "more_rules": max(0, len(notable) - LISTED),
         "obeyed": [{**_names(row.key), **_tally(tally, links)} for row, tally in obeyed[:LISTED]],
+        "more_obeyed": max(0, len(obeyed) - LISTED),
         "obeyed_count": counted(len(obeyed), "row"),
     }
 

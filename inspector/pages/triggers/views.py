@@ -9,22 +9,25 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
 from inspector.models import Session
+from inspector.pages.session.frame import number
 from inspector.pages.shared import saved_queries, saved_views
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.project import project_of
 from inspector.pages.triggers import presenter
 from inspector.pages.triggers.analysis import Analysis, Wanted
 
+MOST_ROWS = 100_000  # ours: a number in an address that is larger means the last page
 PART, PAGE = "inspector/triggers/_triggers.html", "inspector/triggers/index.html"
 
 
 @require_safe
 def triggers(request: HttpRequest) -> HttpResponse:
-    """The rows of all sessions, or of those that the filters leave. Every state is in the address."""
+    """The rows of all sessions, or of those that the filters leave; `?from=` is the page's first row. Every state is in
+    the address."""
     project, wanted = project_of(request), Wanted.parse(request.GET)
     if not wanted.filtered and not Session.objects.of(project).filter(deleted=None).exists():
         return render(request, "inspector/triggers/empty.html")
-    context = presenter.context(project, Analysis.of(project, wanted))
+    context = presenter.context(project, Analysis.of(project, wanted), number(request, "from", 1, 1, MOST_ROWS) - 1)
     context["saved"] = saved_views.menu(request, saved_views.TRIGGERS, wanted.query())
     return render_part(request, "triggers", PART, PAGE, context)
 

@@ -180,3 +180,19 @@ def test_a_part_is_answered_without_the_page_around_it(two, part_of):
 def test_no_change_is_no_table(client, two):
     assert "Change points</h2>" not in page(client)
     assert changes_of([]) == Changes([], 0, [])
+
+
+def test_rows_of_a_large_archive_come_some_at_a_time(client, db):
+    for number in range(40):
+        keep(f"session {number}", day=number, version=f"2.1.{number}")
+    seen = []
+    query = ""
+    while query is not None:
+        html = page(client, query)
+        assert html.count("<") - html.count("</") <= 2_000
+        seen += re.findall(r'<tr id="row-(\w+)"', html)
+        later = re.search(r'href="(\?[^"#]*)#rows-title">Later rows', html)
+        query = later[1].replace("&amp;", "&") if later else None
+    assert len(seen) == len(set(seen)) == 40
+    assert re.findall(r'<tr id="row-(\w+)"', page(client, "?from=999")) == seen[30:]
+    assert "more: the JSON file has all" in page(client)
