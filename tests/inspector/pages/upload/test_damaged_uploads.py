@@ -100,8 +100,8 @@ def pages(session, case):
     """The addresses at which a stored session is looked at: its first page and, in turn, one of the others; all of them
     where hostile words may show."""
     path = session.get_absolute_url()
-    others = [path + tail for tail in ("figure.json", "steps", "steps/list", "search?q=List")]
-    others += [path + "messages"] if session.calls else []
+    others = [path + tail for tail in ("figure.json", "steps", "search?q=List")]
+    others += [path + tail for tail in ("steps/list", "messages") if session.calls]
     others += [path + "c/1/"] if session.compactions else []
     turn = TURNS[case.name] % len(others)
     return [path, *(others if "hostile" in case.name else others[turn : turn + 1])]
