@@ -109,7 +109,11 @@ class InspectEdit(InspectPolicy):
         uses = self._tool_uses(ledger, after)
         keep = self.settings.keep_tool_uses
         cleared = uses[:-keep] if keep else uses
-        after = _results_cleared(ledger, after, cleared) if self.settings.keep_tool_inputs else _removed(after, cleared)
+        after = (
+            _results_cleared(ledger, after, cleared)
+            if self.settings.keep_tool_inputs
+            else _removed(ledger, after, cleared)
+        )
         while after and role_of(ledger, after[-1]) == ASSISTANT:
             after.pop()
         return after
@@ -173,13 +177,18 @@ def _results_cleared(ledger: Ledger, messages: list[Message], uses: list[ToolUse
     return after
 
 
-def _removed(messages: list[Message], uses: list[ToolUse]) -> list[Message]:
-    """The results gone, and their calls replaced by notes."""
+def _removed(ledger: Ledger, messages: list[Message], uses: list[ToolUse]) -> list[Message]:
+    """The results removed, and their calls replaced by notes. Of an event with several results, each of which is a
+    message of its own in Inspect, the others stay."""
     after: list[Message | None] = list(messages)
     calls: dict[int, list[int]] = {}
+    results: dict[int, list[int]] = {}
     for use in uses:
-        after[use.result_at] = None
+        results.setdefault(use.result_at, []).append(use.result)
         calls.setdefault(use.call_at, []).append(use.call)
+    for place, which in results.items():
+        is_last = len(which) == len(answered_by(ledger, messages[place]))
+        after[place] = None if is_last else messages[place].joined(Removed(tuple(sorted(which)), "result").name)
     for place, which in calls.items():
         form = CallsAsTexts(which=tuple(which), before=BEFORE_TOOL, after=AFTER_TOOL)
         after[place] = messages[place].joined(form.name)

@@ -99,3 +99,15 @@ def test_trim_removes_calls_whose_results_are_gone():
     trace, messages = replayed(session, "inspect-trim", threshold=9_000, preserve=0.25)
     assert trace.columns["fired"].tolist() == [1]
     assert [event.parts[0] for event in messages] == [TextPart("Go")]
+
+
+def test_edit_may_remove_one_of_two_results_in_one_event():
+    """Each is a message of its own in Inspect."""
+    two = (ToolCallPart("read", {}, "a"), ToolCallPart("look", {}, "b"))
+    results = (ToolResultPart("read", "y" * 8_000, "a"), ToolResultPart("look", "z" * 8_000, "b"))
+    events = (Event(Role.USER, (TextPart("Go"),)), Event(Role.MODEL, two), Event(Role.USER, results))
+    session = Session(events, (ModelCall(at=1), ModelCall(at=3)))
+    settings = {"threshold": 3_000, "keep_tool_uses": 1, "keep_tool_inputs": False}
+    _, messages = replayed(session, "inspect-edit", **settings)
+    assert [part.id for part in messages[1].parts if isinstance(part, ToolCallPart)] == ["b"]
+    assert [part.name for part in messages[2].parts] == ["look"]
