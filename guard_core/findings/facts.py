@@ -105,11 +105,24 @@ class Facts:
     @cached_property
     def growth(self) -> Ints:
         """Prompt tokens of all events before every step's call."""
+        return self.grown_at(self.ledger.steps["at"])
+
+    def grown_at(self, ats: Ints) -> Ints:
+        """Prompt tokens of all events before each of these places in the log."""
         if self.ledger.usage_ratio is None:
-            return self.attribution.prefix_at(self.ledger.steps["at"])
+            return self.attribution.prefix_at(ats)
         costs = self.ledger.prefix_of(("text_tokens", "inline_tokens", "metadata_tokens"))
-        sums: Ints = (costs[self.ledger.steps["at"]] * self.ledger.usage_ratio).astype(np.int64)
+        sums: Ints = (costs[ats] * self.ledger.usage_ratio).astype(np.int64)
         return sums
+
+    def added_after(self, item: CountedCompaction) -> int:
+        """Prompt tokens of what came between a recorded compaction and the call after it, modelled: a count that the
+        recorder made before the compaction lacks it. 0 where no recorder counted."""
+        base: Base = self.ledger.bases[item.place]
+        if base.tokens_before <= 0:
+            return 0
+        sums = self.grown_at(np.array([base.at, self.ledger.steps["at"][item.step]]))
+        return max(0, int(sums[1] - sums[0]))
 
     @cached_property
     def whole_log(self) -> Trace:

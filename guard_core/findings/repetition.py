@@ -160,10 +160,10 @@ def grown(case: Case) -> list[Finding]:
     """Compactions whose request was not smaller than before."""
     if case.is_recorded and case.facts.is_miscounted:
         return []
-    larger = [item for item in case.fired if item.after >= item.before > 0 and not _is_guessed(case, item)]
+    larger = [item for item in case.fired if _grew_by(case, item) >= 0 < item.before and not _is_guessed(case, item)]
     if not larger:
         return []
-    worst = max(larger, key=lambda item: item.after - item.before)
+    worst = max(larger, key=lambda item: _grew_by(case, item))
     blind = worst.counted is not None and case.facts.removes_nothing(worst.counted)
     missing = " What the compaction removed is not in the file." if blind else ""
     modelled = " (modelled)" if case.modelled[worst.step] else ""
@@ -179,6 +179,12 @@ def grown(case: Case) -> list[Finding]:
     steps = tuple(item.step for item in larger[:LISTED])
     severity = INFO if blind else WARNING
     return [Finding("grown", severity, worst.step, sentence, numbers, (MODELLED_TOKENS,), steps, len(larger))]
+
+
+def _grew_by(case: Case, item: Fired) -> int:
+    """By how much a request is larger than before its compaction, without what was only added since then."""
+    added = case.facts.added_after(item.counted) if item.counted is not None else 0
+    return item.after - added - item.before
 
 
 def _is_guessed(case: Case, item: Fired) -> bool:

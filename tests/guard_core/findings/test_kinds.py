@@ -431,6 +431,18 @@ def test_a_request_that_a_compaction_made_larger_is_said():
     assert by_kind["grown"].severity == "warning"
 
 
+def test_a_long_message_after_a_compaction_is_no_growth_by_it():
+    events = [user("Please begin with the report of the week"), *(model("word " * 800) for _ in range(4))]
+    events += [user("Here is the whole report: " + "word " * 4_000), model("word " * 800), model("word " * 800)]
+    at = compaction(5, (4, 5), tokens_before=5_000)
+    calls = tuple(ModelCall(*call) for call in ((1, 1, 1_000), (2, 2, 2_000), (3, 3, 3_000), (4, 4, 4_000)))
+    for after, is_grown in ((6_000, False), (13_000, True)):
+        built = session(
+            *events, calls=(*calls, ModelCall(6, 6, after), ModelCall(7, 7, after + 1_000)), compactions=(at,)
+        )
+        assert ("grown" in findings(built)) == is_grown
+
+
 def test_growth_where_the_file_lacks_what_was_removed_is_only_noted():
     by_kind = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (0, 3), tokens_before=5_100),)))
     assert by_kind["grown"].severity == "info"
