@@ -27,6 +27,7 @@ from guard_core.sessions import Session
 
 _WIRE = re.compile(r"(?:^|(?P<folder>.*/))agents/(?P<agent>[^/]+)/wire\.jsonl$")
 _ROOMS = ("context.", "llm.", "turn.", "token_counting.", "full_compaction.", "profile.", "config.", "usage.")
+_CODEX = ("turn.started", "turn.completed", "turn.failed")  # what `codex exec --json` prints of a turn
 
 
 class KimiCodeFormat:
@@ -92,7 +93,8 @@ def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
 
 def is_record(value: JSON) -> bool:
     """Is it a record as Kimi Code writes them."""
-    return fields.text(value, "type").startswith(_ROOMS) and not value.keys() & {"sessionId", "payload", "data"}
+    kind = fields.text(value, "type")
+    return kind.startswith(_ROOMS) and kind not in _CODEX and not value.keys() & {"sessionId", "payload", "data"}
 
 
 def is_context(value: JSON) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from guard_core import recordings
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, OtherPart, ReasoningPart, Role, TextPart, ToolCallPart
 from guard_core.recordings.formats.codex.exec import FORMAT
@@ -271,3 +272,13 @@ def test_hostile_values_never_break_a_reading():
         check_hostile(FORMAT, (lines(STARTED, SETTINGS, *bad) for bad in spoilt))
     for objects in (ITEMS, ENVELOPES):
         check_session(session(*objects))
+
+
+def test_short_turns_of_a_resumed_thread_are_not_taken_for_records_of_kimi_code():
+    usage = {"input_tokens": 900, "cached_input_tokens": 0, "output_tokens": 9}
+    rows = [{"type": "thread.started", "thread_id": "t"}]
+    for number in range(3):
+        answer = {"id": f"item_{number}", "type": "agent_message", "text": "All is well."}
+        rows += [{"type": "turn.started"}, {"type": "item.completed", "item": answer}]
+        rows += [{"type": "turn.completed", "usage": usage}]
+    assert recordings.read(lines(*rows)).format == FORMAT.name
