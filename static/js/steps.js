@@ -41,10 +41,10 @@ function scrolled() {
   if (missing) load(first - AHEAD);
 }
 
-// A row that is out of sight comes to the middle; what is above the rows covers as much of them.
+// A row that is out of sight, or at the edge of it, comes to the middle.
 function reveal(number) {
   const top = (number - 1) * ROW;
-  const below = pane.scrollTop + pane.clientHeight - list().offsetTop - 2 * ROW;
+  const below = pane.scrollTop + pane.clientHeight - 2 * ROW;
   if (top < pane.scrollTop + ROW || top > below) pane.scrollTop = Math.max(0, top - pane.clientHeight / 2);
 }
 
