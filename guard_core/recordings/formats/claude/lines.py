@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.recordings.formats.claude.restored import UsedFile
 from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields, normalise
@@ -30,6 +30,17 @@ API_ERROR = "API Error"  # how lines about a failed request begin in versions th
 MOVED = "<persisted-output>"  # how the preview of a tool output begins that was moved to `tool-results/*.txt`
 # How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
 SUMMARY_WORDING = "This session is being continued from a previous conversation"
+# What Claude Code writes between that and the words of the model, by version, and behind them.
+SUMMARY_OPENINGS = (
+    "that ran out of context",
+    ".",
+    "The conversation is summarized below:",
+    "The summary below covers the earlier portion of the conversation.",
+)
+SUMMARY_ENDINGS = (
+    "If you need specific details from before compaction (",
+    "Please continue the conversation from where we left it off",
+)
 MARKED_FROM = (1, 0, 30)  # the program of 1.0.30 knows `isCompactSummary`, that of 0.2.126 does not
 # Messages that Claude Code adds by itself in the user's name: they begin no turn.
 AUTOMATIC = (
@@ -150,6 +161,16 @@ def is_worded(parts: Sequence[Part]) -> bool:
     """Does a message begin as the summaries of Claude Code do."""
     first = parts[0] if parts else None
     return isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
+
+
+def is_empty_summary(parts: Sequence[Part]) -> bool:
+    """Is there nothing in a summary but the words that Claude Code writes around those of the model?"""
+    if not all(isinstance(part, TextPart) for part in parts):
+        return False
+    text = "".join(part_text(part) for part in parts).strip().removeprefix(SUMMARY_WORDING)
+    for words in SUMMARY_OPENINGS:
+        text = text.lstrip().removeprefix(words)
+    return not text.strip() or text.lstrip().startswith(SUMMARY_ENDINGS)
 
 
 def is_unsent(line: dict[str, Any], parts: Sequence[Part]) -> bool:

@@ -18,6 +18,7 @@ from guard_core.recordings.formats.claude.lines import (
     ClaudeMessage,
     Lines,
     fuller,
+    is_empty_summary,
     is_summary,
 )
 from guard_core.recordings.formats.claude.requests import Requests, SentMessage
@@ -252,11 +253,14 @@ class Log:
         recorded = any(message.attached for message in (*pending.before, *pending.behind))
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
+        kind = "opaque" if summary is None else "summary+tail" if carried else "summary"
+        if summary is not None and is_empty_summary(self.parts_of(summary)):
+            kind = "empty"
         self.builder.compaction(
             RecordedCompaction(
                 at=len(self.builder.events),
                 evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
-                kind="opaque" if summary is None else "summary+tail" if carried else "summary",
+                kind=kind,
                 base=view_of([item if isinstance(item, int) else None for item in sent]),
                 messages=tuple(_inserted_event(message, self.parts_of(message)) for message in messages),
                 trigger=fields.text(details, "trigger"),

@@ -5,6 +5,7 @@ import pytest
 from guard_core.counts import counted_compactions
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.claude.log import CLEARED
 from guard_core.recordings.formats.claude.transcript import FORMAT
 from guard_core.rules import explain
@@ -13,6 +14,12 @@ from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
 
 SUMMARY = "This session is being continued from a previous conversation that ran out of context. We did X."
+
+
+FRAME = "This session is being continued from a previous conversation that ran out of context."
+BELOW = "The summary below covers the earlier portion of the conversation."
+READ = "If you need specific details from before compaction (like code), read the full transcript at: a.jsonl"
+RESUME = "Please continue the conversation from where we left it off without asking the user any further questions."
 
 
 def user(uuid, parent, content="Look", **fields):
@@ -91,6 +98,32 @@ def test_results_of_parallel_calls_belong_to_the_session():
     contents = [part.content for event in log.events for part in event.parts if isinstance(part, ToolResultPart)]
     assert contents == ["first", "second"]
     assert [step.at for step in log.calls] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("summary", "is_empty"),
+    [
+        ("This session is being continued from a previous conversation", True),
+        (FRAME, True),
+        (f"{FRAME} {BELOW}\n\n \n", True),
+        (f"{FRAME} The conversation is summarized below:\n", True),
+        (f"{FRAME} {BELOW}\n\n\n\n{READ}\n{RESUME}", True),
+        (f"{FRAME} {BELOW}\n{RESUME}", True),
+        (SUMMARY, False),
+        (f"{FRAME} {BELOW}\n\nWe did X.\n\n{READ}\n{RESUME}", False),
+        ([{"type": "text", "text": FRAME}, {"type": "text", "text": "We did X."}], False),
+    ],
+)
+def test_a_summary_without_words_of_the_model_is_empty(summary, is_empty):
+    log = session(
+        user("u1", None),
+        answer("a1", "u1", prompt=150_000),
+        boundary("b1", "a1"),
+        user("s1", "b1", summary, isCompactSummary=True),
+        answer("a2", "s1", prompt=9_000),
+    )
+    assert [item.kind for item in log.compactions] == ["empty" if is_empty else "summary"]
+    assert ("empty_summary" in {finding.kind for finding in recorded_findings(Facts.of(log))}) == is_empty
 
 
 def test_a_rewound_branch_is_left_out_but_its_calls_are_counted_apart():
