@@ -30,7 +30,8 @@ API_ERROR = "API Error"  # how lines about a failed request begin in versions th
 MOVED = "<persisted-output>"  # how the preview of a tool output begins that was moved to `tool-results/*.txt`
 # How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
 SUMMARY_WORDING = "This session is being continued from a previous conversation"
-# What Claude Code writes between that and the words of the model, by version, and behind them.
+# What Claude Code writes between that and the words of the model, by version (the third up to 2.0, the fourth in the
+# transcripts of 2.1 that were read), and behind them.
 SUMMARY_OPENINGS = (
     "that ran out of context",
     ".",
