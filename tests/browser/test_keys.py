@@ -235,14 +235,17 @@ def test_f_goes_through_the_filters_of_a_compaction(page, sessions):
 
 
 def test_f_goes_through_the_filters_of_the_step_list(stepper):
+    """Each filter is a page of its own, which knows no keys before its scripts have run."""
     assert stepper.locator("#steps [data-step]").count() > 50
     stepper.keyboard.press("j")
     stepper.wait_for_selector('#step[data-at="22"]')
     stepper.keyboard.press("f")
     stepper.wait_for_selector("#steps[data-filter=turns]")
+    stepper.wait_for_load_state()
     assert stepper.evaluate(SHOWN) == 22  # the filter takes the step along
     stepper.keyboard.press("f")
     stepper.wait_for_selector("#steps[data-filter=compactions]")
+    stepper.wait_for_load_state()
     rows = stepper.locator("#steps [data-step]")
     assert rows.count() == 3
     rows.nth(1).click()
