@@ -133,18 +133,18 @@ def _saved(prefix: Ints, starts: Ints, stops: Ints, instead: list[int]) -> Ints:
 
 def _decided(rule: Rule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers:
     """What is done at each step, up to one at which more than that is done."""
-    before, after, held, gone = [], [], [], 0
+    before, after, held, dropped = [], [], [], 0
     for size, count in zip(tokens.tolist(), groups.tolist(), strict=True):
-        now, reason = gone, 0
-        if (size - ends.tokens[gone] if rule.by_tokens else count - gone) > rule.limit:
-            now = max(count - rule.keep, gone)
-            reason = NOTHING_TO_COMPACT if now == gone else 0
+        now, reason = dropped, 0
+        if (size - ends.tokens[dropped] if rule.by_tokens else count - dropped) > rule.limit:
+            now = max(count - rule.keep, dropped)
+            reason = NOTHING_TO_COMPACT if now == dropped else 0
             if 0 <= rule.most < size - ends.tokens[now]:
                 break
-        before.append(gone)
+        before.append(dropped)
         after.append(now)
         held.append(reason)
-        gone = now
+        dropped = now
     rows = [np.array(values, dtype=np.int64) for values in (before, after, held)]
     return Numbers(tokens[: len(held)], groups[: len(held)], *rows)
 

@@ -82,7 +82,7 @@ class OpenCodeReader:
         self.log = SessionBuilder(NAME, source)
         self.seen = Identities(source, "message")
         self.starts: dict[str, tuple[int, int]] = {}  # message id: events, and told messages, before it
-        self.told: list[tuple[int, Event]] = []  # what compactions put in, and the events before each
+        self.notices: list[tuple[int, Event]] = []  # what compactions put in, and the events before each
         self.pruned: list[_Pruned] = []
         self.sub_agents: dict[str, str] = {}  # by the session that was started, the call of its tool
         self.marker: _Marker | None = None
@@ -95,7 +95,7 @@ class OpenCodeReader:
         if self.seen.is_repeat(message_id, parts):
             self.notes.folded += 1
             return
-        self.starts[message_id] = (len(self.log.events), len(self.told))
+        self.starts[message_id] = (len(self.log.events), len(self.notices))
         self.facts.message()
         compacted, self.compacted = self.compacted, False
         if role == "user":
@@ -135,7 +135,7 @@ class OpenCodeReader:
         """What OpenCode says after a compaction, in the user's name: a part of the compaction, not of the log."""
         last = self.log.compactions[-1]
         base = (*last.base, Inserted(len(last.messages)))
-        self.told.append((len(self.log.events), event))
+        self.notices.append((len(self.log.events), event))
         self.log.compactions[-1] = replace(last, base=base, messages=(*last.messages, event))
 
     def _assistant(self, info: JSON, parts: list[JSON]) -> None:
@@ -201,7 +201,7 @@ class OpenCodeReader:
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
         tail, again = self._tail("" if marker is None else marker.tail, len(messages))
-        self.told += [(at, message) for message in messages]
+        self.notices += [(at, message) for message in messages]
         self.log.compaction(
             RecordedCompaction(
                 at=at,
@@ -221,14 +221,14 @@ class OpenCodeReader:
         """What is kept from a message on, behind so many inserted ones: events, and what earlier compactions put in
         between, which is sent once more."""
         at = len(self.log.events)
-        start, notices = self.starts.get(message_id, (at, len(self.told)))
+        start, first_notice = self.starts.get(message_id, (at, len(self.notices)))
         segments: list[Segment] = []
-        for place, _ in self.told[notices:]:
+        for place, _ in self.notices[first_notice:]:
             segments += [Span(start, place)] if start < place else []
             segments.append(Inserted(inserted))
             start, inserted = place, inserted + 1
         segments += [Span(start, at)] if start < at else []
-        return tuple(segments), [event for _, event in self.told[notices:]]
+        return tuple(segments), [event for _, event in self.notices[first_notice:]]
 
     # -- parts
 
