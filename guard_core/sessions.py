@@ -130,7 +130,7 @@ class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):
 # The note of a conversation in a file of requests whose beginning is perhaps a summary of an earlier one.
 MAY_CONTINUE = (
     "This conversation begins where another one with the same system prompt and tools ends, and names files or "
-    "identifiers of that one: perhaps it goes on from a summary. The file does not say so."
+    "identifiers of that one: perhaps it continues from a summary. The file does not say so."
 )
 
 

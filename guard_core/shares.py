@@ -8,7 +8,7 @@ MORE_DIGITS = (1, 2, 4)  # tried where fewer would make another share 100
 def per_cent(share: float, digits: int = 0) -> str:
     """A share of 1 in per cent, without the sign: "77.5", "under 0.1" (digits: 1), "99.9", "100.0008".
 
-    So many digits stand behind the point, and more where the share is above 1 and would be rounded to 100: a request
+    So many digits follow the decimal point, and more where the share is above 1 and would be rounded to 100: a request
     that is over the window by a token must not read as one that fills it. What is below 1 has one digit then, or as
     many as asked for, and is rounded down.
     """

@@ -3,7 +3,8 @@
 Every request that begins with the history so far only adds to the log. A request that keeps some of the history and
 changes or drops the rest is a compaction that happened between two calls. A request that shares nothing with any
 history begins a thread of its own (a sub-agent), or is a side call (a title, a summary). Where a conversation ended
-there, and the request holds the answer that summarised it, under the same system prompt and tools, it goes on from it.
+there, and the request holds the answer that summarised it, under the same system prompt and tools, it continues that
+conversation.
 """
 
 from __future__ import annotations
@@ -528,7 +529,7 @@ def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[
 
 def _before(threads: list[Thread], requests: list[Request], keys: list[list[bytes]], index: int) -> list[Thread]:
     """The conversations, the latest first, that ended where a request that repeats none of their messages begins one of
-    the same setup, which goes on."""
+    the same setup that has later requests."""
     request, own = requests[index], keys[index]
     latest = [
         thread

@@ -76,7 +76,7 @@ def _nothing_lost(page: Frame) -> str:
     if page.analysis.facts.words is None:
         return "Not looked up yet."
     unseen = "" if page.analysis.simulated else blind_words(page.analysis.facts)
-    return unseen or "No request of a user was lost while its turn went on."
+    return unseen or "No request of a user was lost before its turn had ended."
 
 
 def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from inspector.models import Import, Session
 
 SUB_AGENTS = "links between this session and its sub-agents"
 VERSION = "version of the agent, on which its own rule depends"
-CONTINUED = "conversation that goes on from a summary of its own"
+CONTINUED = "conversation that continues from a summary of its own"
 REQUESTS = ("anthropic-messages", "capture", "inspect", "langchain", "lhar", "openai-chat", "openai-responses", "otel")
 GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that earlier ones did not
     1: {
