@@ -129,8 +129,19 @@ class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 # The note of a conversation in a file of requests whose beginning is perhaps a summary of an earlier one.
 MAY_CONTINUE = (
-    "This conversation begins where another one with the same system prompt and tools ends, and names files or "
-    "identifiers of that one: perhaps it continues from a summary. The file does not say so."
+    "This conversation begins where another one in this file ends, and names files or identifiers of that one: perhaps "
+    "it continues from a summary. The file does not say so."
+)
+# The note of that earlier conversation.
+MAY_BE_CONTINUED = (
+    "A later conversation in this file perhaps continues this one from a summary: it names files or identifiers of "
+    "this one. The file does not say so."
+)
+# The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that
+# another conversation of the file went on from.
+BEGINS_WITH_SUMMARY = (
+    "By its first message this conversation begins with a summary of an earlier context, which is no part of it. The "
+    "file does not say that it continues one."
 )
 
 

@@ -20,12 +20,19 @@ from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
-from guard_core.sessions import MAY_CONTINUE
+from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE
 from guard_core.trace import Trace
 from guard_core.windows.window_evidence import fired_words
 
 MOST_WORDS = 25
 QUOTED_CHARS = 30  # of a request, in a verdict
+
+# What is said where what came before, or after, is perhaps elsewhere.
+_NO_WHOLE = {
+    MAY_CONTINUE: "No compaction in the file, perhaps continued from another conversation",
+    BEGINS_WITH_SUMMARY: "Begins with an earlier context's summary, no compaction since",
+    MAY_BE_CONTINUED: "No compaction in the file, perhaps continued in another conversation",
+}
 
 Wording = Callable[[Case, Finding], str]
 
@@ -78,9 +85,8 @@ def _healthy(case: Case) -> Verdict:
 
 def _uncompacted(case: Case) -> str:
     """What is said of a session without a compaction."""
-    if case.is_recorded and MAY_CONTINUE in case.facts.session.notes:
-        return "No compaction in the file, perhaps continued from another conversation"
-    return "Healthy: no compaction needed"
+    notes = case.facts.session.notes if case.is_recorded else ()
+    return next((words for note, words in _NO_WHOLE.items() if note in notes), "Healthy: no compaction needed")
 
 
 def _remark(case: Case) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from guard_core.errors import LimitExceeded
@@ -14,7 +15,9 @@ from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.pairing import Pairing, pair
 from guard_core.recordings.reading.shelf import ShelvedEvents
 from guard_core.recordings.reading.source import ByteSource
+from guard_core.recordings.reading.summary_words import begins_with_summary
 from guard_core.sessions import (
+    BEGINS_WITH_SUMMARY,
     GuardState,
     ModelCall,
     Provenance,
@@ -23,6 +26,8 @@ from guard_core.sessions import (
     Sourced,
     SubAgent,
 )
+
+MOST_OPENING = 8  # ours: messages in which a summary of an earlier context is looked for
 
 
 class FactCounter:
@@ -173,6 +178,9 @@ class SessionBuilder:
         `sub_agents`: by the id of a session that was started, the id of the tool call that did.
         """
         model = fields.pop("model", "") or next((call.model for call in reversed(self.calls) if call.model), "")
+        notes = (*self.notes, *fields.pop("notes", ()))
+        if BEGINS_WITH_SUMMARY not in notes and begins_with_summary(islice(self.events, MOST_OPENING)):
+            notes = (*notes, BEGINS_WITH_SUMMARY)
         started = fields.pop("started_at", None)
         if started is None:
             started = next((event.timestamp for event in self.outlines if event.timestamp is not None), None)
@@ -182,7 +190,7 @@ class SessionBuilder:
             compactions=recorder_counts.checked(self.compactions, self.calls),
             guard_states=tuple(self.guard_states),
             side_calls=tuple(self.side_calls),
-            notes=(*self.notes, *fields.pop("notes", ())),
+            notes=notes,
             format=self.format,
             model=model,
             started_at=started,

@@ -2,9 +2,10 @@
 
 Every request that begins with the history so far only adds to the log. A request that keeps some of the history and
 changes or drops the rest is a compaction that happened between two calls. A request that shares nothing with any
-history begins a thread of its own (a sub-agent), or is a side call (a title, a summary). Where a conversation ended
-there, and the request holds the answer that summarised it, under the same system prompt and tools, it continues that
-conversation.
+history begins a thread of its own (a sub-agent), or is a side call (a title, a summary); so does one that begins as an
+earlier conversation did and has nothing of what followed (another run, another branch). Where a conversation ended
+there, and the request holds the answer that summarised it, under the same system prompt and tools or in the words by
+which clients open a summary, it continues that conversation.
 """
 
 from __future__ import annotations
@@ -34,7 +35,17 @@ from guard_core.events import (
 )
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
-from guard_core.sessions import MAY_CONTINUE, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.recordings.reading.summary_words import begins_with_summary
+from guard_core.sessions import (
+    BEGINS_WITH_SUMMARY,
+    MAY_BE_CONTINUED,
+    MAY_CONTINUE,
+    Evidence,
+    ModelCall,
+    RecordedCompaction,
+    Session,
+    ToolDefinition,
+)
 from guard_core.views import CHANGED, Inserted, Rewritten, Segment, Span, View
 
 UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history continued
@@ -47,6 +58,7 @@ QUOTED_CHARS, QUOTED_MESSAGES = 30, 2  # what a summariser's request repeats of 
 SETUP_SHARE = 0.5  # of a system prompt that stays where a client writes the time or the folder into it
 LEAST_NAMES = 3  # paths and identifiers that a conversation's first request has from an earlier one
 _NAME = re.compile(r"[\w./-]{6,}")  # with a sign within it
+OPENING_CHARS = 200  # of a message, in which a summary is called one
 SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
 
 
@@ -128,6 +140,8 @@ class Thread:
     tools: tuple[ToolDefinition, ...] | None = None
     lost: int = 0
     follows: bool = False  # begins where another one of the same setup ends, for a reason that is not known
+    is_followed: bool = False  # is that other one
+    branches: bool = False  # begins with a summary that another one went on from
     events: list[Event] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
     side_calls: list[ModelCall] = field(default_factory=list)
@@ -138,6 +152,8 @@ class Thread:
     _confirmed: int = 0  # messages of `_sent` that a request has shown; the last answer follows them
     _event_keys: list[bytes] = field(default_factory=list)
     _places: dict[bytes, list[int]] = field(default_factory=dict)  # of the events, by key
+    begun: list[list[bytes]] = field(default_factory=list)  # the first request, and the one after the latest summary
+    _opened: list[int] = field(default_factory=list)  # how many of their messages precede the first answer
 
     def keys_of(self, keys: list[bytes], lost: int) -> list[bytes]:
         """The request's keys with the messages that the recorder lost put back from the history."""
@@ -158,6 +174,7 @@ class Thread:
         """A request that begins with the history: what is new goes to the log, then the answer."""
         if not self._keys:
             self.lost = request.lost if request.lost < UNKNOWN else 0
+            self._begin(request, keys)
         if request.declared is not None and (self._keys or request.declared.length is not None):
             self._compact(request, keys, request.declared)
             return
@@ -169,6 +186,29 @@ class Thread:
         if dropped:
             self._answer_again()
         self._called(request)
+
+    def begins_again(self, request: Request, keys: list[bytes]) -> bool:
+        """Does a request begin as this conversation, with other words of the user in place of its last ones, or as it
+        went on from a summary, with other words or more, and has nothing of what followed?"""
+        known, same = set(self._keys), 0
+        for number, (begun, opened) in enumerate(zip(self.begun, self._opened, strict=True)):
+            differs = (place for place, (left, right) in enumerate(zip(begun[:opened], keys)) if left != right)
+            same = max(same, next(differs, opened if number else 0))
+        other = request.messages[same:]
+        if not same or any(map(_is_answer_or_result, other)) or any(key in known for key in keys[same:]):
+            return False
+        others = msgspec.structs.replace(request, messages=other)
+        is_summary = begins_with_summary(other) or any(map(_speaks_of_summary, other))
+        return not (is_summary or self.answers_last(others) or self.names_in(others))
+
+    def has_summary(self, keys: list[bytes]) -> bool:
+        """Is the first message of a request one with which this conversation went on from a summary of its own."""
+        return keys[:1] != self.begun[0][:1] and keys[:1] == self.begun[-1][:1]
+
+    def _begin(self, request: Request, keys: list[bytes]) -> None:
+        answers = (place for place, event in enumerate(request.messages) if event.role is Role.MODEL)
+        self.begun = [*self.begun[:1], keys]
+        self._opened = [*self._opened[:1], next(answers, len(keys))]
 
     def compact(self, request: Request, keys: list[bytes]) -> None:
         """A request that keeps a part of the history only."""
@@ -185,6 +225,10 @@ class Thread:
             builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
         if self.follows:
             builder.notes.append(MAY_CONTINUE)
+        if self.branches:
+            builder.notes.append(BEGINS_WITH_SUMMARY)
+        if self.is_followed:
+            builder.notes.append(MAY_BE_CONTINUED)
         rest.setdefault("agent", self.agent)
         return builder.session(system=self.system, tools=self.tools, **rest)
 
@@ -290,6 +334,8 @@ class Thread:
             )
         )
         self._sent, self._keys = items, [item.key for item in items]
+        if kind.startswith("summary"):
+            self._begin(request, keys)
         for event, key in tail:
             self._log(event, key)
         self._called(request)
@@ -420,6 +466,10 @@ def _is_same_prompt(one: tuple[Part, ...] | None, other: tuple[Part, ...] | None
     return next(differs, min(map(len, texts))) >= SETUP_SHARE * max(map(len, texts))
 
 
+def _speaks_of_summary(event: Event) -> bool:
+    return "summar" in _text(event.parts)[:OPENING_CHARS].casefold()
+
+
 def _text(parts: tuple[Part, ...]) -> str:
     """The texts of a message, with the arguments and results of calls."""
     return "\n".join(part_text(part) for part in parts if not isinstance(part, ReasoningPart))
@@ -478,7 +528,11 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
             if thread is not None:
                 thread.compact(request, keys[index])
                 continue
-            thread = Thread(follows=bool(before) and before[0].names_in(request))
+            followed = next((one for one in before if one.names_in(request)), None)
+            if followed is not None:
+                followed.is_followed = True
+            branches = any(one.has_summary(keys[index]) for one in threads)
+            thread = Thread(follows=followed is not None, branches=branches)
             threads.append(thread)
             thread.add(request, keys[index])
         elif thread.extends(keys[index], request.lost):
@@ -492,12 +546,13 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
 
 
 def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
-    """The main thread, then the other contexts; threads of a single call become side calls of the main one."""
+    """The main thread, then the other contexts; threads of a single call become side calls of the main one, unless
+    they begin with a summary."""
     sessions = [main]
     for thread in threads:
         if thread is main:
             continue
-        if len(thread.calls) > 1 or thread.compactions:
+        if len(thread.calls) > 1 or thread.compactions or (thread.calls and begins_with_summary(thread.events)):
             sessions.append(thread)
         elif thread.calls:
             main.side_calls.extend(_placed(call, main) for call in thread.calls)
@@ -522,21 +577,34 @@ def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[
     if request.declared is not None and threads:
         return max(threads, key=lambda thread: (thread.shares(own), len(thread.calls)))
     for thread in reversed(threads):
-        if thread.shares(own) and not _comes_back(thread, requests, keys, index):
-            return thread
+        if not thread.shares(own) or _comes_back(thread, requests, keys, index):
+            continue
+        if own in thread.begun or (_grows(keys, index) and thread.begins_again(request, own)):
+            continue
+        return thread
     return None
+
+
+def _grows(keys: list[list[bytes]], index: int) -> bool:
+    """Does a request soon after begin with this one."""
+    own = keys[index]
+    return any(own == later[: len(own)] != later for later in keys[index + 1 : index + 1 + LOOK_AHEAD])
 
 
 def _before(threads: list[Thread], requests: list[Request], keys: list[list[bytes]], index: int) -> list[Thread]:
     """The conversations, the latest first, that ended where a request that repeats none of their messages begins one of
-    the same setup that has later requests."""
+    the same setup that has later requests, or one that opens as a summary."""
     request, own = requests[index], keys[index]
+    is_summary = begins_with_summary(request.messages)
     latest = [
         thread
         for thread in reversed(threads[-LATEST_THREADS:])
-        if len(thread.calls) >= FEWEST_CALLS and len(own) < len(thread.events) and thread.is_setup_of(request)
+        if len(thread.calls) >= FEWEST_CALLS
+        and len(own) < len(thread.events)
+        and not thread.shares(own)
+        and (is_summary or thread.is_setup_of(request))
     ]
-    if not latest or not any(own == later[: len(own)] != later for later in keys[index + 1 : index + 1 + LOOK_AHEAD]):
+    if not latest or not (is_summary or _grows(keys, index)):
         return []
     following = range(index + 1, min(index + 1 + LOOK_FAR_AHEAD, len(requests)))
     return [

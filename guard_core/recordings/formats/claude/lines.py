@@ -17,7 +17,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.recordings.formats.claude.restored import UsedFile
 from guard_core.recordings.formats.claude.tree import Node
-from guard_core.recordings.reading import fields, normalise
+from guard_core.recordings.reading import fields, normalise, summary_words
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.refusals import names_length
@@ -28,10 +28,8 @@ NAME = "claude-code"
 SYNTHETIC = "<synthetic>"  # the model name of lines that Claude Code wrote itself: errors, interruptions
 API_ERROR = "API Error"  # how lines about a failed request begin in versions that did not mark them
 MOVED = "<persisted-output>"  # how the preview of a tool output begins that was moved to `tool-results/*.txt`
-# How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
-SUMMARY_WORDING = "This session is being continued from a previous conversation"
-# What Claude Code writes between that and the words of the model, by version (the third up to 2.0, the fourth in the
-# transcripts of 2.1 that were read), and behind them.
+# What Claude Code writes between the first words of a summary message and those of the model, by version (the third up
+# to 2.0, the fourth in the transcripts of 2.1 that were read), and behind them.
 SUMMARY_OPENINGS = (
     "that ran out of context",
     ".",
@@ -161,14 +159,14 @@ def writes_marks(version: str) -> bool:
 def is_worded(parts: Sequence[Part]) -> bool:
     """Does a message begin as the summaries of Claude Code do."""
     first = parts[0] if parts else None
-    return isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
+    return isinstance(first, TextPart) and first.text.startswith(summary_words.CLAUDE_CODE)
 
 
 def is_empty_summary(parts: Sequence[Part]) -> bool:
     """Is there nothing in a summary but the words that Claude Code writes around those of the model?"""
     if not all(isinstance(part, TextPart) for part in parts):
         return False
-    text = "".join(part_text(part) for part in parts).strip().removeprefix(SUMMARY_WORDING)
+    text = "".join(part_text(part) for part in parts).strip().removeprefix(summary_words.CLAUDE_CODE)
     for words in SUMMARY_OPENINGS:
         text = text.lstrip().removeprefix(words)
     return not text.strip() or text.lstrip().startswith(SUMMARY_ENDINGS)

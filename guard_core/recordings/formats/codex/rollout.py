@@ -30,7 +30,7 @@ from guard_core.recordings.formats.codex import look
 from guard_core.recordings.formats.codex import words as codex_words
 from guard_core.recordings.formats.codex.known_names import NAMES
 from guard_core.recordings.formats.openai import items as responses_items
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.placeholders import is_placeholder
@@ -492,7 +492,7 @@ def _kind(summary: str, inserted: Sequence[Event]) -> str:
     if any(map(codex_words.is_sealed, inserted)):
         return "opaque"
     texts = [part_text(part) for event in inserted for part in event.parts if isinstance(part, TextPart)]
-    said = [text for text in (summary, *texts) if text.lstrip().lower().startswith(codex_words.SUMMARY_OPENING)]
+    said = [text for text in (summary, *texts) if text.lstrip().lower().startswith(summary_words.CODEX)]
     known = summary if summary.strip() or not said else said[-1]
     if not known.strip():
         return "opaque"

@@ -10,9 +10,8 @@ from typing import Any
 
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart
 from guard_core.recordings.formats.openai import items as responses_items
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 
-SUMMARY_OPENING = "another language model started to solve this problem"
 SUMMARY_BEGINS = "own analysis:"  # the end of what Codex writes before a summary
 NO_SUMMARY = "(no summary available)"  # what it writes where there is none
 # How the messages open that Codex writes in the user's name; it compares them without regard to case.
@@ -33,7 +32,7 @@ OWN_OPENINGS = (
     "<recommended_plugins>",
     "warning: apply_patch was requested via",
     "warning: the maximum number of unified exec processes",
-    SUMMARY_OPENING,
+    summary_words.CODEX,
     "you are performing a context checkpoint compaction",
 )
 COMPACTION_PROMPT = OWN_OPENINGS[-1]
@@ -61,7 +60,7 @@ def is_own(item: dict[str, Any], parts: tuple[Part, ...]) -> bool:
 def is_empty_summary(text: str) -> bool:
     """Is there nothing behind the words that Codex writes before a summary?"""
     before, begins, summary = text.partition(SUMMARY_BEGINS)
-    if begins and before.lstrip().lower().startswith(SUMMARY_OPENING):
+    if begins and before.lstrip().lower().startswith(summary_words.CODEX):
         text = summary
     return text.strip() in ("", NO_SUMMARY)
 

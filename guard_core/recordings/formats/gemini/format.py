@@ -29,14 +29,13 @@ from guard_core.recordings.formats.gemini import result as gemini_json
 from guard_core.recordings.formats.gemini import stream as gemini_stream
 from guard_core.recordings.formats.gemini.known_names import NAMES
 from guard_core.recordings.formats.gemini.messages import (
-    SNAPSHOT,
     GeminiMessage,
     model_call,
     name_of,
     read_message,
     shown,
 )
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex
@@ -423,7 +422,7 @@ def _snapshot(history: tuple[Event, ...]) -> str:
     none."""
     for event in history[:2]:
         for part in event.parts:
-            if event.role is Role.USER and isinstance(part, TextPart) and SNAPSHOT in part.text:
+            if event.role is Role.USER and isinstance(part, TextPart) and summary_words.SNAPSHOT in part.text:
                 return event.source_id or part.text
     return ""
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from guard_core.recordings.formats.gemini.messages import SNAPSHOT
-from guard_core.recordings.reading import looks
+from guard_core.recordings.reading import looks, summary_words
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource
 
@@ -118,6 +117,6 @@ class _Chat:
 def _snapshot(history: Iterable[_Record]) -> str:
     """What distinguishes the summary at the head of a history from others; "" where there is none."""
     for _, record in zip(range(2), history):
-        if record.type == "user" and SNAPSHOT.encode() in bytes(record.content):
+        if record.type == "user" and summary_words.SNAPSHOT.encode() in bytes(record.content):
             return record.id or str(bytes(record.content)[:2000])
     return ""

@@ -20,13 +20,12 @@ from guard_core.events import (
     value_text,
 )
 from guard_core.recordings.formats.adk import parts as adk_parts
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 from guard_core.sessions import ModelCall
 
 JSON = dict[str, Any]
-SNAPSHOT = "<state_snapshot>"  # how the summary of a compaction opens
 # How the CLI opens the messages that it writes in the user's name.
-OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", SNAPSHOT, "<hook_context>")
+OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", summary_words.SNAPSHOT, "<hook_context>")
 
 
 @dataclass

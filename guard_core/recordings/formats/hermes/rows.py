@@ -7,14 +7,12 @@ from typing import Any
 
 from guard_core.bounds import MAX_TOKENS
 from guard_core.events import Event, Part, ReasoningPart, TextPart
-from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading import chat, fields, summary_words
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Provenance, Sourced
 
-# How Hermes' own summaries begin, new and old, and what precedes one that was put behind a kept message's text
-# (context_compressor.py).
-MARKERS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
+# What precedes a summary that Hermes put behind a kept message's text (context_compressor.py).
 MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
 JSON_PREFIX = "json:"  # of content that is a list of parts, behind a NUL
 WINDOW_KEYS = ("context_length", "context_window")  # in the configuration of a session's model
@@ -25,7 +23,7 @@ def is_summary(event: Event) -> bool:
     """Does a message begin as Hermes' summaries do, or hold one behind its own text? Tool results never count."""
     for part in event.parts:
         if isinstance(part, TextPart):
-            return part.text.startswith(MARKERS) or MERGED in part.text
+            return part.text.startswith(summary_words.HERMES) or MERGED in part.text
     return False
 
 

@@ -15,8 +15,7 @@ import msgspec
 
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.formats.hermes.contexts import LOST
-from guard_core.recordings.formats.hermes.rows import MARKERS
-from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading import chat, fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
@@ -40,7 +39,7 @@ def read_trajectory(source: ByteSource, value: JSON, facts: FactCounter) -> Sess
         facts.message()
         if not isinstance(turn.get("value"), str):
             source.problem(f"a turn of {speaker[:40] or 'nobody'} whose value is no text")
-        if text.startswith(MARKERS):
+        if text.startswith(summary_words.HERMES):
             _summarised(builder, text)
         elif speaker in RESULT_SPEAKERS:
             builder.event(Role.USER, _responses(text, facts))

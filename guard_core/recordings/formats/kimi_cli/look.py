@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from guard_core.recordings.formats.kimi_cli.messages import COMPACTED
-from guard_core.recordings.reading import fields, looks
+from guard_core.recordings.reading import fields, looks, summary_words
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource
 
@@ -44,7 +43,7 @@ def look(source: ByteSource) -> FirstLook:
         elif line.role == "assistant":
             calls.call(pending)
             pending = None
-        elif line.role == "user" and COMPACTED.encode() in bytes(line.content):
+        elif line.role == "user" and summary_words.KIMI_CLI.encode() in bytes(line.content):
             calls.compacted()
     return msgspec.structs.replace(calls.look(), window=window)
 

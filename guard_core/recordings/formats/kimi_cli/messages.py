@@ -15,11 +15,9 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.fields import JSON
 
-# How the message behind a compaction opens: src/kimi_cli/soul/compaction.py.
-COMPACTED = "<system>Previous context has been compacted. Here is the compaction output:</system>"
 # How messages open that the software writes in the user's name: src/kimi_cli/soul/message.py and notifications.
 _OWN_OPENINGS = ("<system>", "<system-reminder>", "<notification ")
 _EMPTY, _NO_TEXT = "Tool output is empty.", "Tool returned non-text content."
@@ -106,4 +104,4 @@ def shown_result(payload: JSON, **place: Any) -> Event:
 def is_summary(event: Event) -> bool:
     """Is this the message in which a compaction put its summary."""
     first = next((part.text for part in event.parts if isinstance(part, TextPart)), "")
-    return event.role is Role.USER and first.startswith(COMPACTED)
+    return event.role is Role.USER and first.startswith(summary_words.KIMI_CLI)

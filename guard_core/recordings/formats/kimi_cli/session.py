@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from guard_core.events import Event, Role, TextPart, ToolResultPart
 from guard_core.recordings.formats.kimi_cli.context import Context
-from guard_core.recordings.formats.kimi_cli.messages import COMPACTED
 from guard_core.recordings.formats.kimi_cli.wire import Compaction, Entry, Step, Wire, key_of
+from guard_core.recordings.reading import summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.source import ByteSource
@@ -114,7 +114,7 @@ class SessionJoiner:
         if tail is None:
             return  # there was nothing to summarise
         self.unread += 1
-        summary = Event(Role.USER, (TextPart(COMPACTED),), meta=True)
+        summary = Event(Role.USER, (TextPart(summary_words.KIMI_CLI),), meta=True)
         messages, segments = [summary], list[Segment]([Inserted(0)])
         last = self.log.compactions[-1] if self.log.compactions else None
         for segment in tail:

@@ -24,15 +24,13 @@ from guard_core.recordings.formats.langchain import look as langchain_look
 from guard_core.recordings.formats.langchain.known_names import NAMES
 from guard_core.recordings.formats.langchain.messages import body_of, event_of, is_message, kind_of, model_of, usage_of
 from guard_core.recordings.formats.langchain.runs import Runs, all_runs, runs_in
-from guard_core.recordings.reading import fields, wrong_kinds
+from guard_core.recordings.reading import fields, summary_words, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted
-
-SUMMARY_WORDS = "Here is a summary of the conversation to date:"  # langchain's SummarizationMiddleware
 
 
 class LangChainFormat:
@@ -128,7 +126,7 @@ def _summary_evidence(body: JSON, event: Event) -> Evidence | None:
     if fields.text(fields.mapping(body, "additional_kwargs"), "lc_source") == "summarization":
         return Evidence.DECLARED
     first = event.parts[0] if event.parts else None
-    matched = isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDS)
+    matched = isinstance(first, TextPart) and first.text.startswith(summary_words.LANGCHAIN)
     return Evidence.MATCHED if matched else None
 
 
@@ -136,5 +134,5 @@ def _earlier_compaction(event: Event, evidence: Evidence) -> RecordedCompaction:
     note = "The history before the summary is not in the file."
     message = msgspec.structs.replace(event, meta=True)
     text = "".join(part_text(part) for part in event.parts)
-    kind = "summary" if text.strip().removeprefix(SUMMARY_WORDS) else "empty"
+    kind = "summary" if text.strip().removeprefix(summary_words.LANGCHAIN) else "empty"
     return RecordedCompaction(0, evidence, kind, (Inserted(0),), (message,), note=note)

@@ -40,7 +40,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.pi import look
 from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.formats.pi.system import SystemPrompt
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
@@ -51,9 +51,7 @@ from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompa
 from guard_core.views import Inserted, Segment, Span, View
 
 # How pi words the messages that it makes of summaries (packages/coding-agent/src/core/messages.ts).
-COMPACTED = (
-    "The conversation history before this point was compacted into the following summary:\n\n<summary>\n{}\n</summary>"
-)
+COMPACTED = f"{summary_words.PI}\n\n<summary>\n{{}}\n</summary>"
 BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>"
 FAILED = frozenset({"aborted", "error"})
 MOST_SUMMARIES = 100  # older summaries that are looked for in what a compaction keeps; usual are one or two

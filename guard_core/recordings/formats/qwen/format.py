@@ -24,9 +24,9 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini.format import GeminiChatReader, chat_records
 from guard_core.recordings.formats.qwen import look
 from guard_core.recordings.formats.qwen.known_names import NAMES
-from guard_core.recordings.formats.qwen.messages import SNAPSHOT, answer_of, event_of, reported_call
+from guard_core.recordings.formats.qwen.messages import answer_of, event_of, reported_call
 from guard_core.recordings.formats.qwen.tree import Path, is_side
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
@@ -368,7 +368,8 @@ def _is_same(reported: ModelCall, answer: ModelCall) -> bool:
 
 
 def _kind(base: View, messages: tuple[Event, ...]) -> str:
-    summary = any(isinstance(part, TextPart) and SNAPSHOT in part.text for event in messages for part in event.parts)
+    texts = (part.text for event in messages for part in event.parts if isinstance(part, TextPart))
+    summary = any(summary_words.SNAPSHOT in text for text in texts)
     if not summary:
         return "edit"
     return "summary+tail" if any(not isinstance(segment, Inserted) for segment in base) else "summary"

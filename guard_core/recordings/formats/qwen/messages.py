@@ -8,13 +8,18 @@ from msgspec.structs import replace
 
 from guard_core.events import Event, MediaPart, OtherPart, Part, Role, TextPart, ToolResultPart
 from guard_core.recordings.formats.adk import parts as adk_parts
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.fields import JSON
 from guard_core.sessions import ModelCall
 
-SNAPSHOT = "<state_snapshot>"  # how the summary of a compaction opens: packages/core/src/core/prompts.ts
 # How the messages open that Qwen Code writes in the user's name, at the beginning and behind a summary.
-OWN_OPENINGS = (SNAPSHOT, "<system-reminder>", "<task-notification>", "Recently accessed file", "Recently viewed image")
+OWN_OPENINGS = (
+    summary_words.SNAPSHOT,
+    "<system-reminder>",
+    "<task-notification>",
+    "Recently accessed file",
+    "Recently viewed image",
+)
 _MARKS = frozenset({"thought", "thoughtSignature"})  # of a part, and nothing that it says
 
 

@@ -14,8 +14,8 @@ from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.events import MediaPart, Role, TextPart, ToolResultPart
 from guard_core.recordings import first_look, look_at, read
 from guard_core.recordings.formats.kimi_cli.format import FORMAT
-from guard_core.recordings.formats.kimi_cli.messages import COMPACTED
 from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.summary_words import KIMI_CLI
 from guard_core.rules import Agreement, explain
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.views import Inserted, Span
@@ -56,7 +56,7 @@ def done(words: str = "Done") -> Record:
     return {"role": "assistant", "content": [{"type": "text", "text": words}]}
 
 
-SUMMARY = {"role": "user", "content": [{"type": "text", "text": COMPACTED}, {"type": "text", "text": "Read a and b."}]}
+SUMMARY = {"role": "user", "content": [{"type": "text", "text": KIMI_CLI}, {"type": "text", "text": "Read a and b."}]}
 FIRST = [
     SYSTEM,
     checkpoint(0),
@@ -189,7 +189,7 @@ def test_a_wire_alone_has_all_but_summaries_and_system_prompt():
     (whole,) = joined(WHOLE)
     assert [event.parts for event in session.events] == [event.parts for event in whole.events]
     (item,) = session.compactions
-    assert (item.trigger, item.base, texts_of(item)) == ("auto", (Inserted(0), Span(1, 5)), [COMPACTED])
+    assert (item.trigger, item.base, texts_of(item)) == ("auto", (Inserted(0), Span(1, 5)), [KIMI_CLI])
     assert session.system is None
 
 

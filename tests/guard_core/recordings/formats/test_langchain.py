@@ -8,7 +8,8 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings.formats.langchain.format import FORMAT, SUMMARY_WORDS
+from guard_core.recordings.formats.langchain.format import FORMAT
+from guard_core.recordings.reading.summary_words import LANGCHAIN
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted
 from tests.guard_core.recordings.checks import (
@@ -89,18 +90,18 @@ def test_calls_that_could_not_be_parsed_keep_their_text():
 
 
 def test_the_middlewares_summary_is_declared_and_its_wording_only_matched():
-    summary = human(f"{SUMMARY_WORDS}\n\nWe listed.")
+    summary = human(f"{LANGCHAIN}\n\nWe listed.")
     matched = read_as(FORMAT, [summary, *TALK[2:]]).sessions[0]
     assert (matched.compactions[0].evidence, matched.compactions[0].base) == (Evidence.MATCHED, (Inserted(0),))
     assert texts(matched)[0] == "Look"
     assert matched.compactions[0].kind == "summary"
-    assert read_as(FORMAT, [human(SUMMARY_WORDS), *TALK[2:]]).sessions[0].compactions[0].kind == "empty"
+    assert read_as(FORMAT, [human(LANGCHAIN), *TALK[2:]]).sessions[0].compactions[0].kind == "empty"
     marked = human("We listed.", additional_kwargs={"lc_source": "summarization"})
     assert read_as(FORMAT, [marked, *TALK[2:]]).sessions[0].compactions[0].evidence is Evidence.DECLARED
 
 
 def test_a_marker_in_a_tool_result_is_no_compaction():
-    session = read_as(FORMAT, [*TALK[:3], tool(SUMMARY_WORDS)]).sessions[0]
+    session = read_as(FORMAT, [*TALK[:3], tool(LANGCHAIN)]).sessions[0]
     assert session.compactions == ()
 
 

@@ -8,7 +8,8 @@ from guard_core.counts import counted_compactions
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.requests import Declared, Request, threads_of
-from guard_core.sessions import MAY_CONTINUE, Evidence, ModelCall, Session
+from guard_core.recordings.reading.summary_words import CLAUDE_CODE
+from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, Evidence, ModelCall, Session
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
 
@@ -272,9 +273,55 @@ def test_a_conversation_that_names_files_of_the_one_before_may_continue_it():
     begin = user("So far: main.py was read, README.md too, and test_parser.py fails.")
     logs = restarted(begin, ends=(), reply=DONE)
     assert [MAY_CONTINUE in session.notes for session in logs] == [False, True]
+    assert [MAY_BE_CONTINUED in session.notes for session in logs] == [True, False]
     assert [MAY_CONTINUE in session.notes for session in restarted(user("See main.py"), ends=(), reply=DONE)] == [
         False
     ] * 2
+
+
+FRAMED = user(f"{CLAUDE_CODE} that ran out of context. {SUMMARY}")
+OTHER_SYSTEM = (TextPart("Another client with words of its own."),)
+STATIC = user("<environment>the folder</environment>")
+
+
+def two_runs(*second: Event) -> list[Session]:
+    """Two calls of a conversation that begins with static words, and two of one that begins so, too."""
+    return sessions(
+        ask(STATIC, A, reply=LOOK),
+        ask(STATIC, A, LOOK, FOUND, reply=DONE),
+        ask(*second, reply=OTHER_STEPS[0]),
+        ask(*second, *OTHER_STEPS, reply=DONE),
+    )
+
+
+def test_the_words_of_a_client_join_a_summary_to_its_conversation_whatever_the_system_prompt():
+    (session,) = restarted(FRAMED, system=OTHER_SYSTEM)
+    assert [item.kind for item in session.compactions] == ["summary"]
+
+
+def test_a_conversation_that_opens_as_a_summary_of_none_in_the_file_says_so():
+    logs = restarted(FRAMED, ends=(), reply=DONE)
+    assert [BEGINS_WITH_SUMMARY in session.notes for session in logs] == [False, True]
+    alone = sessions(ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=DONE), ask(FRAMED, reply=DONE))
+    assert [(len(session.calls), BEGINS_WITH_SUMMARY in session.notes) for session in alone] == [(2, False), (1, True)]
+
+
+def test_two_restarts_from_one_summary_are_two_branches():
+    again = (CONTINUED, user("Now the docs."))
+    later = (ask(*again, reply=LOOK, system=SYSTEM), ask(*again, LOOK, FOUND, reply=DONE, system=SYSTEM))
+    logs = restarted(CONTINUED, after=later)
+    assert [(len(session.calls), len(session.compactions)) for session in logs] == [(4, 1), (2, 0)]
+    assert [BEGINS_WITH_SUMMARY in session.notes for session in logs] == [False, True]
+
+
+def test_other_runs_from_the_same_first_messages_are_no_compaction():
+    for begin in ((STATIC, A), (STATIC, user("Write the notes of this release."))):
+        assert [(len(session.calls), session.compactions) for session in two_runs(*begin)] == [(2, ()), (2, ())]
+
+
+def test_a_summary_behind_the_first_message_is_a_compaction():
+    logs = two_runs(STATIC, user("Summary: the bug was found."))
+    assert [len(session.compactions) for session in logs] == [1]
 
 
 def test_messages_that_the_recorder_lost_are_put_back():
