@@ -192,7 +192,7 @@ def listed(server: Running) -> list[dict[str, Any]]:
 
 def test_the_lines_of_the_readme_stream_an_agent(server: Running, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    section = (ROOT / "README.md").read_text().partition("## Stream an agent of your own")[2]
+    section = (ROOT / "README.md").read_text().partition("## Stream your own agent")[2]
     code = section.partition("```python\n")[2].partition("```")[0]
     code = code.replace("http://127.0.0.1:8000", server.origin)
 

@@ -60,7 +60,7 @@ def test_what_the_readme_captures_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "my_agent.py").write_text(AGENT)
     with provider() as (origin, seen):
         addresses = {"ANTHROPIC_BASE_URL": origin, "OPENAI_BASE_URL": f"{origin}/v1"}
-        for line in lines_of("Capture what an agent really sends"):
+        for line in lines_of("Capture what an agent actually sends"):
             done = run(line, tmp_path, CAPTURES_DIR=str(tmp_path / "captures"), **addresses)
             assert (done.returncode, "Recorded 1 call of a model" in done.stderr) == (0, True), done.stderr
     assert [path for path, _, _ in seen.requests] == ["/v1/messages", "/v1/chat/completions"]
