@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-MAX_TOKENS = 2**53  # a count of tokens above this is no count; JavaScript would round it, too
+MAX_TOKENS = 2**53  # a count of tokens above this is not a count; JavaScript would round it, too
 LAST_SECOND = 253_402_300_799.0  # year 9999: the last that stores and pages can show
 LARGEST = 1e15  # of a setting; floats hold every whole number below it
 

@@ -55,7 +55,7 @@ HELD_REASONS = (
 )
 NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW = range(1, 6)
 RAISED, STALLED, TOO_LITTLE, UNDER_WAY, INFLATED = range(6, 11)
-SWITCH, INDEX = "switch", "index"  # units of columns that are no quantities
+SWITCH, INDEX = "switch", "index"  # units of columns that are not quantities
 
 # What every trace has; a policy declares the columns that are its own.
 COMMON_COLUMNS: tuple[Column, ...] = (

@@ -126,7 +126,7 @@ def _plain(view: View) -> View:
 
 
 def _last_filled(view: View, stop: int) -> Segment | None:
-    """The last of the first `stop` segments that is no empty span."""
+    """The last of the first `stop` segments that is not an empty span."""
     for place in range(stop - 1, -1, -1):
         segment = view[place]
         if not isinstance(segment, Span) or segment.start < segment.stop:

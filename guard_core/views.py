@@ -181,7 +181,7 @@ def shared(before: View, view: View) -> View:
 
 
 def plain_values(value: Any) -> Any:
-    """What an encoder writes of a view that is no tuple: an `enc_hook` of msgspec."""
+    """What an encoder writes of a view that is not a tuple: an `enc_hook` of msgspec."""
     if isinstance(value, SharedView):
         return tuple(value)
     raise NotImplementedError(f"values of {type(value).__name__} are not encoded")

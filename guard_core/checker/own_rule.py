@@ -172,7 +172,7 @@ def worked_out(formula: str, whole: Callable[[float], int] = int) -> int:
 
 def _plain_number(text: str) -> int:
     if not _NUMBER.fullmatch(text):
-        raise Wrong(f"{text!r} is no number of a sum")
+        raise Wrong(f"{text!r} is not a number of a sum")
     return int(float(text.replace(",", "")))
 
 
@@ -264,8 +264,8 @@ def _versions(story: Story) -> set[tuple[int, ...]]:
 
 
 def _by_claude_code(version: tuple[int, ...], answer: list[Event], added: Iterable[Event]) -> int:
-    """What a version of Claude Code estimates: a quarter of the characters of each part that is no answer's, and from
-    2.1.74 on of the later parts of answers, too."""
+    """What a version of Claude Code estimates: a quarter of the characters of each part outside answers, and, from
+    2.1.74 on, of the later parts of answers."""
     is_later = not version or version >= (2, 1, 74)
     picture = 2_000 if not version or version >= (2, 1, 44) else 1_334
     tokens = 0

@@ -29,7 +29,7 @@ from guard_core.windows.window_evidence import Status
 
 _AUTOMATIC = ("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard")  # recorders' words
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
-_LEAST_CLEARED = 1_024  # tokens; what is less is no clearing
+_LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 
 
@@ -464,7 +464,7 @@ def results_cleared(story: Story, finding: Finding) -> None:
 
 
 def _unsaid(item: RecordedCompaction) -> list[Rewritten]:
-    """The messages that an edit changed which only the requests show, and which is no resume."""
+    """The messages that an edit changed which only the requests show, and which is not a resume."""
     is_counted = item.kind != "edit" or (item.tokens_before or 0) > 0
     if is_counted or item.evidence != "inferred" or item.trigger or item.note:
         return []

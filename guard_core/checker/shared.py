@@ -146,7 +146,7 @@ def drops_at_every_call(story: Story, finding: Finding) -> None:
 
 
 def _steps_that_last(story: Story) -> list[int]:
-    """The steps of compactions that are no step of a sliding window."""
+    """The steps of compactions that are not steps of a sliding window."""
     sliding = {step for steps in sliding_stretches(story) for step in steps}
     return [item.step for item in story.compactions if item.step >= 0 and item.step not in sliding]
 

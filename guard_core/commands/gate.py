@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", metavar="FILE", help="write JUnit XML")
     parser.add_argument("--html", metavar="FILE", help="write one HTML page")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--processes", type=int, default=None, metavar="N", help="at a time; default: one a processor")
+    parser.add_argument("--processes", type=int, default=None, metavar="N", help="at once; default: one per processor")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from guard_core.rules import explain
 from guard_core.rules.evidence import Cause
 from guard_core.sessions import Session
 
-HELP = "say at which threshold agents really compact: one row per agent, version, model and window over all sessions"
+HELP = "say at which threshold agents actually compact: one row per agent, version, model and window over all sessions"
 
 NOT_READ = 5  # files that are named on standard error
 CLUSTERS = 5  # thresholds of a row whose sessions contradict each other

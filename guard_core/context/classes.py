@@ -181,7 +181,7 @@ class ClassCosts:
         return _shared(self.ledger, self.results, self._texts(form)[1], form)
 
     def _texts(self, form: str) -> tuple[Ints, Ints]:
-        """The tokens of every event by the classes that are no tool results, and those of its results."""
+        """The tokens of every event by the classes that are not tool results, and those of its results."""
         names = list(CLASSES)
         plain = self._plain.astype(np.int64)
         table = plain if not form else _in_form(self.ledger, self.attribution, plain, form)

@@ -18,7 +18,7 @@ from guard_core.ledger import Ints
 from guard_core.views import Span
 
 MOST_RESULTS = 2_000  # ours: results of one request that are compared, the newest ones
-LEAST_CHARS = 40  # ours: code points of a result; shorter ones, such as "ok", are no copies
+LEAST_CHARS = 40  # ours: code points of a result; shorter ones, such as "ok", are not copies
 PATHS = ("file_path", "path", "filePath", "absolute_path", "filename", "notebook_path", "target_file")
 # Tools by their names in lower case, without "_" and "-". Sources: the tool lists of Claude Code, Gemini CLI, Qwen
 # Code, opencode, Cline, Roo Code, OpenHands, SWE-agent and Crush.

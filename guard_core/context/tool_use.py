@@ -132,7 +132,7 @@ class _Stays:
 
 def main_result(filling: ContextFilling, event: int) -> int | None:
     """The result, in the order of `ResultParts`, to which what an edit leaves of an event belongs: its largest one of
-    the class that most of the event is of; None where that is no class of results."""
+    the class that most of the event is of; None where that is not a class of results."""
     costs = filling.costs
     place, texts = costs.main_class(event), len(CLASSES) - 1
     rows = np.flatnonzero(costs.results.events == event)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from guard_core.rules.evidence import Cause, StretchEvidence
 from guard_core.rules.inference import bounds_of
 
-REPEATED = 2  # compactions of one session, each above every count that passed: they were no person's
+REPEATED = 2  # compactions of one session, each above every count that passed: they were not a person's
 
 
 class Place(NamedTuple):

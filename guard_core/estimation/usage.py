@@ -166,7 +166,7 @@ class AttributedUsage:
         prices, anchors, overhead = self.attribution.prices, self.anchors, self.attribution.overhead
         prologue = self.attribution.prologue
         is_span, written = views.is_span, views.is_message.any(axis=0)
-        starts, stops = (np.maximum(rows, 0) for rows in views[:2])  # of messages, which are no spans, any event
+        starts, stops = (np.maximum(rows, 0) for rows in views[:2])  # of messages, which are not spans, any event
         spans = np.where(is_span, np.maximum(anchors.kept[stops] - anchors.kept[starts], 0), 0)
         tokens = (spans + views.by_message(lambda message: prices.segment(message, -1))).sum(axis=0)
         begins = (is_span & (views.starts == 0)).any(axis=0)

@@ -32,7 +32,7 @@ from guard_core.windows.models import Answers, answers_of
 from guard_core.windows.request_limits import NO_LIMIT, RequestLimits
 from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
-OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are no accident, at least so many and such a share of all
+OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are not accidental, at least so many and such a share of all
 MOSTLY = 0.8  # ours: the share from which on all counts are taken to be of one kind
 
 
@@ -205,7 +205,7 @@ class Facts:
 
     @cached_property
     def repeated(self) -> Ints:
-        """The steps whose count repeats the one before it, where so many do that it is no accident."""
+        """The steps whose count repeats the one before it, where so many do that it is not an accident."""
         repeated = repeated_counts(self.ledger)
         return repeated if self._is_often(len(repeated)) else repeated[:0]
 

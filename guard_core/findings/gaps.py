@@ -17,7 +17,7 @@ from guard_core.sessions import Evidence
 from guard_core.triggers import is_counted
 from guard_core.views import Rewritten
 
-# Less is no clearing but a cut of one result: the smallest beginning of a request that a provider's cache keeps.
+# Less is not a clearing but a cut of one result: the smallest beginning of a request that a provider's cache keeps.
 LEAST_CLEARED = CACHE_LEAST
 
 

@@ -42,7 +42,7 @@ def own_rule_gaps(case: Case) -> list[Finding]:
 def _stretches(case: Case) -> Iterator[_Ruled]:
     explanation = case.facts.explanation
     for stretch, rule in zip(explanation.stretches, explanation.rules, strict=False):
-        # A small window less a large reserve is no threshold; the findings are of tokens.
+        # A small window less a large reserve is not a threshold; the findings are of tokens.
         if rule.threshold is not None and rule.threshold > 0 and rule.unit == "tokens":
             yield _Ruled(stretch, rule, explanation.interval_of(stretch, rule.counter))
 

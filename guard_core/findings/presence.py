@@ -24,7 +24,7 @@ from guard_core.views import JOINED, Rewritten, Segment, Span, View
 QUOTE_CHARS = 60  # characters that a request is known by
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
-MOST_PLACES = 500  # words found more often than this are no quotation
+MOST_PLACES = 500  # words found more often than this are not quotations
 # Typography that a summariser changes when it quotes: marks of every shape are one mark, dashes of every length one.
 _SIGNS = {ord(mark): "'" for mark in '"`´‘’‚‛“”„‟′″‹›«»'} | {ord(dash): "-" for dash in "‐‑‒–—―−"} | {ord("…"): "..."}
 _RUNS = {sign: re.compile(sign + "{2,}") for sign in "'-"}

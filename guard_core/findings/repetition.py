@@ -17,7 +17,7 @@ THRASH_LENGTH, THRASH_STEPS = 3, 6  # so many compactions in a row, each fewer t
 # The history is back in a request that is larger than the one after the compaction by 1.5 times what was added since
 # (estimates of that may be a third too low) and half of what the compaction removed.
 RETURN_GROWTH, RETURN_SHARE = 1.5, 0.5
-MOST_ABOVE = 4  # a recorder's figure above so many times the largest request is no request's
+MOST_ABOVE = 4  # a recorder's figure above so many times the largest request is not a request's
 MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token (four bytes); no text has more
 MOST_UNSEEN = 20_000  # tokens that one call may grow by besides the text in the file: attached files, reminders
 

@@ -197,7 +197,7 @@ def _carries(case: Case, item: Fired, event: int, carried: dict[int, ViewSums]) 
     if record is None or case.trace is None or record.in_turn:
         return True
     view = record.carried
-    if is_made_anew(record) and not case.may_summarise:  # what this compaction left is no part of the next request
+    if is_made_anew(record) and not case.may_summarise:  # what this compaction left is not part of the next request
         ledger = case.facts.ledger
         view = case.trace.view(item.step + 1, int(ledger.steps["at"][item.step + 1]), ledger)
     elif event >= record.kept_from:

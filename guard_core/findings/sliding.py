@@ -1,7 +1,7 @@
 """A window that slides by design: old messages are dropped or masked at call after call, and no summary is made.
 
-That is no loop. A loop is a compaction that is meant to be rare and frees too little; a sliding window has no room to
-free. Which of the two it is follows from what was sent, and for a replay from what its policy publishes.
+That is not a loop. A loop is a compaction that is meant to be rare and frees too little; a sliding window has no
+room to free. Which of the two it is follows from what was sent, and for a replay from what its policy publishes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rows_of(fired: Sequence[Fired], apart: int) -> list[list[Fired]]:
 
 
 def others(case: Case) -> tuple[Fired, ...]:
-    """The compactions that are no step of a sliding window."""
+    """The compactions that are not steps of a sliding window."""
     sliding = {item.index for row in sliding_rows(case) for item in row}
     return tuple(item for item in case.fired if item.index not in sliding)
 

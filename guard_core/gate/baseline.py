@@ -36,7 +36,7 @@ def read_baseline(path: Path) -> Baseline:
     except OSError as error:
         raise GuardError(f"{path}: {error.strerror or 'cannot be read'}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise GuardError(f"{path} is no baseline: {error}") from error
+        raise GuardError(f"{path} is not a baseline: {error}") from error
     if baseline.version != VERSION:
         raise GuardError(f"{path} is a baseline of version {baseline.version}; this program reads version {VERSION}")
     return baseline

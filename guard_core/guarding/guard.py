@@ -144,7 +144,7 @@ class Guard:
         try:
             stored = msgspec.json.decode(data, type=_Stored)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise GuardError(f"this is no stored guard: {error}") from error
+            raise GuardError(f"this is not a stored guard: {error}") from error
         rest = messages[self._dialect.split_system(messages) :][: len(stored.digests)]
         if [_digest(message).hex() for message in rest] != list(stored.digests):
             raise GuardError("the messages are not those that this guard was stored with")
@@ -220,7 +220,7 @@ def _digest(message: Message) -> bytes:
     try:
         data = msgspec.json.encode(_stable(message), order="deterministic")
     except (TypeError, ValueError) as error:
-        raise GuardError(f"a message is no JSON object: {error}") from error
+        raise GuardError(f"a message is not a JSON object: {error}") from error
     return blake2b(data, digest_size=16).digest()
 
 

@@ -168,7 +168,7 @@ class GuardedLog:
         try:
             stored = msgspec.json.decode(data, type=_Stored)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise GuardError(f"this is no stored guard: {error}") from error
+            raise GuardError(f"this is not a stored guard: {error}") from error
         if stored.policy != self.policy.name:
             raise GuardError(f"this guard was stored by the policy {stored.policy}, not by {self.policy.name}")
         self.state = load_state(self.policy, bytes(stored.state))

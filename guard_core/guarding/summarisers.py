@@ -168,5 +168,5 @@ def _text_of(answer: bytes) -> str:
     try:
         choices = msgspec.json.decode(answer, type=_Completion).choices
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise SummaryFailed("the model's answer is no chat completion") from error
+        raise SummaryFailed("the model's answer is not a chat completion") from error
     return (choices[0].message.content or "") if choices else ""

@@ -52,7 +52,7 @@ class HistoryGuard(ABC, Generic[U]):
 
     @abstractmethod
     def counts(self, unit: U) -> dict[str, int | None] | None:
-        """What the provider counted, by the names of `Guard.after_call`; None for what is no answer of a model."""
+        """What the provider counted, by the names of `Guard.after_call`; None for what is not an answer of a model."""
 
     @abstractmethod
     def written(self, sent: Iterable[tuple[Plain, U | None]]) -> list[Any]:

@@ -93,7 +93,7 @@ def read_runs(path: str) -> list[ExperimentRuns]:
         try:
             return runs_of(csv.DictReader(file))
         except (UnicodeDecodeError, csv.Error) as error:
-            raise GuardError(f"{path} is no table of instance costs: {error}") from error
+            raise GuardError(f"{path} is not a table of instance costs: {error}") from error
 
 
 def runs_of(rows: Iterable[dict[str, str]]) -> list[ExperimentRuns]:

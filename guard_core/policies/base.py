@@ -190,4 +190,4 @@ def load_state(policy: Policy, data: bytes) -> State:
     try:
         return msgspec.json.decode(data, type=policy.state_type)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise GuardError(f"this is no state of the policy {policy.name}: {error}") from error
+        raise GuardError(f"this is not a state of the policy {policy.name}: {error}") from error

@@ -49,7 +49,7 @@ def text_chars(ledger: Ledger, form: str = "") -> Ints:
 
 
 def added_chars(ledger: Ledger, form: str = "") -> Ints:
-    """The same of what is no answer: an answer is counted by the provider."""
+    """The same of what is not an answer: an answer is counted by the provider."""
     return np.asarray(np.where(ledger.events["flags"] & MODEL, 0, text_chars(ledger)))
 
 

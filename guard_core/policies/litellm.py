@@ -2,7 +2,8 @@
 
 Source of the rules: litellm 1.106.2, `utils.py`, and scripted runs of it. The caller's list stays whole, and each
 request is made of it again. Tool results at the end are set aside and always sent, system messages are joined into one
-at the beginning. Pictures are not counted. Not here: where a content is no text the library returns the list unchanged.
+at the beginning. Pictures are not counted. Not here: where a content is not text the library returns the list
+unchanged.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _behind_damaged_head(source: ByteSource) -> RecordingFormat | None:
 
 
 def _damaged_head(source: ByteSource) -> tuple[int, strict_json.JsonProblem | None]:
-    """Bytes of comments at the beginning of text, or of its first line, and why they are no JSON; None where it is."""
+    """Bytes of comments at the beginning of text, or of its first line, and why they are not JSON; None where it is."""
     if source.shape in (Shape.SQLITE, Shape.ZIP, Shape.EMPTY):
         return 0, None
     first = source.head(source.limits.head_bytes)

@@ -113,7 +113,7 @@ class Redactor:
         ]
 
     def is_kept(self, kind: str, value: str) -> bool:
-        """Did the user decide that a value is no secret."""
+        """Did the user decide that a value is not a secret."""
         return kind in self.kept or key_of(kind, value) in self.kept
 
     def _beside(self, key: str, value: Any) -> Any:

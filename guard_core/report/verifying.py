@@ -61,7 +61,7 @@ def verify_document(data: bytes, sessions: Sequence[Session] | None = None) -> V
     checked: its digest, and that every bridge adds up. With them the report is made again and compared: all that it
     says, or where another version of the engine made it the figures and names that both versions give.
 
-    Raises GuardError for what is no report, and for sessions where it is about several of them.
+    Raises GuardError for what is not a report, and for sessions where it is about several of them.
     """
     is_tables = schema_of(data) == TABLES
     report = decode_tables(data) if is_tables else decode(data)

@@ -85,7 +85,7 @@ def _is_elsewhere(rule: OwnRule, interval: Interval) -> bool:
 
 def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agreement, str, int, int]:
     """Of a compaction whose rule has no threshold, or another one than the checks show. What contradicts an assumed
-    window alone is no disagreement."""
+    window alone is not a disagreement."""
     own = rule.reason if rule.threshold is None else f"{rule.formula} = {rule.threshold:,} does not explain it"
     if rule.assumed_window is not None:
         own = f"the window is not known: with the assumed {rule.assumed_window:,}, {own}"

@@ -2,7 +2,7 @@
 
 A check that passed at a count says that the threshold is above it, an automatic compaction that it is at most its
 count (with the relation ">": at least, and below). Compactions that a person asked for, and those after a refused
-request, are no evidence. Bounds are of the compared count, not of the prompt.
+request, are not evidence. Bounds are of the compared count, not of the prompt.
 """
 
 from __future__ import annotations

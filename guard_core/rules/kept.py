@@ -33,7 +33,7 @@ class KeptMessages(msgspec.Struct, frozen=True):
     -1: none came before the next compaction).
 
     Of the `messages` of the log that were sent before it, `kept` are in the next request as they were: `users` of them
-    are no answers and no results, `tail` are at the end of the log without a gap; `rewritten` were shortened.
+    are neither answers nor results, `tail` are at the end of the log without a gap; `rewritten` were shortened.
     `inserted` messages are new. `kept_tokens` and `inserted_tokens` are estimates, bytes / 4. `before` is the count
     that was compared, `after` the prompt tokens that the provider counted at `step`, `said_after` the agent's own
     figure; None: not in the file.
@@ -159,7 +159,7 @@ def _sum(prefix: Ints, spans: list[tuple[int, int]]) -> int:
 
 
 def _of_users(ledger: Ledger) -> Ints:
-    """1 for each event that is no answer of the model and holds no result."""
+    """1 for each event that is not an answer of the model and holds no result."""
     flags = ledger.events["flags"]
     return np.asarray(((flags & MODEL) == 0) & ((flags & HAS_RESULT) == 0), dtype=np.int64)
 

@@ -80,7 +80,7 @@ def _condition(explanation: Explanation, rule: OwnRule) -> str:
 
 def _recorded_words(explanation: Explanation) -> str:
     """The counts at which it compacted. Those of compactions that a person asked for, or that a refused request forced,
-    are no evidence of the rule."""
+    are not evidence of the rule."""
     counted = [item for item in explanation.compactions if item.decision_tokens is not None]
     impossible = [item.recorded for item in explanation.compactions if item.recorded and item.decision_tokens is None]
     doubt = f" No request can have had what the file also says: {_listed(impossible)}." if impossible else ""

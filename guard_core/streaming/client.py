@@ -88,7 +88,7 @@ class Client:
             raise ValueError(f"the address of a server begins with http:// or https://, not {server[:60]!r}")
         self.name = name or uuid4().hex
         if NAME.fullmatch(self.name) is None:
-            raise ValueError("a name has 1 to 100 letters, digits and . _ : -, and begins with no sign")
+            raise ValueError("a name has 1 to 100 letters, digits and . _ : -, and begins with a letter or digit")
         self.session = ""  # the address of the session, once it is known
         self.trouble = ""  # why nothing more is sent, or not now; empty while all is well
         self._server = _Server(parts.scheme, parts.hostname, parts.port, parts.path.rstrip("/"), key)

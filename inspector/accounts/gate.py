@@ -65,9 +65,9 @@ def _refused(request: HttpRequest, caller: Caller, rule: Rule) -> HttpResponse:
     if not caller.is_known:
         return _unknown(request)
     if caller.key is not None:
-        return _refusal(request, FORBIDDEN, "Not allowed", "This key has not the scope that this address needs.")
+        return _refusal(request, FORBIDDEN, "Not allowed", "This key lacks the scope that this address requires.")
     if caller.membership is None:
-        sentence = "Your account belongs to no project yet: ask an owner of one to invite you, or make one of your own."
+        sentence = "Your account is not in any project yet: ask an owner to invite you, or create your own."
         return _refusal(request, FORBIDDEN, "No project", sentence)
     needed = rule.look if request.method in access.SAFE else rule.change
     name, role = caller.membership.project.name, caller.membership.role

@@ -79,9 +79,9 @@ def begin(back: str) -> tuple[str, Begun]:
 def finish(begun: Begun, answer: Mapping[str, str], back: str) -> Person:
     """Whom the provider has signed in, by the answer with which it sent the browser back. Raises Failed."""
     if not hmac.compare_digest(answer.get("state", "").encode(), begun.state.encode()):
-        raise Failed("the state is another one", "This browser began to sign in once more since. Begin again.")
+        raise Failed("the state is another one", "A newer sign-in was started in this browser. Start again.")
     if "error" in answer:
-        sentence = f"{settings.OIDC_NAME} did not sign you in. Begin again, or ask whoever runs it."
+        sentence = f"{settings.OIDC_NAME} did not sign you in. Try again, or ask whoever runs it."
         raise Failed(f"the provider answered {answer['error'][:100]!r}", sentence, 403)
     with _asked():
         client, described = _provider()
@@ -112,7 +112,7 @@ def sign_out_address(back: str) -> str:
 def _person(issuer: str, claims: Mapping[str, Any]) -> Person:
     subject = claims["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
-        raise ValueError("the subject is no name")
+        raise ValueError("the subject is not a name")
     email = claims.get("email") if claims.get("email_verified") is True else ""
     names = (claims.get("preferred_username"), claims.get("email"), claims.get("name"), subject)
     name = next(name for name in names if isinstance(name, str) and name)
@@ -133,7 +133,7 @@ def _asked() -> Iterator[None]:
         sentence = f"{name} cannot be reached, or does not answer as it should. Try again in a moment."
         raise Failed(f"{type(error).__name__}: {error}", sentence, 503) from error
     except (AuthlibBaseError, JoseError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        sentence = f"What {name} answered could not be verified, so you are not signed in. Begin again."
+        sentence = f"What {name} answered could not be verified, so you are not signed in. Try again."
         raise Failed(f"{type(error).__name__}: {error}", sentence) from error
 
 

@@ -45,7 +45,7 @@ class ProxyBackend(RemoteUserBackend):
         if not name:
             return None
         if len(name) > LONGEST_NAME or not name.isprintable():
-            about = f"the proxy named {name[:LONGEST_NAME]!r}, which is no name of an account"
+            about = f"the proxy named {name[:LONGEST_NAME]!r}, which is not an account name"
             audit.note_failure(request, audit.SSO_FAILED, about, default_project())
             return None
         account = super().authenticate(request, remote_user=name)

@@ -1,4 +1,4 @@
-"""Who asks, of what is no request of Django's: a socket, or an upload whose body has not been read yet."""
+"""Who asks, of what is not a request of Django's: a socket, or an upload whose body has not been read yet."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from django.conf import settings
 from inspector.accounts import access, scopes
 from inspector.models import Project, default_project
 
-OTHER_PAGE = "Pages of other servers may not ask."
-REFUSED = "Only programs of this machine, and pages of this very server, may ask: there is no login here."
+OTHER_PAGE = "Pages from other servers may not use this API."
+REFUSED = "Only programs on this machine and pages of this server may use the API: this server has no login."
 
 
 class NotAllowed(Exception):

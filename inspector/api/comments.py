@@ -94,7 +94,7 @@ def delete_comment(request: HttpRequest, session_id: UUID, comment_id: UUID) -> 
     if row is None:
         raise HttpError(404, "There is no such comment.")
     if not shown.may_delete(request, row):
-        raise HttpError(403, "Only who wrote a comment, or an owner of the project, deletes it.")
+        raise HttpError(403, "Only the author of a comment or an owner of the project can delete it.")
     audit.note(request, "comment deleted", f"{session.pk}: {place_of(row).words.lower()}, by {row.author}")
     writing.remove(row)
     return HttpResponse(status=DELETED)
@@ -146,7 +146,7 @@ def _written(session: Session, new: NewComment, writer: Writer) -> Comment:
     if new.thread is not None:
         return writing.answer(_thread(session, new.thread), new.text, writer)
     if new.place is None:
-        raise Refused("A comment names its place or the thread that it answers.")
+        raise Refused("A comment must name its place or the thread it replies to.")
     place = Place(new.place, new.number, new.part if new.place == shown.PART else 0)
     return writing.add(session, place, new.text, writer)
 

@@ -128,7 +128,7 @@ def replay_compactions(
 
 
 def _without_views(record: CompactionRecord) -> dict[str, Any]:
-    """A record as JSON has it. Its views are taken away before: long ones are no values that can be written."""
+    """A record as JSON has it. Its views are taken away before: long ones are not values that can be written."""
     passes = tuple(replace(one, summariser_view=()) for one in record.passes)
     values = plain(replace(record, passes=passes, **dict.fromkeys(VIEWS, ())))
     return {name: value for name, value in values.items() if name not in VIEWS}
@@ -139,7 +139,7 @@ def _analysed(request: HttpRequest, session_id: UUID) -> Analysis:
     row = session_in(request, session_id)
     given = {name: value for name, value in request.GET.dict().items() if name not in PAGING}
     if unknown := [name for name in given if name not in NAMES]:
-        raise HttpError(400, f"{unknown[0][:100]!r} is no setting of a replay.")
+        raise HttpError(400, f"{unknown[0][:100]!r} is not a setting of a replay.")
     choice, errors = parse_choice(given)
     _refuse(errors)
     if refused := [name for name, value in no_longer_taken(given).items() if value]:

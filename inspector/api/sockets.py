@@ -48,7 +48,7 @@ class HintConsumer(SafeConsumer):
     hint, and without one every `look_every` seconds, for hints may be lost."""
 
     look_every = 0.15  # seconds
-    pause = 0.05  # seconds between two looks at least, however many hints come
+    pause = 0.05  # seconds between checks at least, however many hints come
     quiet = LONGEST_WATCH  # seconds without a change after which the socket closes
 
     async def connect(self) -> None:

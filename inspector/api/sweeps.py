@@ -44,7 +44,7 @@ def sweep_rows(request: HttpRequest, sweep_id: UUID, offset: Offset = 0, limit: 
     """A row for each setting, with its windows and figures by session; 404 before the sweep has ended."""
     answer = runs.ended(_sweep(request, sweep_id))
     if answer is None:
-        raise Http404("This sweep has no answer: it is under way, or was cancelled.")
+        raise Http404("This sweep has no result: it is still running, or was cancelled.")
     cells = answer.result.cells
     return {"count": len(cells), "rows": [msgspec.to_builtins(cell) for cell in cells[offset : offset + limit]]}
 

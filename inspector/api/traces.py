@@ -58,9 +58,9 @@ def _body(request: HttpRequest) -> dict[str, Any]:
     try:
         value = request_of(data) if request.content_type == PROTOBUF else decode(data, LIMITS).value
     except DamagedRecording as error:
-        raise _Refused(400, f"This is no OTLP request: {error.reason}.") from error
+        raise _Refused(400, f"This is not an OTLP request: {error.reason}.") from error
     except JsonProblem as problem:
-        raise _Refused(400, f"The body is no JSON: {problem.reason}.") from problem
+        raise _Refused(400, f"The body is not JSON: {problem.reason}.") from problem
     if not isinstance(value, dict):
         raise _Refused(400, 'An OTLP request is an object with "resourceSpans".')
     return value
@@ -76,11 +76,11 @@ def _inflated(data: bytes, encoding: str) -> bytes:
     try:
         plain = unpacking.decompress(data, most + 1)
     except zlib.error as error:
-        raise _Refused(400, "The body is no gzip stream.") from error
+        raise _Refused(400, "The body is not a gzip stream.") from error
     if len(plain) > most:
-        raise _Refused(413, f"The body has more than {most:,} bytes when it is unpacked (setting MAX_BATCH_BYTES).")
+        raise _Refused(413, f"The body has more than {most:,} bytes when decompressed (setting MAX_BATCH_BYTES).")
     if not unpacking.eof:
-        raise _Refused(400, "The gzip stream of the body is not whole.")
+        raise _Refused(400, "The gzip stream of the body is incomplete.")
     return plain
 
 

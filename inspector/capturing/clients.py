@@ -92,7 +92,7 @@ def _pi(environ: Mapping[str, str]) -> tuple[Provider, ...]:
     except FileNotFoundError:
         pass
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path} is no JSON with providers, so it does not say where pi's requests go.") from None
+        raise ValueError(f"{path} is not JSON with providers, so it does not say where pi's requests go.") from None
     return tuple(Provider(name, address) for name, address in {**PI_PROVIDERS, **own}.items())
 
 

@@ -19,7 +19,7 @@ from inspector.capturing.log import CaptureLog
 from inspector.capturing.proxy import Proxy, Upstream
 from inspector.watching.sending import Away, Changed, Server
 
-SENT_EVERY = 1.0  # seconds between two looks at what a running server does not have yet
+SENT_EVERY = 1.0  # seconds between checks at what a running server does not have yet
 LOOPBACK = "127.0.0.1,localhost"
 NOT_FOUND, NOT_RUNNABLE, BY_SIGNAL = 127, 126, 128  # exit codes as shells have them
 
@@ -99,7 +99,7 @@ def _environment(client: Client, addresses: Mapping[str, str], environ: Mapping[
 
 def _result(log: CaptureLog, url: str) -> str:
     if not log.lines:
-        return "No call of a model went through the proxy: nothing was recorded."
+        return "No model call went through the proxy: nothing was recorded."
     calls = f"{log.lines} {'call' if log.lines == 1 else 'calls'}"
     return f"Recorded {calls} of a model in {log.path}" + (f", shown at {url}" if url else "; import it to see them")
 

@@ -78,7 +78,7 @@ class CaptureLog:
     def _tell(self, reason: str) -> None:
         if reason not in self._reported:
             self._reported.add(reason)
-            self._say(f"A request was passed on, but not recorded: {reason}.")
+            self._say(f"A request was forwarded, but not recorded: {reason}.")
 
     def _write(self, exchange: Exchange) -> None:
         request = _object(exchange.request, "the request")
@@ -112,9 +112,9 @@ def _object(body: Body, what: str) -> JSON:
     try:
         value = json.loads(_decoded(body, what))
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{what} is no JSON") from error
+        raise Unreadable(f"{what} is not JSON") from error
     if not isinstance(value, dict):
-        raise Unreadable(f"{what} is no JSON object")
+        raise Unreadable(f"{what} is not a JSON object")
     return value
 
 

@@ -125,7 +125,7 @@ class Proxy:
         if not path.startswith(f"{self._key}/"):
             return 404, "This address belongs to another program."
         if any(name == b"upgrade" for name, _ in request.headers):
-            return 501, "Only HTTP requests are passed on, no WebSocket."
+            return 501, "Only HTTP requests are forwarded, not WebSockets."
         return None
 
     async def _connect(self) -> _Side:
@@ -234,7 +234,7 @@ async def _pass_on(source: _Side, target: _Side, body: Body | None) -> None:
             await target.send(h11.EndOfMessage(headers=event.headers))
             return
         else:
-            raise Broken("the connection ended in a message")
+            raise Broken("the connection ended mid-message")
 
 
 async def _answer(provider: _Side, agent: _Side, exchange: Exchange | None) -> None:

@@ -113,7 +113,7 @@ def _sqlite(folder: Path) -> tuple[Path, list[Digests]]:
         source.backup(copy)
         if copy.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             raise BackupFailed(
-                "The copy of the database is damaged; is the database itself? See PRAGMA integrity_check."
+                "The copy of the database is damaged, so the database itself may be, too: run PRAGMA integrity_check."
             )
         table = Recording._meta.db_table
         with_files = f"SELECT DISTINCT sha256, wal_sha256 FROM {table} WHERE sha256 NOT LIKE '{STREAM}%' ORDER BY 1, 2"

@@ -77,7 +77,7 @@ def _rows(model: type[models.Model], alias: str) -> Iterator[tuple[Any, ...]]:
     indexed = names.index("indexed") if "indexed" in names else -1
     rows = model._base_manager.using(alias).order_by("pk").values_list(*names)
     for row in rows.iterator(chunk_size=CHUNK):
-        # the text index is no table of a model, and the other database makes its own
+        # the text index is not a table of a model, and the other database makes its own
         yield tuple(0 if place == indexed else value for place, value in enumerate(row))
 
 

@@ -149,13 +149,13 @@ def _take_archive(file: Path, staging: Path) -> Restored:
             for member in archive:
                 if not (member.isreg() and MEMBER.fullmatch(member.name)) or member.name in digests:
                     raise Refused(
-                        f"{file} is no backup of this program: it holds {member.name!r}. Nothing was changed."
+                        f"{file} is not a backup of this program: it holds {member.name!r}. Nothing was changed."
                     )
                 content = archive.extractfile(member)
                 assert content is not None
                 digests[member.name] = _write(content, staging / member.name)
     except tarfile.TarError as error:
-        raise Refused(f"{file} is no backup, or a damaged one ({error}). Nothing was changed.") from None
+        raise Refused(f"{file} is not a backup, or a damaged one ({error}). Nothing was changed.") from None
     if CONTENTS not in digests:  # the last that a backup writes
         raise Refused(f"{file} is cut off or damaged after {len(digests):,} files. Nothing was changed.")
     contents = _contents(file, staging / CONTENTS)
@@ -215,7 +215,7 @@ def _damaged_database(staging: Path, contents: dict[str, Any], digests: dict[str
     if name not in digests:
         return [f"{name}: missing"]
     if contents.get("sha256", digests[name]) != digests[name]:  # backups of older versions do not have it
-        return [f"{name}: other bytes than were backed up"]
+        return [f"{name}: not the bytes that were backed up"]
     return _unsound(staging / name) if name == SQLITE else []
 
 
@@ -239,7 +239,7 @@ def _damaged_recordings(digests: dict[str, str]) -> list[str]:
         if name.startswith(RECORDINGS) and not name.endswith(WAL):
             expected = stored_at(digest, digests.get(name + WAL, ""))
             if f"{RECORDINGS}/{expected}" != name:
-                findings.append(f"{name}: other bytes than were uploaded")
+                findings.append(f"{name}: not the bytes that were uploaded")
     return findings
 
 

@@ -157,8 +157,8 @@ def _check_quota(project: Project, size: int) -> None:
     used = used_bytes(project)
     if used + size > limit:
         raise LimitExceeded(
-            f"the project {project.name} holds {used:,} bytes of recordings, and {size:,} more are beyond its quota of "
-            f"{limit:,}; delete sessions, or ask an owner for more"
+            f"the project {project.name} holds {used:,} bytes of recordings, and {size:,} more would exceed its quota "
+            f"of {limit:,}; delete sessions, or ask an owner for more"
         )
 
 

@@ -156,7 +156,7 @@ class Event(SessionPart):
 
 
 class SummaryText(SessionPart):
-    """The words of one message that a recorded compaction inserted: a summary, a continuation. They are no events of
+    """The words of one message that a recorded compaction inserted: a summary, a continuation. They are not events of
     the log. `compaction` counts from 0 among those that count, `message` among the compaction's."""
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="summaries")

@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     serving.add_argument("--port", type=_port, help="where to listen (default: PORT, else 8000)")
     serving.add_argument("--bind", help="address to listen on (default: 127.0.0.1)")
     working = commands.add_parser("worker", help="another worker, for team mode with PostgreSQL (DATABASE_URL)")
-    examining = commands.add_parser("doctor", help="say what keeps this installation from its work, or will")
+    examining = commands.add_parser("doctor", help="explain what keeps this installation from working, or soon will")
     watching = commands.add_parser("watch", help="send sessions to a running server while their agents write them")
     watching.add_argument(
         "paths", nargs="*", help="files and folders (default: where known agents keep their sessions)"
@@ -144,9 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     watching.add_argument(
         "--server", default=_server(), help="address of the server (default: INSPECTOR_URL, else %(default)s)"
     )
-    watching.add_argument(
-        "--every", type=_seconds, default=1.0, help="seconds between two looks (default: %(default)s)"
-    )
+    watching.add_argument("--every", type=_seconds, default=1.0, help="seconds between checks (default: %(default)s)")
     watching.add_argument(
         "--hours", type=_seconds, default=1.0, help="send what changed in the last hours, too (default: 1)"
     )
@@ -155,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("statusline", help="one line for Claude Code's status line, from the JSON it gives on input")
     commands.add_parser("hooks", help="print what Claude Code's settings.json needs for status line and hook")
     commands.add_parser("keep", help="copy the transcript of a hook's event, before it is compacted (COPIES_DIR)")
-    capturing = commands.add_parser("capture", help="run an agent and record what it really sends to its model")
+    capturing = commands.add_parser("capture", help="run an agent and record what it actually sends to its model")
     capturing.add_argument("--folder", type=Path, help="of the recordings (default: CAPTURES_DIR, else a user folder)")
     capturing.add_argument(
         "--server", default=_server(), help="shows the recording as it grows (default: INSPECTOR_URL, else %(default)s)"
@@ -187,7 +185,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
     return value
 
 

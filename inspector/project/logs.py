@@ -29,7 +29,7 @@ class OneLineFormatter(logging.Formatter):
 
 
 class WithoutTraceback(logging.Filter):
-    """Warnings without a traceback: for what anyone outside can cause, which is no error of this program."""
+    """Warnings without a traceback: for what anyone outside can cause, which is not an error of this program."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.exc_info = record.exc_text = None
@@ -48,7 +48,7 @@ class JsonFormatter(logging.Formatter):
             values["status"] = str(status)
         if record.exc_info:
             values["error"] = _cut(_masked(self.formatException(record.exc_info)))
-        return json.dumps(values)  # escapes control characters, and everything that is no ASCII
+        return json.dumps(values)  # escapes control characters, and everything that is not ASCII
 
 
 def _masked(text: str) -> str:

@@ -60,7 +60,7 @@ def release() -> None:
 
 def trim_if_grown(besides: int = 0) -> None:
     """Give memory back after a piece of work, where the process has grown by more than GROWN since the last time,
-    `besides` bytes that are in use now: what is kept on purpose is no reason to search for garbage."""
+    `besides` bytes that are in use now: what is kept on purpose is not a reason to search for garbage."""
     global _after_trim
     if (now := resident() - besides) - _after_trim > GROWN:
         trim()

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 UNSUPPORTED = 415  # HTTP status: Unsupported Media Type
 # What forms and programs send, by the names of Python's codecs. Others read escapes and byte orders into plain letters
-# (unicode_escape, utf-7, utf-16), or are no encodings of text at all (rot13), with which Django fails.
+# (unicode_escape, utf-7, utf-16), or are not encodings of text at all (rot13), with which Django fails.
 WEB_ENCODINGS = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252"})
 
 

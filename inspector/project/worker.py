@@ -90,7 +90,7 @@ def main(piped: bool = False) -> int:
 
 def _begin_anew() -> None:
     """The same process with the same standard input and locks, but without what it has in memory. A byte that was read
-    from the pipe is no loss: a process that begins looks for jobs first."""
+    from the pipe is not a loss: a process that begins looks for jobs first."""
     from django.db import connections  # Django is set up when the worker starts
 
     connections.close_all()

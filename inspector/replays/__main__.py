@@ -58,7 +58,7 @@ def main() -> int:
             thread.start()
 
     with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # whatever a library prints is no message
+        os.dup2(2, 1)  # whatever a library prints is not a message
         write(out, _replayed(task, out, listen))
         listen()
         while isinstance(ask := asked.get(), Ask):

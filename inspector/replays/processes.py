@@ -29,7 +29,7 @@ AT_ONCE = 2  # replays computed at a time; one for each core of a small machine
 HELD = 2  # processes alive at a time, of 100 to 250 MB; the one that was not asked for longest makes room
 IDLE_SECONDS = 40.0  # without a request for a page; then a process ends
 ABANDONED_SECONDS = 20.0  # without a look; then a replay that waits or ended is forgotten
-LOOK_EVERY = 1.0  # seconds between two looks for what to end
+LOOK_EVERY = 1.0  # seconds between checks for what to end
 ENDED_EARLY = "The system ended this computation; most likely there was not enough memory."
 CANCELLED = "The replay was cancelled."
 

@@ -177,7 +177,7 @@ def reviewed(share: Share) -> tuple[Report | TableReport, list[Entry]]:
 
 
 def keep(share: Share, kept: tuple[str, ...]) -> bool:
-    """Note which values and kinds are not hidden; False where the share is no draft any more."""
+    """Note which values and kinds are not hidden; False where the share is not a draft any more."""
     request = msgspec.structs.replace(request_of(share), kept=kept)
     drafts = Share.objects.row(share).filter(state=Share.State.DRAFT)
     with transaction.atomic():

@@ -16,7 +16,7 @@ from inspector.project import memory
 V = TypeVar("V")
 
 IDLE_SECONDS = 30.0  # an unused value is dropped after this long: memory is given back within a minute
-LOOK_EVERY = 5.0  # seconds between two looks for such values
+LOOK_EVERY = 5.0  # seconds between checks for such values
 
 
 @dataclass

@@ -564,7 +564,7 @@ def _stored(value: CoreSession) -> StoredTexts:
 
 
 def _moment(seconds: float | None) -> datetime | None:
-    """A time that both databases can keep; a year outside 1 to 9999 is no time."""
+    """A time that both databases can keep; a year outside 1 to 9999 is not a time."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

@@ -44,7 +44,7 @@ class Conflict(Refused):
     """Another line is stored under a number of the batch, `number`."""
 
     def __init__(self, number: int, expected: int) -> None:
-        super().__init__(f"line {number:,} is stored already, with other content", expected)
+        super().__init__(f"line {number:,} is already stored with other content", expected)
         self.number = number
 
 

@@ -45,7 +45,7 @@ class Message(NamedTuple):
 def check_name(name: str) -> str:
     """The name that a client gave its stream. Raises BadMessage."""
     if NAME.fullmatch(name) is None:
-        raise BadMessage("the id of a stream has 1 to 100 letters, digits and . _ : -, and begins with no sign")
+        raise BadMessage("the id of a stream has 1 to 100 letters, digits and . _ : -, the first a letter or digit")
     return name
 
 
@@ -53,7 +53,7 @@ def from_json(body: bytes) -> Message:
     """A message that is one JSON object. Raises BadMessage."""
     value = _decoded(body, None)
     if not isinstance(value, dict) or not value.keys() <= KEYS or "first" not in value:
-        raise BadMessage('a message is an object with "first", "lines" and perhaps "ended"')
+        raise BadMessage('a message is an object with "first", "lines" and optionally "ended"')
     lines, ended = value.get("lines", []), value.get("ended", False)
     if not isinstance(lines, list) or not isinstance(ended, bool):
         raise BadMessage('"lines" is a list of objects, "ended" true or false')
@@ -81,7 +81,7 @@ def _message(first: object, lines: list[Any], *, ended: bool) -> Message:
 
 def _kept(line: Any, index: int) -> tuple[JSON, Entry]:
     if not isinstance(line, dict):
-        raise BadMessage(f"line {index} of the batch is no JSON object", index)
+        raise BadMessage(f"line {index} of the batch is not a JSON object", index)
     try:
         return kept(line)
     except DamagedRecording as error:
@@ -90,15 +90,15 @@ def _kept(line: Any, index: int) -> tuple[JSON, Entry]:
 
 def _check_count(count: int) -> None:
     if count > MOST_LINES:
-        raise BadMessage(f"a batch of {count:,} lines; at most {MOST_LINES:,} are taken at once")
+        raise BadMessage(f"a batch of {count:,} lines; at most {MOST_LINES:,} are accepted at once")
 
 
 def _decoded(raw: bytes, index: int | None) -> Any:
     place = "the body" if index is None else f"line {index} of the batch"
     if len(raw) > MOST_BYTES:
-        raise BadMessage(f"{place} has {len(raw):,} bytes; at most {MOST_BYTES:,} are taken at once", index)
+        raise BadMessage(f"{place} has {len(raw):,} bytes; at most {MOST_BYTES:,} are accepted at once", index)
     try:
         return decode(raw, LINE_LIMITS).value
     except JsonProblem as problem:
         where = "" if problem.offset is None else f" at byte {problem.offset:,}"
-        raise BadMessage(f"{place} is no JSON{where}: {problem.reason}", index) from None
+        raise BadMessage(f"{place} is not JSON{where}: {problem.reason}", index) from None

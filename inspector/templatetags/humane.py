@@ -11,7 +11,7 @@ register = template.Library()
 
 @register.filter
 def grouped(value: object) -> str:
-    """12345 as "12,345"; anything that is no number as it is."""
+    """12345 as "12,345"; anything that is not a number as it is."""
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

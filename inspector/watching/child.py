@@ -17,7 +17,7 @@ from inspector.models import WatchedPlace
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY = 5.0  # seconds between two looks whether the process lives and places that were missing are there
+LOOK_EVERY = 5.0  # seconds between checks whether the process lives and places that were missing are there
 LINES = 30  # of what it printed that the page can show
 END_SECONDS = 2.0  # until a process that was asked to end is killed: it has nothing to lose
 
@@ -125,5 +125,5 @@ def begin(address: str) -> FolderWatch:
 
 
 def of_this_server() -> FolderWatch | None:
-    """What this process watches with; None where it is no server of local mode."""
+    """What this process watches with; None where it is not a server of local mode."""
     return _of_this_server[0] if _of_this_server else None

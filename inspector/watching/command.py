@@ -32,7 +32,7 @@ def watch(
 ) -> int:
     """Send recordings as they change, until the process is interrupted; the exit code.
 
-    `paths`: files and folders, those of known agents where none is given. `every`: seconds between two looks. Files
+    `paths`: files and folders, those of known agents where none is given. `every`: seconds between checks. Files
     that were last changed more than `hours` ago are sent when they change. `once`: one look, then end.
     `key`: of the server in team mode, with the scope "ingest".
     """

@@ -71,7 +71,7 @@ class Server:
         token = TOKEN.search(page.decode("utf-8", "replace"))
         cookie = response.getheader("Set-Cookie") or ""
         if token is None or not cookie:
-            raise Away(f"{self.origin} is no Compaction Inspector, or asks for a login")
+            raise Away(f"{self.origin} is not a Compaction Inspector, or requires a login")
         self._cookie, self._token = cookie.split(";")[0], token[1]
 
     def _post(self, path: Path, size: int) -> tuple[int, bytes]:

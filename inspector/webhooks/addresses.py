@@ -48,7 +48,7 @@ def target_of(url: str) -> Target:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise NotAllowed("This is no address. An example: https://hooks.example/compactions.") from None
+        raise NotAllowed("This is not an address. Example: https://hooks.example/compactions.") from None
     if parts.scheme not in ("https", "http") or not host:
         raise NotAllowed("An address begins with https:// and names a host.")
     if parts.username is not None or parts.password is not None or parts.fragment:
@@ -81,11 +81,11 @@ def check(target: Target, address: IP) -> None:
         return
     if not _is_public(address):
         raise NotAllowed(
-            f"{target.host} is {address}, which is no public address. The operator of this server can allow its "
+            f"{target.host} is {address}, which is not a public address. The operator of this server can allow its "
             "network with WEBHOOK_NETWORKS."
         )
     if not target.is_tls:
-        raise NotAllowed(f"{target.host} is {address}, a public address: messages go there over https:// alone.")
+        raise NotAllowed(f"{target.host} is {address}, a public address: messages go there only over https://.")
     if target.port != TLS_PORT and not settings.WEBHOOK_HOSTS:
         raise NotAllowed(
             f"Port {target.port} of a public address is used only where the operator names {target.host}:{target.port} "
@@ -97,7 +97,7 @@ def _check_host(target: Target) -> None:
     allowed = settings.WEBHOOK_HOSTS
     names = {target.header.lower(), f"{target.host}:{target.port}"}
     if allowed and not names & {name.lower() for name in allowed}:
-        raise NotAllowed(f"{target.header} is none of the hosts that the operator of this server allows.")
+        raise NotAllowed(f"{target.header} is not among the hosts that the operator of this server allows.")
 
 
 def _literal(host: str) -> IP | None:

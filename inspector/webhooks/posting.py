@@ -46,7 +46,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOT
     except TimeoutError:
         return Outcome(0, f"No answer within {seconds:g} seconds.")
     except socket.gaierror:
-        return Outcome(0, f"The name {target.host} leads to no address.")
+        return Outcome(0, f"The name {target.host} has no address.")
     except ssl.SSLError as error:
         return Outcome(0, f"No safe connection (TLS): {error.reason or error.__class__.__name__}.")
     except h11.RemoteProtocolError:
@@ -54,7 +54,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOT
     except OSError as error:
         return Outcome(0, f"No connection: {error.strerror or error.__class__.__name__}.")
     if 300 <= status < 400:
-        return Outcome(status, f"HTTP {status}: redirects are not followed; set the address that it leads to.")
+        return Outcome(status, f"HTTP {status}: redirects are not followed; use the final address.")
     return Outcome(status, f"HTTP {status}.")
 
 

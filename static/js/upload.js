@@ -64,7 +64,7 @@ async function form_of(files, mode, told, signal, read) {
   for (const { file, path, gather } of files) {
     try {
       data.append("file", gather ? await gather({ signal, read, leave }) : file, file.name);
-      data.append("path", gather ? "" : path); // a session that is known as one is no file that merely lies in a folder
+      data.append("path", gather ? "" : path); // a session that is known as one is not a file that merely lies in a folder
     } catch (error) {
       if (!signal.aborted) told.imports.push({ name: file.name, state: "failed", error: error.message, mendable: true });
     }
@@ -141,7 +141,7 @@ function underWay(item) {
   return item.state === "received" || item.state === "running";
 }
 
-// Until each import has ended, or a minute is over: only then is it known what in a folder is no session.
+// Until each import has ended, or a minute is over: only then is it known what in a folder is not a session.
 async function ended(imports, signal) {
   const end = Date.now() + WAIT_FOR_ALL;
   for (const item of imports) {

@@ -27,10 +27,10 @@ from uuid import uuid4
 from guard_core.simulator.big_files import write_claude_code
 from tests.services.server import Running, running
 
-SAMPLE_EVERY = 0.05  # seconds between two looks at the resident memory; ten times that at the proportional memory
+SAMPLE_EVERY = 0.05  # seconds between checks at the resident memory; ten times that at the proportional memory
 PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 VISIT_EVERY = 0.5  # seconds between two visits to other pages, as by somebody who works with them
-ASK_EVERY = 0.2  # seconds between two looks whether it is complete; a page asks once a second
+ASK_EVERY = 0.2  # seconds between checks whether it is complete; a page asks once a second
 BLOCK = 1 << 20
 PATIENCE = 600.0  # seconds
 LOOKED_AT = ("", "steps?at=20000", "context?at=20000", "?buffer=30000", "rule", "policies")  # pages of the session

@@ -28,7 +28,7 @@ from tests.services.server import Running, running
 SLOW = ("?buffer=0", "?window=1000", "?profile=tail", "?window=1000&buffer=0")  # up to one compaction at every step
 SETTINGS, STEPS_OPENED = 5, 40
 MINUTE = 60.0
-BETWEEN = 0.3  # seconds between two looks at a page that waits
+BETWEEN = 0.3  # seconds between checks at a page that waits
 
 
 def measure_memory(server: Running, path: Path) -> str:

@@ -32,7 +32,7 @@ WORDS = tuple(f"word{number}" for number in range(5_000))
 BYTES_OF_A_WORD = 8.8  # with its blank, on average
 CALLS_OF_A_CONVERSATION = 20
 HEADERS = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
-BETWEEN = 0.5  # seconds between two looks at the list of sessions
+BETWEEN = 0.5  # seconds between checks at the list of sessions
 PAGE = 1_000  # sessions in one answer
 
 

@@ -76,7 +76,7 @@ def test_wheel_and_drag_zoom_the_strip(page, big):
     page.mouse.up()
     wait(page, "last => Number(document.getElementById('strip').dataset.last) < last", last)
     assert abs(strip(page)[1] - strip(page)[0] - 750) <= 5
-    assert page.evaluate(SHOWN) == 1  # a drag is no click
+    assert page.evaluate(SHOWN) == 1  # a drag is not a click
 
 
 def test_the_chart_shows_what_the_strip_shows_and_the_other_way_round(page, big):

@@ -135,7 +135,7 @@ def nothing_left(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iter
         left = [model.__name__ for model in models if model._base_manager.exists()]
         left += Project.objects.exclude(slug=DEFAULT_SLUG).values_list("name", flat=True)
         with connection.cursor() as cursor:
-            cursor.execute(NO_WORDS[connection.vendor])  # the index is no model: what flushes all tables leaves it
+            cursor.execute(NO_WORDS[connection.vendor])  # the index is not a model: what flushes all tables leaves it
     assert left == []
 
 

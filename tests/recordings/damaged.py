@@ -256,10 +256,14 @@ WHOLE_FILES = [
     Case("zlib without gzip", zlib.compress(GOOD), "UnknownFormat", "UnknownFormat", "this is text"),
     Case("a SQLite header alone", b"SQLite format 3\x00" + bytes(84), "UnknownFormat", "UnknownFormat", "SQLite"),
     Case("a good ADK session", ADK_GOOD, 2, 2, ""),
-    Case("ADK events that are an object", adk(b"{}"), "DamagedRecording", "DamagedRecording", "no array"),
+    Case("ADK events that are an object", adk(b"{}"), "DamagedRecording", "DamagedRecording", "not an array"),
     Case("ADK without events", adk(b"[]"), "DamagedRecording", "DamagedRecording", "without any message"),
     Case(
-        "an ADK event that is text", adk(b'["x",' + adk_event() + b"]"), "DamagedRecording", 1, "event 1 is no object"
+        "an ADK event that is text",
+        adk(b'["x",' + adk_event() + b"]"),
+        "DamagedRecording",
+        1,
+        "event 1 is not an object",
     ),
     Case(
         "ADK tokens as text",

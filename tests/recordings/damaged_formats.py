@@ -60,7 +60,7 @@ def _damaged_databases() -> Iterator[tuple[str, bytes]]:
         yield f"{name} with a last page of 0xff", _page(content, len(content) // 4096, b"\xff")
         yield f"{name} with broken JSON", content.replace(b'{"', b"{{").replace(b'[{"', b"[{{")
         yield f"{name} with words of other bytes", content.replace(WORDS.encode(), b"List\xff\x00\xc0s")
-        yield f"{name} with a schema that is no SQL", content.replace(b"CREATE TABLE", b"CREATE TABBE")
+        yield f"{name} with a schema that is not SQL", content.replace(b"CREATE TABLE", b"CREATE TABBE")
 
 
 def _patched(content: bytes, signature: bytes, offset: int, new: bytes) -> bytes:

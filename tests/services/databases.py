@@ -110,5 +110,5 @@ def _administer(base: str, statement: str) -> None:
 
 def _drop_all(base: str) -> None:
     for name in _made:
-        with suppress(Exception):  # the end of the process is no place to fail at
+        with suppress(Exception):  # the end of the process is not a place to fail at
             _administer(base, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

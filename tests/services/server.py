@@ -28,7 +28,7 @@ from uuid import uuid4
 from tests.services.databases import DATABASE, ROOT, is_free, neighbours_of
 
 PATIENCE = 300.0  # seconds until what must come is missing: no test may fail because a machine is slow
-LOOK_EVERY = 0.05  # seconds between two looks at what must come, at least
+LOOK_EVERY = 0.05  # seconds between checks at what must come, at least
 LOOK_RARELY = 0.3  # seconds, at most
 MOMENT = 0.03  # seconds that a held process goes on between two looks
 
@@ -177,7 +177,7 @@ def begun_folder() -> Path:
 
 @cache
 def _shared_folder() -> Path:
-    """The folder that the processes of a run share; one of its own for a measurement, which is no run of tests."""
+    """The folder that the processes of a run share; one of its own for a measurement, which is not a run of tests."""
     if given := os.environ.get("TEST_SHARED_DIR"):
         return Path(given)
     folder = Path(tempfile.mkdtemp(prefix="inspector-begun-"))

@@ -148,7 +148,7 @@ def test_only_the_newest_copies_are_kept(old: Path) -> None:
     for number in range(5):
         (folder / f"2020010{number}-000000-0001_initial.sqlite3").write_text("older")
     (folder / "unfinished").write_text("broken off")
-    assert manage(old, "import", __file__).returncode == 1  # a file of Python is no session
+    assert manage(old, "import", __file__).returncode == 1  # a file of Python is not a session
     names = sorted(path.name for path in folder.iterdir())
     assert len(names) == opening.KEPT_COPIES
     assert names[:2] == ["20200103-000000-0001_initial.sqlite3", "20200104-000000-0001_initial.sqlite3"]

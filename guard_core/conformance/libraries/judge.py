@@ -46,7 +46,7 @@ from guard_core.views import Rewritten, Span, Synthetic, View
 FORMAT, CONVERSATIONS = "policy-vector/1", "policy-conversations/1"
 CONVERSATIONS_FILE = "conversations.json"
 INTERRUPTED = "interrupted"  # the end of a run at which the script had no answer
-AFTER = "after"  # the point of a row that is no step before a call: the end of a turn
+AFTER = "after"  # the point of a row that is not a step before a call: the end of a turn
 # Parameters of the script, not of the library.
 OF_SCRIPT = {"name", "summary", "summary_chars", "usage", "overflow_at", "window", "limit"}
 # Parameters that change only the instructions for a summariser, which no file holds.
@@ -61,7 +61,7 @@ OF_INSTRUCTIONS = {
 }
 MARKER = re.compile(r"\[m(\d{1,9})\]")  # what a scripted text begins with
 SCRIPTED_ERROR = "scripted summariser failure"  # ours, as long as the error of the scripts
-_NONE: dict[str, Any] = {SWITCH: False, TEXT: ""}  # what none is where it is no number, by the kind of setting
+_NONE: dict[str, Any] = {SWITCH: False, TEXT: ""}  # what none is where it is not a number, by the kind of setting
 T = TypeVar("T")
 # The counts of the messages of each conversation, which many runs have: by its name and the indices of those messages.
 Counters = dict[tuple[str, tuple[int, ...]], EventCounter]
@@ -156,7 +156,7 @@ class RunJudge:
 
     def _asks_again(self, row: int, view: list[Shown]) -> bool:
         """Is a step the last one of a run that was interrupted, at which the agent itself asks for another answer, as
-        Pydantic AI's does after a blank one: its words are no part of the script, nor of the policy."""
+        Pydantic AI's does after a blank one: its words are not part of the script, nor of the policy."""
         is_last = self.run.end == INTERRUPTED and row == len(self.run.steps) - 1
         return is_last and bool(view) and view[-1].index < 0
 

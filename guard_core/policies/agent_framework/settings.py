@@ -82,7 +82,7 @@ def inner_strategies(text: str) -> tuple[tuple[str, int], ...]:
         name = item.rstrip("0123456789")
         number = item[len(name) :]
         if name not in INNER or len(number) > len(str(_MOST)) or (name == "sliding") != bool(int(number or 0)):
-            raise SettingError(f"{item[:40]!r} is no strategy; there are sliding with a number, tools and summary")
+            raise SettingError(f"{item[:40]!r} is not a strategy; known are sliding with a number, tools and summary")
         strategies.append((name, int(number or 0)))
     return tuple(strategies)
 

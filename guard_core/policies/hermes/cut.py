@@ -57,7 +57,7 @@ def least_messages(messages: Messages, settings: HermesSettings, compactions: in
 
 
 def past_results(messages: Messages, index: int) -> int:
-    """The first message from an index on that is no tool result."""
+    """The first message from an index on that is not a tool result."""
     while index < len(messages) and messages.role[index] == TOOL:
         index += 1
     return index

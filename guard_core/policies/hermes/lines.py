@@ -97,7 +97,7 @@ def _web_extract(given: Arguments, result: str) -> str:
     elif not isinstance(first, str):
         first = "?"
     if several and len(urls) > 1:
-        first = first + f" (+{len(urls) - 1} more)"  # an address that is no text fails here, as in the original
+        first = first + f" (+{len(urls) - 1} more)"  # an address that is not text fails here, as in the original
     return f" {first} {_size(result)}"
 
 

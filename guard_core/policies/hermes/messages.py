@@ -208,7 +208,7 @@ def _has_own_message(ledger: Ledger) -> Bools:
 @dataclass(frozen=True, slots=True)
 class Messages:
     """A list of messages in columns. `tokens` is Hermes' estimate of each, `pruned` that of its pruned form; `event` is
-    the event of the log it is, or -1 - k for segment k of the view, which is no event."""
+    the event of the log it is, or -1 - k for segment k of the view, which is not an event."""
 
     event: Ints
     role: Ints

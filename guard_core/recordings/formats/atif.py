@@ -7,7 +7,7 @@ with its answer; `metrics.prompt_tokens` includes `cached_tokens`. A step may be
 first `system` step is the system prompt, later ones stay in the log (agents add context so), marked as automatic. A
 compaction is a system step with `extra.context_management` (or `muse_compaction`): all before it leaves the request,
 the next user step is what takes its place. A trajectory made from pi's sessions has the summary in an agent's step of
-its own. Steps with `is_copied_context` repeat another file's history: they are in the log, but are no calls of this
+its own. Steps with `is_copied_context` repeat another file's history: they are in the log, but are not calls of this
 file. After a summarisation an agent may continue in another file; a note states that boundary, for the history
 before it is in the other file. Embedded `subagent_trajectories` become sessions of their own; results that only refer
 to a sub-agent's file hold that reference. `agent.tool_definitions` are the tools. Facts count steps as messages.
@@ -227,7 +227,7 @@ class _Trajectory:
             )
         if self._folded:
             self._builder.notes.append(
-                f"Steps of several calls each: {self._folded}. Their tokens are added up, and are no call's own."
+                f"Steps of several calls each: {self._folded}. Their tokens are added up, and belong to no single call."
             )
         total = fields.tokens(fields.mapping(self._value, "final_metrics"), "total_prompt_tokens") or 0
         if self._prompts and total > self._prompts:

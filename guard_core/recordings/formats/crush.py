@@ -203,10 +203,10 @@ class CrushReader:
             self._source.parse(stored, allow_nan=True, what=what) if isinstance(stored, bytes) and stored else stored
         )
         if not isinstance(listed, list):
-            raise DamagedRecording(f"{what} are no list")
+            raise DamagedRecording(f"{what} are not a list")
         for item in listed:
             if not isinstance(item, dict):
-                self._source.notes.skip("part that is no object")
+                self._source.notes.skip("part that is not an object")
         return list(fields.objects(listed))
 
     def _inflated(self, stored: bytes, what: str) -> bytes:

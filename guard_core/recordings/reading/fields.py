@@ -77,7 +77,7 @@ def timestamp(value: Any, key: str) -> float | None:
 
 
 def decoded(value: Any) -> Any:
-    """JSON inside a text (tool arguments, span attributes) as a value; text that is no JSON stays as it is."""
+    """JSON inside a text (tool arguments, span attributes) as a value; text that is not JSON stays as it is."""
     if not isinstance(value, str):
         return value
     try:

@@ -1,6 +1,6 @@
 """The names under which a format writes counts of tokens and tool calls, so that others are noticed; those of APIs.
 
-A name is known because a reader reads it, or because what it counts is known and is no part of a prompt.
+A name is known because a reader reads it, or because what it counts is known and is not part of a prompt.
 """
 
 from __future__ import annotations

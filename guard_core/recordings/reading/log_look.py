@@ -42,7 +42,7 @@ _Sent = _Request | list[msgspec.Raw] | str | int | float | bool | None
 
 
 class _Record(_Request, gc=False):
-    """One record under the names that `log_records` knows, with all that is no request."""
+    """One record under the names that `log_records` knows, with all that is not a request."""
 
     request: _Sent = None
     request_body: _Sent = None

@@ -39,7 +39,7 @@ def entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
         if isinstance(item, dict):
             yield None, item
         else:
-            source.notes.skip("item that is no object")
+            source.notes.skip("item that is not an object")
 
 
 def unwrapped(value: Any) -> Any:

@@ -45,7 +45,7 @@ class Calls:
         self._compactions: list[int] = []
 
     def call(self, tokens: int | None, key: str = "", model: str = "") -> None:
-        """A call; one whose tokens are no count is none. `key`: of a call that may be recorded again; the last
+        """A call; one whose tokens are not a count is none. `key`: of a call that may be recorded again; the last
         counts."""
         if tokens and 0 < tokens <= MAX_TOKENS:
             self._tokens[key or len(self._tokens)] = tokens

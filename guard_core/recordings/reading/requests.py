@@ -629,7 +629,7 @@ def _answer_comes_back(thread: Thread, requests: list[Request], keys: list[list[
 
 
 def _comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]], index: int) -> bool:
-    """Is the whole history sent again soon after: then the request between is no compaction."""
+    """Is the whole history sent again soon after: then the request between is not a compaction."""
     following = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
     return any(thread.extends(keys[later], requests[later].lost) for later in following)
 

@@ -91,7 +91,7 @@ def _mend_escapes(raw: bytes) -> tuple[bytes, list[Mended], int]:
             return match[0]
         count += 1
         if count <= MENDED_SHOWN:
-            reason = "a NUL character" if match[2] else "half of a surrogate pair, which is no character"
+            reason = "a NUL character" if match[2] else "half of a surrogate pair, which is not a character"
             mended.append(Mended(reason, match.start()))
         return b"\\u2400" if match[2] else b"\\ufffd"
 

@@ -2,7 +2,7 @@
 
 Readers take what they know and pass over the rest, so a format that changes, or a file of an agent whose lines resemble
 another's, would be read with fewer figures and no problem. The watch looks at every parsed object before the reader
-does. Names that are not known are noted with their first place and their number; what is no count of tokens, or no
+does. Names that are not known are noted with their first place and their number; what is not a count of tokens, or no
 context window, is reported with its place, and taken out, so that no reader makes a figure of it.
 """
 

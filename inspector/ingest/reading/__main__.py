@@ -30,7 +30,7 @@ def main() -> int:
     """Read the file of the options in the first argument; write messages to standard output. Returns the exit code."""
     options = msgspec.json.decode(sys.argv[1], type=Options)
     with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # whatever a library prints is no message
+        os.dup2(2, 1)  # whatever a library prints is not a message
 
         def send(message: Message) -> None:
             write(out, message)

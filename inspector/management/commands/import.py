@@ -43,7 +43,7 @@ from inspector.project.worker import Heartbeat
 
 CHUNK = 1 << 20  # bytes
 PATIENCE = 3600.0  # seconds for a file that another worker took
-LOOK_EVERY = 0.3  # seconds between two looks at the progress, on a terminal
+LOOK_EVERY = 0.3  # seconds between checks at the progress, on a terminal
 
 
 class Given(NamedTuple):

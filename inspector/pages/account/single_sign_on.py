@@ -56,7 +56,7 @@ def done(request: HttpRequest) -> HttpResponse:
     try:
         begun, place = _from_cookie(request)
         if wait := limits.spend(limits.SIGN_IN_ADDRESS, audit.address_of(request)):
-            raise Failed("too many tries", f"Too many tries. Try again in {wait:,} seconds.", 429)
+            raise Failed("too many tries", f"Too many attempts. Try again in {wait:,} seconds.", 429)
         person = oidc.finish(begun, request.GET.dict(), _back(request))
         account, invitation = _account(request, person, place)
     except Failed as failed:
@@ -79,7 +79,7 @@ def out(request: HttpRequest) -> HttpResponse:
     try:
         address = oidc.sign_out_address(request.build_absolute_uri(reverse("login")))
         if not address:
-            sentence = f"{settings.OIDC_NAME} names no address for it: sign out on its own pages."
+            sentence = f"{settings.OIDC_NAME} has no address for that: sign out on its own pages."
             raise Failed("the provider has no end_session_endpoint", sentence, 404)
     except Failed as failed:
         return _failed(request, failed)
@@ -108,7 +108,7 @@ def _from_cookie(request: HttpRequest) -> tuple[Begun, str]:
     try:
         state, nonce, verifier, place = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=THERE_SECONDS)
     except (signing.BadSignature, ValueError) as error:
-        sentence = "This browser has not begun to sign in, or did so more than ten minutes ago. Begin again."
+        sentence = "This browser started no sign-in, or did so more than ten minutes ago. Start again."
         raise Failed("no cookie of a begin", sentence) from error
     return Begun(state, nonce, verifier), place
 
@@ -120,7 +120,7 @@ def _account(request: HttpRequest, person: Person, place: str) -> tuple[Account,
         try:
             account, invitation = _new_account(request, person, _invited(place))
         except IntegrityError as error:  # the same person, or another of that name, a moment before
-            sentence = "You, or somebody of your name, signed in at the same moment. Begin again."
+            sentence = "You, or someone with your name, signed in at the same moment. Try again."
             raise Failed("two at the same moment", sentence) from error
     if not account.is_active:
         sentence = "Your account is not active. Ask an owner of your project."

@@ -170,7 +170,7 @@ def password(request: HttpRequest) -> HttpResponse:
     """Another password. It ends every other session of the account."""
     me: Account = request.user  # type: ignore[assignment]  # as above
     if wait := limits.spend(limits.SIGN_IN, me.name, audit.address_of(request)):
-        response = plain(request, 429, "Too many tries", f"Try again in {wait:,} seconds.")
+        response = plain(request, 429, "Too many attempts", f"Try again in {wait:,} seconds.")
         response.headers["Retry-After"] = str(wait)
         return response
     form = _password_form(me, request.POST)

@@ -77,7 +77,7 @@ def answer(thread: Comment, text: str, writer: Writer) -> Comment:
     if (earlier := _earlier(thread.session, place, thread, plain, writer)) is not None:
         return earlier
     if thread.replies.count() >= MOST_REPLIES:
-        raise Full(f"A thread has at most {MOST_REPLIES} answers: begin another one.")
+        raise Full(f"A thread has at most {MOST_REPLIES} answers: start another one.")
     with transaction.atomic():
         row = _create(thread.session, place, thread, plain, writer)
         resolve(thread, "", is_resolved=False)
@@ -91,7 +91,7 @@ def _earlier(session: Session, place: Place, thread: Comment | None, text: str, 
         return None
     is_same = row.edited is not None or row.text in (text, "")  # what became of it since does not count
     if not is_same or (row.place, row.number, row.part, row.thread) != (place.kind, place.number, place.part, thread):
-        raise Conflict("Another comment was sent with this token: each comment has its own.")
+        raise Conflict("Another comment was sent with this token: each comment needs its own.")
     return row
 
 

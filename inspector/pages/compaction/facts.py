@@ -61,7 +61,7 @@ def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing], calls: int) ->
     if len(shown) > ROWS:
         sentences.append(f"{len(shown) - ROWS:,} more are on the page of facts.")
     if rest := len(rows) - len(shown):
-        sentences.append(f"The words of {counted(rest, 'other instruction')} are there as before.")
+        sentences.append(f"The words of {counted(rest, 'other instruction')} are still there verbatim.")
     if calls:
         sentences.append(f"{counted(calls, 'tool call')} had no result yet.")
     return sentences

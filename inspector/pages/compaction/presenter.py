@@ -171,7 +171,7 @@ def _inserted(segment: Segment, inserted: Sequence[Event], repeated: frozenset[i
 
 
 def _kind_of(index: int, message: Event, text: str) -> str:
-    """What an inserted message is: a tool's result, or an answer after the summary, is no summary."""
+    """What an inserted message is: a tool's result, or an answer after the summary, is not a summary."""
     if not text:
         return NOT_READABLE
     if any(isinstance(part, ToolCallPart | ToolResultPart) for part in message.parts):

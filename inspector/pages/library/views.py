@@ -23,7 +23,7 @@ from inspector.pages.shared.undo import undo
 from inspector.watching.offered import is_offered
 
 IMPORTS_SHOWN = 8
-ASIDE_NAMED = 4  # files of a folder that are no sessions
+ASIDE_NAMED = 4  # files of a folder that are not sessions
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 
 

@@ -120,7 +120,7 @@ def y_top(data: Timeline, start: int, stop: int) -> float:
 
 def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]]:
     """The lines of the main row, those that matter most last, so that they are drawn over the others. What has no
-    value, or lies outside the axis, is no line and no entry of the legend."""
+    value, or lies outside the axis, is neither a line nor an entry of the legend."""
     dense = is_dense(data, steps)
     ends = steps[[0, -1]] if len(steps) else steps
     window = np.full(len(ends), float(data.window))

@@ -44,7 +44,7 @@ def stated(
         "agent": agent.label,
         "any": bool(values),
         "tried": bool(tried),
-        "done": (done or f"No setting of {agent.label} is typed in any more.") if saved else "",
+        "done": (done or f"No typed settings remain for {agent.label}.") if saved else "",
         "undo": [{"name": name, "value": value} for name, value in before.items()] if saved else [],
     }
 

@@ -170,7 +170,7 @@ def _share(request: HttpRequest, pk: UUID) -> Share:
 def _draft(request: HttpRequest, pk: UUID) -> Share:
     row = _share(request, pk)
     if not row.is_draft:
-        raise Http404("This share is no draft.")
+        raise Http404("This share is not a draft.")
     return row
 
 

@@ -10,7 +10,7 @@ from guard_core.trace import Trace
 
 class Bias(NamedTuple):
     """The heuristic estimates of the counted calls beside the provider's counts, less what the file does not hold: that
-    is no fault of an estimator."""
+    is not a fault of an estimator."""
 
     calls: int
     estimated: int  # tokens, all calls added

@@ -24,7 +24,7 @@ class NoSuchPlace(LookupError):
 
 
 def value_of(part: Part) -> Any:
-    """The JSON value of a part; None where it is no object or list, nor a text that holds one."""
+    """The JSON value of a part; None where it is not an object or list, nor a text that holds one."""
     value: Any = None
     match part:
         case TextPart(text=value) | ReasoningPart(text=value):

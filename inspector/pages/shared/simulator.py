@@ -9,7 +9,7 @@ from inspector.pages.shared.numbers import step_number
 
 
 def step_query(title: str, policy: str, profile: str, at: int) -> str:
-    """The query that explains a step of a simulated session; none where it is no scenario of the gallery."""
+    """The query that explains a step of a simulated session; none where it is not a scenario of the gallery."""
     name, _, part = title.partition(", part ")
     if name not in SCENARIOS:
         return ""

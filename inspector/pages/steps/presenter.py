@@ -91,7 +91,7 @@ def step_list(
 
 def filters(data: Timeline, ledger: Ledger, side: str, others: Mapping[str, Ints]) -> dict[str, Ints]:
     """The steps that each filter of the list leaves, ascending; those that leave none are left out. `others`: filters
-    by what is no part of the chart."""
+    by what is not part of the chart."""
     fired = data.side(side).compactions
     known = {"turns": turn_starts(ledger), "compactions": fired, **others}
     return {name: steps for name, steps in known.items() if len(steps)}

@@ -39,7 +39,7 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     except GuardError as error:
         return _refused(request, error)
     jobs: list[Import] = []
-    aside: list[dict[str, str]] = []  # files that are not imported, with the reason; those of a folder are no mistakes
+    aside: list[dict[str, str]] = []  # files that are not imported, with the reason; those of a folder are not mistakes
     refused: GuardError = GuardError("choose a file, drop one, or paste a session")
     for item in _given(request):
         try:

@@ -50,7 +50,7 @@ def checked(typed: str) -> Path:
         raise NotWatched(f"{where} not watched from here; the command compaction-inspector watch takes any folder.")
     if not is_folder and not (is_file and is_session(path.name)):
         endings = ", ".join(ending for ending in ENDINGS if ending not in DATABASES[1:])
-        raise NotWatched(f"{path} is no folder and no file of sessions ({endings}).")
+        raise NotWatched(f"{path} is neither a folder nor a session file ({endings}).")
     if len(str(path)) > MOST_CHARS:
         raise NotWatched(f"The path has more than {MOST_CHARS:,} characters without its links.")
     return path

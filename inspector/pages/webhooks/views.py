@@ -68,7 +68,7 @@ def webhook_add(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         mine = Webhook.objects.of(project)
         if mine.filter(url=url).exists():
-            return _refused(request, url, kinds, "This address is a webhook of the project already.")
+            return _refused(request, url, kinds, "This address is already a webhook of the project.")
         if mine.count() >= MOST_WEBHOOKS:
             return _refused(request, url, kinds, f"A project has at most {MOST_WEBHOOKS} webhooks.")
         row = mine.create(

@@ -42,7 +42,7 @@ def answered(row: Session, sharing: int, before: str) -> dict[str, Any]:
 
 
 def complaint(typed: str) -> str:
-    """Why what was typed is no window; empty where it is one, or where nothing was typed."""
+    """Why what was typed is not a window; empty where it is one, or where nothing was typed."""
     if not typed.strip():
         return ""
     try:

@@ -22,7 +22,7 @@ LONGEST = 60  # characters of what was typed that come back with the page
 
 @require_POST
 def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Set the window, or take the set one back with `reset` or an empty field. What is no window comes back in the
+    """Set the window, or take the set one back with `reset` or an empty field. What is not a window comes back in the
     address of the page, which says beside the field what is wrong."""
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     typed = "" if "reset" in request.POST else request.POST.get("window", "")[:LONGEST]

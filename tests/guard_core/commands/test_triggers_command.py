@@ -19,7 +19,7 @@ def session(name, day, **more):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two sessions of one version in a sub-folder, one of a later version, a copy, and a file that is no recording."""
+    """Two sessions of one version in a sub-folder, one of a later version, a copy and a file without a recording."""
     (tmp_path / "old").mkdir()
     sessions = {
         "old/a.jsonl": session("a", 1),
@@ -78,7 +78,7 @@ def test_its_json_has_rows_changes_and_every_compaction(folder, capsys):
     assert (first["agent"], first["version"], first["window"]) == ("Claude Code", "2.1.14", 200_000)
     assert first["at_most"] == {"tokens": 155_005, "session": f"{folder}/old/b.jsonl#1", "step": 3}
     assert (first["formula"]["threshold"], first["explained"], first["fired"]) == (155_000, 2, 2)
-    assert len(second["sessions"]) == 1, "a copy is no session of its own"
+    assert len(second["sessions"]) == 1, "a copy is not a session of its own"
     assert len(document["compactions"]) == 3
     assert [change["rule_after"] for change in document["changes"]] == [167_000]
     assert [item["file"] for item in document["not_read"]] == [f"{folder}/notes.md"]

@@ -171,7 +171,7 @@ def test_a_guard_goes_on_from_what_was_stored():
     assert other.before_call(history) == one.before_call(history)
     with pytest.raises(GuardError, match="not those"):
         Guard("contextguard", window=2_000).load(stored, turn(5))
-    with pytest.raises(GuardError, match="no stored guard"):
+    with pytest.raises(GuardError, match="not a stored guard"):
         Guard("contextguard", window=2_000).load(b"{}", history)
     with pytest.raises(GuardError, match="by the policy contextguard"):
         Guard("codex", window=2_000).load(stored, history)
@@ -193,7 +193,7 @@ def test_what_is_misused_is_refused_in_a_sentence():
         Guard("contextguard", window=1, dialect="latin")
     with pytest.raises(GuardError, match="role"):
         Guard("contextguard", window=1).before_call([{"role": "wizard", "content": "x"}])
-    with pytest.raises(GuardError, match="no JSON"):
+    with pytest.raises(GuardError, match="not a JSON"):
         Guard("contextguard", window=1).before_call([{"role": "user", "content": object()}])
 
 

@@ -133,7 +133,7 @@ def test_a_summary_that_fails_or_is_empty_leaves_the_list_as_it_is(reply):
 
 @pytest.mark.parametrize("inner", ["window", "sliding", "tools2", "sliding" + "9" * 20])
 def test_strategies_that_there_are_not_are_refused(inner):
-    with pytest.raises(SettingError, match="is no strategy"):
+    with pytest.raises(SettingError, match="is not a strategy"):
         get_policy("agent-framework-token-budget", inner=inner)
 
 

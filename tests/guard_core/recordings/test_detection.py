@@ -15,7 +15,7 @@ from guard_core.recordings.registry import FORMATS
 from tests.guard_core.recordings.checks import lines, spoiled
 from tests.recordings.seeds import SEEDS
 
-# Keys that detection looks at, together in one object that is no recording at all.
+# Keys that detection looks at, together in one object that is not a recording at all.
 RECORD = {
     "type": "a",
     "kind": "b",

@@ -201,7 +201,7 @@ def test_a_code_works_once(provider, client, team_handler):
     back = agreed(other.get(START)["Location"])
     cookie = other.cookies[COOKIE].value
     assert other.get(back).status_code == 302
-    refused(browser(team_handler).get(back), 400, "This browser has not begun")  # somebody who saw the address
+    refused(browser(team_handler).get(back), 400, "This browser started no sign-in")  # somebody who saw the address
     thief = browser(team_handler)
     thief.cookies[COOKIE] = cookie
     refused(thief.get(back), 400, "could not be verified")
@@ -211,7 +211,7 @@ def test_a_code_works_once(provider, client, team_handler):
 def test_the_answer_to_another_begin_is_not_taken(provider, client):
     first = agreed(client.get(START)["Location"])
     client.get(START)
-    refused(client.get(first), 400, "began to sign in once more")
+    refused(client.get(first), 400, "A newer sign-in was started")
 
 
 def test_an_answer_of_another_issuer_is_not_taken(provider, client):
@@ -222,7 +222,7 @@ def test_an_answer_of_another_issuer_is_not_taken(provider, client):
 def test_a_cookie_that_was_changed_is_none(provider, client):
     back = agreed(client.get(START)["Location"])
     client.cookies[COOKIE] = client.cookies[COOKIE].value[:-3] + "AAA"
-    refused(client.get(back), 400, "has not begun")
+    refused(client.get(back), 400, "started no sign-in")
 
 
 def test_a_person_who_says_no_at_the_provider_is_told_so(provider, client):
@@ -358,7 +358,7 @@ def test_signing_out_leads_to_where_the_provider_ends_its_own_session(provider, 
 def test_a_provider_without_a_way_out_is_said_to_have_none(provider, client):
     description = {name: value for name, value in provider.description().items() if name != "end_session_endpoint"}
     provider.answers["/.well-known/openid-configuration"] = (200, str(description).replace("'", '"').encode())
-    refused(client.get("/login/sso/out"), 404, "names no address for it")
+    refused(client.get("/login/sso/out"), 404, "has no address for that")
 
 
 @pytest.mark.parametrize("place", ["https://evil.invalid/", "//evil.invalid", "javascript:alert(1)", "/\\evil.invalid"])

@@ -58,7 +58,7 @@ def test_what_is_sent_again_is_stored_once(client, row):
     assert len({answer.json()["id"] for answer in answers}) == Comment.unscoped.count() == 1
     assert say(client, row, token="run 7, note 2").status_code == 201
     other = say(client, row, token="run 7, note 1", text="Something else")
-    assert (other.status_code, "each comment has its own" in other.json()["error"]) == (409, True)
+    assert (other.status_code, "each comment needs its own" in other.json()["error"]) == (409, True)
     assert say(client, row, token="run 7, note 1", number=3).status_code == 409
     Comment.unscoped.filter(pk=answers[0].json()["id"]).delete()
     assert Comment.unscoped.count() == 1
@@ -70,7 +70,7 @@ def test_what_is_sent_again_is_stored_once(client, row):
     [
         ({"text": " "}, 400, "A comment needs a text."),
         ({"text": "x" * 4_001}, 400, "text"),
-        ({"place": None}, 400, "names its place"),
+        ({"place": None}, 400, "must name its place"),
         ({"place": "turn"}, 400, "place"),
         ({"number": -1}, 400, "number"),
         ({"number": 10**12}, 400, "number"),
@@ -135,7 +135,7 @@ def test_a_key_deletes_what_it_wrote_and_nothing_else(row, program, team_handler
     mine = say(emil, row).json()
     assert mine["author"] == "emil"
     answer = program("DELETE", address(row, mine["id"]), "comment")
-    assert (answer.status_code, "Only who wrote" in answer.json()["error"]) == (403, True)
+    assert (answer.status_code, "Only the author" in answer.json()["error"]) == (403, True)
     text = keys.make(default_project(), "bot", ["comment"], "olga")[1]
     headers = {"Authorization": f"Bearer {text}"}
     bot = browser(team_handler)

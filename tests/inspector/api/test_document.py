@@ -43,7 +43,7 @@ def document(client) -> dict[str, Any]:
 def test_the_document_refuses_a_comment_without_place_and_thread_and_a_blank_one(document):
     new = document["components"]["schemas"]["NewComment"]
     allowed = [(option["required"], option["properties"]) for option in new["anyOf"]]
-    assert allowed == [([name], {name: {"type": "string"}}) for name in ("place", "thread")]  # null is no string
+    assert allowed == [([name], {name: {"type": "string"}}) for name in ("place", "thread")]  # null is not a string
     pattern = re.compile(new["properties"]["text"]["pattern"])
     assert [bool(pattern.search(text)) for text in ("a", " a\n", "", " \n", "\x00 ")] == [
         True,

@@ -90,7 +90,7 @@ def test_every_policy_is_a_row(client, row):
         ("window=0", "window"),
         ("summary=enormous", "summary"),
         ("policy=contextguard&buffer=-1", "buffer"),
-        ("policy=contextguard&colour=red", "'colour' is no setting"),
+        ("policy=contextguard&colour=red", "'colour' is not a setting"),
         ("profile=unheard", "profile"),
     ],
 )

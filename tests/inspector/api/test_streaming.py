@@ -89,7 +89,7 @@ def test_other_content_under_a_known_number_is_a_conflict_that_names_it(client, 
     answer = send(client, "a", 1, [lines[1], {"index": 1, "events": {"role": "user", "parts": []}}, lines[3]])
     assert answer.status_code == 409
     assert (answer.json()["index"], answer.json()["expected"]) == (2, 3)
-    assert "stored already, with other content" in answer.json()["error"]
+    assert "already stored with other content" in answer.json()["error"]
     assert Stream.unscoped.get().received == 3
 
 
@@ -177,7 +177,7 @@ def test_too_many_lines_are_refused_with_how_many_are_taken(client):
     answer = send(client, "a", 0, [{}] * 1_001)
     assert (answer.status_code, answer.json()["error"]) == (
         400,
-        "A batch of 1,001 lines; at most 1,000 are taken at once.",
+        "A batch of 1,001 lines; at most 1,000 are accepted at once.",
     )
 
 
@@ -189,7 +189,7 @@ def test_an_id_of_other_characters_is_refused(client, name):
 def test_pages_of_other_servers_and_forms_are_refused(client, lines):
     for origin in ("https://evil.invalid", "http://testserver:3000", "null", "http://[::1", ""):
         answer = send(client, "a", 0, lines, headers={"origin": origin})
-        assert (answer.status_code, "Only programs of this machine" in answer.json()["error"]) == (403, True), origin
+        assert (answer.status_code, "Only programs on this machine" in answer.json()["error"]) == (403, True), origin
         assert client.get("/api/v1/sessions", headers={"origin": origin}).status_code == 403
     form = client.post("/api/v1/sessions/a/events", json.dumps({"first": 0}), content_type="text/plain")
     assert form.status_code == 415

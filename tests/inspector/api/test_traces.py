@@ -131,7 +131,7 @@ def test_who_may_not_send_is_refused(client):
 def test_a_refusal_of_protobuf_is_protobuf(client):
     answer = post(client, b"\xff\xff\xff", kind="application/x-protobuf")
     assert (answer.status_code, answer["Content-Type"]) == (400, "application/x-protobuf")
-    assert b"no OTLP request" in answer.content
+    assert b"not an OTLP request" in answer.content
 
 
 def texts_stored() -> int:

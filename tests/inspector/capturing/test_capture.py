@@ -279,7 +279,7 @@ async def test_the_agent_goes_on_where_nothing_can_be_recorded(tmp_path: Path) -
             assert answer.content[0].text == "answer 1"
         captured.log.close()
     assert len(captured.said) == 1
-    assert captured.said[0].startswith("A request was passed on, but not recorded:")
+    assert captured.said[0].startswith("A request was forwarded, but not recorded:")
 
 
 AGENT = """
@@ -315,7 +315,7 @@ def test_a_command_that_is_not_there_and_one_that_calls_nothing_are_said(tmp_pat
     missing = run(["--", "no-such-agent"], tmp_path)
     assert (missing.returncode, missing.stderr) == (127, "no-such-agent is not installed, or not on the PATH.\n")
     quiet = run(["--", sys.executable, "-c", "pass"], tmp_path, OPENAI_BASE_URL=origin)
-    assert (quiet.returncode, quiet.stderr) == (0, "No call of a model went through the proxy: nothing was recorded.\n")
+    assert (quiet.returncode, quiet.stderr) == (0, "No model call went through the proxy: nothing was recorded.\n")
     nothing = run([], tmp_path)
     assert nothing.returncode == 2
     assert nothing.stderr.startswith("Name an agent")
@@ -361,4 +361,4 @@ def test_where_pis_own_addresses_cannot_be_read_nothing_is_sent_elsewhere(tmp_pa
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = run(["pi", "anthropic"], tmp_path / "out", PATH=path, PI_CODING_AGENT_DIR=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{tmp_path}/models.json is no JSON with providers" in done.stderr
+    assert f"{tmp_path}/models.json is not JSON with providers" in done.stderr

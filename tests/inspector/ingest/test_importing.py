@@ -94,7 +94,7 @@ def test_a_failed_file_can_be_imported_leniently_later(bring, recording):
 @pytest.mark.parametrize(
     "content",
     [
-        b"hello, this is no session",
+        b"hello, this is not a session",
         b"\xff\xfe{\x00}\x00",
         b"[1, 2, 3]",
         b'{"a": ',

@@ -22,5 +22,5 @@ def test_who_listens_hears_of_the_own_row_until_it_is_forgotten():
     hints.send(key)
     hints.forget(key, two)
     hints.send(key)
-    hints.forget(key, two)  # a second time is no error
+    hints.forget(key, two)  # a second time is not an error
     assert heard == ["one", "two", "two"]

@@ -72,7 +72,7 @@ def test_beyond_its_quota_a_project_takes_nothing_new(folders):
     Project.objects.update(quota_bytes=10)
     project = default_project()
     known = keep(project, receive([b"12345678"], "a.jsonl"))
-    with pytest.raises(LimitExceeded, match=r"holds 8 bytes of recordings, and 3 more are beyond its quota of 10"):
+    with pytest.raises(LimitExceeded, match=r"holds 8 bytes of recordings, and 3 more would exceed its quota of 10"):
         keep(project, receive([b"123"], "b.jsonl"))
     assert keep(project, receive([b"12345678"], "again.jsonl")) == known
     assert keep(project, receive([b"12"], "c.jsonl")).size == 2

@@ -30,7 +30,7 @@ def test_a_repeat_is_acknowledged_and_stored_once():
 
 def test_other_content_under_a_known_number_is_a_conflict_and_nothing_of_its_batch_is_stored():
     store = Memory([b"a", b"b"])
-    with pytest.raises(Conflict, match="line 1 is stored already") as refused:
+    with pytest.raises(Conflict, match="line 1 is already stored") as refused:
         receive(store, Batch(0, (b"a", b"x", b"c")))
     assert (refused.value.number, refused.value.expected) == (1, 2)
     assert store.lines == [b"a", b"b"]

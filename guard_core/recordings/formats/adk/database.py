@@ -117,7 +117,7 @@ def _whole_event(database: Database, row: DatabaseRow, number: int) -> dict[str,
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise DamagedRecording(f"event row {number}: event_data is no JSON object")
+        raise DamagedRecording(f"event row {number}: event_data is not a JSON object")
     for column in ("id", "timestamp"):
         if value.get(column) is None:
             value[column] = row[column]

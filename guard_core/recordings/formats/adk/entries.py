@@ -60,7 +60,7 @@ def entries(events: list[Any], source: ByteSource, counter: FactCounter) -> list
     for number, time, event in _in_order(events):
         with source.tolerate():
             if not isinstance(event, dict):
-                raise DamagedRecording(f"event {number} is no object")
+                raise DamagedRecording(f"event {number} is not an object")
             event_id = pick_text(event, "id")
             if pick(event, "partial") is True:
                 source.notes.skip("streaming piece of an event")

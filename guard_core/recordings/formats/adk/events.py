@@ -150,7 +150,7 @@ def _message(reading: AdkEventReader, entry: Entry, *, answers: bool) -> None:
 
 
 def _compaction(reading: AdkEventReader, event: dict[str, Any], new: CompactedRange, call: ModelCall | None) -> None:
-    """A compaction event is no message of the log; its usage belongs to the summariser."""
+    """A compaction event is not a message of the log; its usage belongs to the summariser."""
     builder = reading.builder
     at = len(builder.events)
     reading.ranges = [*(old for old in reading.ranges if not old.within(new)), new]

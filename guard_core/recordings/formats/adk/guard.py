@@ -108,7 +108,7 @@ def _after(state: GuardState, at: int) -> View:
 
 
 def _value(name: str, value: Any) -> str | int | None:
-    """As ContextGuard loads it: a summary that is no text is none, a number may have become a float."""
+    """As ContextGuard loads it: a summary that is not text is none, a number may have become a float."""
     if name == "summary":
         return value if isinstance(value, str) else ""
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_TOKENS:

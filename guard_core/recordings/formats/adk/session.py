@@ -35,7 +35,7 @@ class AdkSessionFormat:
         for header in _sessions(value):
             events = header["events"]
             if not isinstance(events, list):
-                raise DamagedRecording('"events" of the session is no array')
+                raise DamagedRecording('"events" of the session is not an array')
             sessions.extend(adk_events.read_sessions(header, events, source, counter))
         with_events = tuple(session for session in sessions if session.events)
         if not with_events:

@@ -3,7 +3,7 @@
 A transcript lacks the system prompt, the tools and what is attached again; a capture has them, and not what the agent
 noted (compactions, versions, sub-agents). A call of the capture belongs to the line of the transcript whose answer has
 its id, so nothing is guessed: its request is written before that line, in the lines that versions from 2.1.300 on write
-themselves (`requests`, `prompt`). Marks for the cache, which move from request to request, are no part of a message.
+themselves (`requests`, `prompt`). Marks for the cache, which move from request to request, are not part of a message.
 """
 
 from __future__ import annotations

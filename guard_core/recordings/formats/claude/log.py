@@ -301,7 +301,7 @@ class Log:
     def _micro_compaction(self, boundary: Boundary) -> None:
         """Old tool results cleared in place: the view so far with those results rewritten.
 
-        It follows a rule of its own (how much it would save, or the age of the cache) and is no compaction at the
+        It follows a rule of its own (how much it would save, or the age of the cache) and is not a compaction at the
         threshold, so the tokens before it are a note alone: an edit that has them would count as a compaction.
         """
         cleared = {item for item in fields.items(boundary.details, "compactedToolIds") if isinstance(item, str)}

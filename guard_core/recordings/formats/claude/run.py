@@ -57,7 +57,7 @@ def totals(run: PrintedRun) -> Iterator[str]:
     if usages:
         yield (
             f"Only results were printed ({len(usages)}), no messages; they report {tokens} prompt tokens, cached ones"
-            " included, which are no call's."
+            " included, which belong to no call."
         )
 
 

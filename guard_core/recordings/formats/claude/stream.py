@@ -298,7 +298,7 @@ def _camel_key(key: str) -> str:
 
 
 def _without_lines(session: Session) -> Session:
-    """The session of an array: the numbers of its items are no lines."""
+    """The session of an array: the numbers of its items are not lines."""
     events: Any = session.events
     fresh = (replace(event, line=None) for event in (events.outlines if isinstance(events, ShelvedEvents) else events))
     if isinstance(events, ShelvedEvents):

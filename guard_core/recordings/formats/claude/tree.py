@@ -10,7 +10,7 @@ import msgspec
 
 from guard_core.recordings.reading.numbers_by_name import NumbersByName, numbers_for
 
-PROGRESS = "progress"  # lines about tools that run, which stand in the tree and are no messages
+PROGRESS = "progress"  # lines about tools that run, which stand in the tree and are not messages
 _CONVERSATION = frozenset({"user", "assistant", "summary", "boundary"})
 
 

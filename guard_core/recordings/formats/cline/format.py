@@ -3,7 +3,7 @@
 The first is an array of Anthropic messages with `ts`, `modelInfo` and `metrics.tokens`: prompt tokens are `prompt` plus
 `cached`, for Cline's providers report them apart. The OpenAI-compatible one does not; where no provider is named they
 are apart if any `cached` of the file is larger than its `prompt`. SDK sessions have `metrics.inputTokens`, which
-includes cached tokens. Results often are no blocks but text that begins "[read_file for 'x'] Result:", the result
+includes cached tokens. Results often are not blocks but text that begins "[read_file for 'x'] Result:", the result
 in the text behind it; such a text is the result of the call before it, and begins no turn. Roo keeps what it condensed:
 the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in no later request; a
 truncation marker hides those with its `truncationParent`. The SDK keeps the whole conversation and beside it, in a file
@@ -143,7 +143,7 @@ class _History:
             elif isinstance(message, dict) and _is_reasoning(message):
                 self.reasoning.append(_reasoning(message))
             else:
-                self.source.notes.skip("item that is no message")
+                self.source.notes.skip("item that is not a message")
         for _ in self.reasoning:
             self.source.notes.skip("reasoning without an answer")
         self._compactions()

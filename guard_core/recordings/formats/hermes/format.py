@@ -209,7 +209,7 @@ def _read_object(source: ByteSource, value: JSON, facts: FactCounter) -> Iterato
         rows = list(fields.objects(value["messages"]))
         yield _read_export(source, value, rows, facts)
     else:
-        source.notes.skip("object that is no session")
+        source.notes.skip("object that is not a session")
 
 
 def _read_export(source: ByteSource, header: JSON, rows: Iterable[JSON], facts: FactCounter) -> Session:

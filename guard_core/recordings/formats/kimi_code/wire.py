@@ -136,7 +136,7 @@ class WireReader:
     @property
     def window(self) -> Sourced | None:
         """The window, where requests show it: steps may answer with all of it, compactions with no more than 131,072,
-        unless a limit is configured, which is then that of both: so a prompt above it shows that it is no window."""
+        unless a limit is configured, which is then that of both: so a prompt above it shows that it is not a window."""
         steps, summaries = self._requests
         limit = max(steps, default=0)
         if len(steps) != 1 or summaries != {min(limit, SUMMARY_OUTPUT)}:

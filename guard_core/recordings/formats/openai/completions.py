@@ -3,7 +3,7 @@
 A log has `{request, response}` (or what a proxy calls them, see `log_records`) per line or in an array; a response
 may be a stream's pieces (see `streams`), a record of its own behind its request, or missing (an error). Each request
 repeats the history, so the conversation is rebuilt from the requests, and the usage of a call is where its
-messages end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that is no extension of the one
+messages end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that does not extend the one
 before shows that the history was compacted or edited in between: an inferred compaction, which the facts leave out,
 for the file does not declare it. Calls that share no history are contexts of their own, or side calls. `arguments`
 may be no valid JSON (kept as text); ids may be empty or repeated (results are then paired by order); `content` may
@@ -249,7 +249,7 @@ class ChatReader:
 
     def _event(self, message: Any, line: int | None) -> Event | None:
         if not isinstance(message, dict):
-            self.source.notes.skip("message that is no object")
+            self.source.notes.skip("message that is not an object")
             return None
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()
         if key not in self._known:

@@ -8,7 +8,7 @@ from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, ToolCal
 from guard_core.recordings.reading import fields
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "mcp_call", "computer_call", "shell_call"})
-_BLOBS = ("result", "encrypted_content")  # base64 or encrypted: their length is no text
+_BLOBS = ("result", "encrypted_content")  # base64 or encrypted: their length is not text
 
 
 def is_output(kind: str) -> bool:

@@ -408,7 +408,7 @@ def _answer(output: Iterable[JSON], line: int | None) -> Event | None:
 
 
 def _is_sealed(event: Event) -> bool:
-    """Is it a compaction item: the one kind of item that is no message and no result, but is not the model's?"""
+    """Is it a compaction item: the one kind of item that is neither a message nor a result, but is not the model's?"""
     return event.role is Role.USER and event.meta
 
 

@@ -3,7 +3,7 @@
 An export is one object `{info, messages}`, the database the same in tables (session, message, part; ids in columns, the
 rest as JSON in `data`). The lines of a run hold the parts of the assistant's messages as they were finished, without
 the user's messages. Until 1.1 OpenCode kept every session, message and part in a file of its own: one of these alone
-is no recording and is refused with what to do. Sub-agents are sessions of their own (`parentID`).
+is not a recording and is refused with what to do. Sub-agents are sessions of their own (`parentID`).
 Source: https://github.com/sst/opencode, packages/opencode/src/cli/cmd (export.ts, run.ts) and src/storage.
 """
 
@@ -164,7 +164,7 @@ def _data(database: Database, row: DatabaseRow, what: str) -> JSON:
         value = database.json(row.get("data"), name)
         if isinstance(value, dict):
             return value
-        raise DamagedRecording(f"the data of {name} are no object")
+        raise DamagedRecording(f"the data of {name} are not an object")
     return {}
 
 

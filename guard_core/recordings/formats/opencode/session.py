@@ -52,7 +52,7 @@ def read_session(export: JSON, source: ByteSource, facts: FactCounter, notes: It
         if isinstance(message, dict):
             reader.message(fields.mapping(message, "info"), list(fields.objects(message.get("parts"))))
         else:
-            source.notes.skip("message that is no object")
+            source.notes.skip("message that is not an object")
     return reader.session(fields.mapping(export, "info"), notes)
 
 

@@ -84,11 +84,11 @@ def response_id(span: TraceSpan) -> str:
 
 
 def uncountable(span: TraceSpan) -> str | None:
-    """What a span gives for its prompt tokens where that is no count of tokens; None where all is well."""
+    """What a span gives for its prompt tokens where that is not a count of tokens; None where all is well."""
     if fields.first_tokens(span.attributes, *PROMPT_KEYS) is not None:
         return None
     given = next((key for key in PROMPT_KEYS if span.attributes.get(key) is not None), None)
-    return None if given is None else f"{given} is {str(span.attributes[given])[:40]!a}, which is no count of tokens"
+    return None if given is None else f"{given} is {str(span.attributes[given])[:40]!a}, which is not a count of tokens"
 
 
 def kind_of(span: TraceSpan) -> str:

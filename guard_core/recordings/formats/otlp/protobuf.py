@@ -93,7 +93,7 @@ def request_of(data: bytes) -> dict[str, Any]:
     try:
         return _message(memoryview(data), "Request", DEPTH)
     except (IndexError, UnicodeDecodeError, struct.error) as error:
-        raise DamagedRecording("the bytes are no OTLP request in protobuf") from error
+        raise DamagedRecording("the bytes are not an OTLP request in protobuf") from error
 
 
 def _message(data: memoryview, kind: str, depth: int) -> dict[str, Any]:

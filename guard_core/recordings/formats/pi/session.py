@@ -1,8 +1,8 @@
 """pi (pi-coding-agent) sessions: a header line, then entries that are a list (version 1) or a tree (2 and 3).
 
 In a tree the log is the path from the last entry to the root; calls on other branches count apart. Prompt tokens are
-`input + cacheRead + cacheWrite`; an aborted or failed message without usage is no call, and since version 3 its words
-are never sent again: they stay out of the log. `compaction` declares a
+`input + cacheRead + cacheWrite`; an aborted or failed message without usage is not a call, and since version 3 its
+words are never sent again: they stay out of the log. `compaction` declares a
 compaction: after it the context is its summary and the entries from `firstKeptEntryId` on (version 1:
 `firstKeptEntryIndex`, counted over all entries with the header). Branch summaries, `custom_message` entries and the
 output of the user's own commands (`bashExecution`) are sent, but begin no turn; `custom`, labels and changes of model
@@ -120,7 +120,7 @@ def _content(entry: dict[str, Any]) -> Any:
     return {key: value for key, value in entry.items() if key not in ("parentId", "timestamp")}
 
 
-_ENTRY_ID = re.compile(r"[0-9a-f]{8}")  # as pi makes them; other parents are no proof of an entry
+_ENTRY_ID = re.compile(r"[0-9a-f]{8}")  # as pi makes them; other parents are not proof of an entry
 
 
 class _Node(NamedTuple):
@@ -131,7 +131,7 @@ class _Node(NamedTuple):
 class _Tree:
     """The entries of one session, and the way from the last of them to the root.
 
-    Some descendants name parents that are no entries (a tool call's id): then the entry before is taken for it.
+    Some descendants name parents that are not entries (a tool call's id): then the entry before is taken for it.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class _Tree:
         self.last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
         self.lost_at: list[int] = []  # lines whose parent is an entry that the file does not have
         self.leaf = self.header = self.before = ""
-        self.lines = 0  # that are no header
+        self.lines = 0  # that are not headers
 
     def add(self, line: Line) -> None:
         entry, parent = fields.text(line.obj, "id"), fields.text(line.obj, "parentId")

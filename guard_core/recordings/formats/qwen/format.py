@@ -295,8 +295,8 @@ class QwenChatReader:
         self.refused = False
 
     def _trigger(self, info: JSON) -> str:
-        """Who asked: versions before 0.16 do not say it. A count that is no estimate is the provider's, of a request
-        that it refused."""
+        """Who asked: versions before 0.16 do not say it. A count that is not an estimate is the provider's, of a
+        request that it refused."""
         reason = fields.text(info, "triggerReason")
         word = TRIGGERS.get(reason, reason[:40])
         refused = self.refused or info.get("originalTokenCountIsEstimated") is False

@@ -196,11 +196,11 @@ def test_parts_behind_zstd_are_inflated(database):
 @pytest.mark.parametrize("parts", [None, 7, "", "{}"])
 def test_parts_that_are_no_list_are_told_with_their_message(database, parts):
     data = database(USER, ("assistant", parts), DONE)
-    with pytest.raises(DamagedRecording, match="the parts of message m1 are no list"):
+    with pytest.raises(DamagedRecording, match="the parts of message m1 are not a list"):
         read_as(FORMAT, data, strict=True)
     recording = read_as(FORMAT, data)
     assert texts(recording.sessions[0]) == ["List", "Done"]
-    assert [problem.message for problem in recording.notes.problems] == ["the parts of message m1 are no list"]
+    assert [problem.message for problem in recording.notes.problems] == ["the parts of message m1 are not a list"]
 
 
 def test_a_shown_session_is_read_as_the_database_is(database):

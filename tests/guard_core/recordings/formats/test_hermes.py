@@ -277,10 +277,10 @@ def test_a_session_whose_first_rows_are_lost_says_so(database):
 
 def test_damaged_columns_are_told_with_their_message(database):
     broken = database(row("user", "List", 1), row("assistant", "Look", 2, tool_calls="[{oops"))
-    with pytest.raises(DamagedRecording, match="the tool_calls of message 2 are no list"):
+    with pytest.raises(DamagedRecording, match="the tool_calls of message 2 are not a list"):
         read_as(FORMAT, broken, strict=True)
     assert read_as(FORMAT, broken).notes.problem_count == 1
-    with pytest.raises(DamagedRecording, match="the content of message 1 is no text"):
+    with pytest.raises(DamagedRecording, match="the content of message 1 is not text"):
         read_as(FORMAT, database(row("user", 7, 1)), strict=True)
 
 
@@ -383,7 +383,7 @@ def test_tools_may_stand_beside_a_conversation():
 
 
 def test_a_turn_that_is_no_text_is_told():
-    with pytest.raises(DamagedRecording, match="a turn of human whose value is no text"):
+    with pytest.raises(DamagedRecording, match="a turn of human whose value is not text"):
         read_as(FORMAT, [TURNS[1], {"from": "human", "value": 7}], strict=True)
 
 

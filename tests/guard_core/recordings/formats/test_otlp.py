@@ -433,7 +433,7 @@ def test_messages_may_be_log_records_of_their_own():
         ({"gen_ai.output.messages": "[{"}, "the JSON in gen_ai.output.messages is cut or damaged"),
         (
             {"gen_ai.usage.input_tokens": "9" * 21},
-            f"gen_ai.usage.input_tokens is '{'9' * 21}', which is no count of tokens",
+            f"gen_ai.usage.input_tokens is '{'9' * 21}', which is not a count of tokens",
         ),
     ],
 )

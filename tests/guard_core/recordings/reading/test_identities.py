@@ -1,4 +1,4 @@
-"""Ids that were taken out are no identities; one id for two contents is a conflict; exact repeats fold."""
+"""Ids that were taken out are not identities; one id for two contents is a conflict; exact repeats fold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No name of a count or of a tool call is passed over without a word, and no figure is made of what is no count."""
+"""No name of a count or of a tool call is passed over without a word, and no figure is made of what is not a count."""
 
 from __future__ import annotations
 

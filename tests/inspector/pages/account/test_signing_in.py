@@ -60,7 +60,7 @@ def test_after_five_wrong_passwords_none_is_looked_at_for_a_while(alice, team_ha
     answer = sign_in(browser(team_handler))
     assert answer.status_code == 429
     assert 1 <= int(answer["Retry-After"]) <= 300
-    assert "Too many tries" in answer.content.decode()
+    assert "Too many attempts" in answer.content.decode()
     assert sign_in(browser(team_handler), headers={"X-Forwarded-For": "10.9.9.9"}).status_code == 429
 
 
@@ -147,7 +147,7 @@ def test_without_a_project_the_pages_say_what_to_do(team_handler):
     client = browser(team_handler, person("lonely"))
     answer = client.get("/")
     assert answer.status_code == 403
-    assert "belongs to no project" in answer.content.decode()
+    assert "not in any project" in answer.content.decode()
     assert client.get("/account/").status_code == 200
 
 

@@ -131,9 +131,7 @@ def test_an_undo_brings_back_what_was_there_before(client, store):
 def test_clearing_forgets_all_of_them(client, store):
     row = store(transcript())
     save(client, row, max_output_tokens="8192")
-    assert (
-        "No setting of Claude Code is typed in any more." in client.get(save(client, row, "clear").url).content.decode()
-    )
+    assert "No typed settings remain for Claude Code." in client.get(save(client, row, "clear").url).content.decode()
     assert stated_settings(row.project_id, "Claude Code") == {}
 
 

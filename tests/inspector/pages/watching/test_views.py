@@ -65,7 +65,7 @@ def test_a_place_that_has_gone_is_named(client, home):
         ("~", "The home folder as a whole is not watched from here"),
         ("/etc", "is not below the home folder"),
         ("~/out", "is not below the home folder"),  # a link that leads elsewhere
-        ("~/notes.txt", "is no folder and no file of sessions"),
+        ("~/notes.txt", "is neither a folder nor a session file"),
         ("<script>alert(1)</script>", "There is no folder or file at <script>"),
     ],
 )

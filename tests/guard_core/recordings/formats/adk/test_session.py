@@ -221,7 +221,7 @@ def test_the_events_alone_and_sessions_on_lines_are_recognised(spelling):
 
 
 def test_a_session_of_which_nothing_can_be_read_names_the_damage():
-    with pytest.raises(DamagedRecording, match="without any message: event 1 is no object"):
+    with pytest.raises(DamagedRecording, match="without any message: event 1 is not an object"):
         read_json("text", 7)
 
 

@@ -328,7 +328,7 @@ def test_data_that_are_no_object_are_told_with_their_row(tmp_path, data):
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE part SET data = ? WHERE id = 'm2-1'", (data,))
     connection.close()
-    sentence = "the data of part m2-1 are no object"
+    sentence = "the data of part m2-1 are not an object"
     with ByteSource.open(path, strict=True) as source, pytest.raises(DamagedRecording, match=sentence):
         FORMAT.read(source)
     with ByteSource.open(path) as source:
