@@ -439,11 +439,12 @@ def usage_repeated(story: Story, finding: Finding) -> None:
 def results_cleared(story: Story, finding: Finding) -> None:
     """Which results are shorter in a request: each is that of the call whose id it has, by the texts of both."""
     edited: dict[int, float] = {}
+    recorded: set[int] = set()
     left: dict[int, int] = {}
     saved = cuts = 0
     for step, place in enumerate(story.places):
         is_first = place >= 0 and (step == 0 or place != story.places[step - 1])
-        for part in _unsaid(story.session.compactions[place]) if is_first else ():
+        for part in _edited(story.session.compactions[place]) if is_first else ():
             whole = story.session.events[part.event]
             if not _answered(part.message) <= _answered(whole):
                 raise Wrong(f"message {part.event} has the result of another call than the one sent at step {step}")
@@ -455,18 +456,20 @@ def results_cleared(story: Story, finding: Finding) -> None:
                 size = sum(len(part_text(one).encode("utf-8", "surrogatepass")) for one in whole.parts)
                 tokens = int(story.attribution.tokens[part.event]) * removed / size
                 edited[step] = edited.get(step, 0) + tokens
+                recorded |= {step} if story.session.compactions[place].evidence != "inferred" else set()
     tokens = sum(map(round, edited.values()))
-    if tokens < _LEAST_CLEARED:
+    if tokens < _LEAST_CLEARED and not recorded:
         raise Wrong("no result is shorter in a later request, or hardly so")
     agree(finding, messages=len(left), cuts=cuts, bytes=saved, tokens=tokens, edits=len(edited))
+    agree(finding, recorded=len(recorded))
     same("the first step", finding.step, min(edited))
     same("its steps", list(finding.steps), sorted(edited)[: len(finding.steps)])
 
 
-def _unsaid(item: RecordedCompaction) -> list[Rewritten]:
-    """The messages that an edit changed which only the requests show, and which is not a resume."""
+def _edited(item: RecordedCompaction) -> list[Rewritten]:
+    """The messages that an edit changed: one that the file records, or that only the requests show."""
     is_counted = item.kind != "edit" or (item.tokens_before or 0) > 0
-    if is_counted or item.evidence != "inferred" or item.trigger or item.note:
+    if is_counted or (item.evidence == "inferred" and (item.trigger or item.note)):
         return []
     return [part for part in item.base if isinstance(part, Rewritten)]
 

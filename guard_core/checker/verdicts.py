@@ -74,6 +74,9 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
     same("compactions", verdict.numbers.get("compactions"), len(story.compactions))
     if verdict.sentence.startswith("Healthy") and story.compactions:
         raise Wrong("there are compactions")
+    edits = [item for item in story.session.compactions if item.kind == "edit" and item.evidence == "declared"]
+    if verdict.sentence.startswith("Healthy") and edits and not isinstance(story, Replay):
+        raise Wrong("the file records an edit of the history")
     same("where the peak comes from", verdict.numbers.get("peak_source"), _source(story, verdict.numbers["peak_step"]))
 
 

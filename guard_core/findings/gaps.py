@@ -123,27 +123,30 @@ def silent_truncation(case: Case) -> list[Finding]:
 
 
 class Clearing(NamedTuple):
-    """What a request has less of tool results than the one before, though the recording says nothing of it: how many
-    messages, bytes by their texts, and prompt tokens, estimated by the share of their bytes that is gone. `again` of
-    these messages had been shorter before than in the log already."""
+    """What a request has less of tool results than the one before, by an edit and no compaction: how many messages,
+    bytes by their texts, and prompt tokens, estimated by the share of their bytes that is gone. `again` of these
+    messages had been shorter before than in the log already. `recorded`: the file has a record of the edit."""
 
     step: int
     messages: int
     again: int
     bytes: int
     tokens: int
+    recorded: bool
 
 
 def clearings(facts: Facts) -> tuple[Clearing, ...]:
-    """Where older results are cleared or shortened in the requests alone, by at least LEAST_CLEARED tokens in all."""
+    """Where older results are cleared or shortened, as the file records, or in the requests alone; the latter by at
+    least LEAST_CLEARED tokens in all."""
     ledger, session, attributed = facts.ledger, facts.session, facts.attribution.tokens
     left: dict[int, int] = {}  # the fewest bytes of results that a request has had of a message
     cleared = []
     for step, (last, epoch) in enumerate(pairwise([-1, *ledger.steps["epoch"].tolist()])):
         item = session.compactions[epoch] if epoch >= 0 else None
-        if epoch == last or item is None or item.evidence is not Evidence.INFERRED or is_counted(item):
+        if epoch == last or item is None or is_counted(item):
             continue
-        if item.trigger or item.note:  # the reader knows what it was: a resume, a history built anew
+        recorded = item.evidence is not Evidence.INFERRED
+        if not recorded and (item.trigger or item.note):  # the reader knows what it was: a history built anew
             continue
         sizes = {
             part.event: event_columns(part.message)["result_bytes"] for part in item.base if isinstance(part, Rewritten)
@@ -156,8 +159,9 @@ def clearings(facts: Facts) -> tuple[Clearing, ...]:
             left |= {event: sizes[event] for event in saved}
             shares = {event: size / int(ledger.events["bytes"][event]) for event, size in saved.items()}
             tokens = sum(int(attributed[event]) * share for event, share in shares.items())
-            cleared.append(Clearing(step, len(saved), again, sum(saved.values()), round(tokens)))
-    return tuple(cleared) if sum(item.tokens for item in cleared) >= LEAST_CLEARED else ()
+            cleared.append(Clearing(step, len(saved), again, sum(saved.values()), round(tokens), recorded))
+    enough = any(item.recorded for item in cleared) or sum(item.tokens for item in cleared) >= LEAST_CLEARED
+    return tuple(cleared) if enough else ()
 
 
 def clearing_words(item: Clearing) -> str:
@@ -170,7 +174,7 @@ def clearing_words(item: Clearing) -> str:
 
 
 def cleared_results(case: Case) -> list[Finding]:
-    """Messages whose tool results are shorter in later requests, though the recording says nothing of it."""
+    """Messages whose tool results are shorter in later requests, without a compaction."""
     edits = clearings(case.facts) if case.is_recorded and case.facts.ledger.usage_ratio is None else ()
     if not edits:
         return []
@@ -183,10 +187,20 @@ def cleared_results(case: Case) -> list[Finding]:
     cuts, size, tokens = (sum(values) for values in zip(*((one.messages, one.bytes, one.tokens) for one in edits)))
     messages = cuts - sum(item.again for item in edits)
     often = "" if cuts == messages else f", some more than once ({cuts:,} cuts in all)"
+    recorded = sum(item.recorded for item in edits)
     sentence = (
         f"The tool results of {counted(messages, 'older message')} were cleared or shortened {where}{often}: about "
-        f"{tokens:,} tokens less (estimated), {size:,} bytes. The recording has no compaction there: only the requests "
-        "show it."
+        f"{tokens:,} tokens less (estimated), {size:,} bytes. {_recorded_words(recorded, len(edits))}"
     )
     numbers = {"messages": messages, "cuts": cuts, "bytes": size, "tokens": tokens, "edits": len(edits)}
+    numbers["recorded"] = recorded
     return [Finding("results_cleared", INFO, steps[0], sentence, numbers, (), tuple(steps[:LISTED]), len(steps))]
+
+
+def _recorded_words(recorded: int, edits: int) -> str:
+    """Whether the file says so itself."""
+    if not recorded:
+        return "The recording has no compaction there: only the requests show it."
+    if recorded == edits:
+        return "The file records it as an edit and no compaction."
+    return f"The file records {recorded:,} of these edits; only the requests show the others."

@@ -20,13 +20,14 @@ from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
-from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE
+from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, Evidence
 from guard_core.trace import Trace
 from guard_core.windows.window_evidence import fired_words
 
 MOST_WORDS = 25
 QUOTED_CHARS = 30  # of a request, in a verdict
 
+_HEALTHY = "Healthy: no compaction needed"
 # What is said where what came before, or after, is perhaps elsewhere.
 _NO_WHOLE = {
     MAY_CONTINUE: "No compaction in the file, perhaps continued from another conversation",
@@ -85,8 +86,12 @@ def _healthy(case: Case) -> Verdict:
 
 def _uncompacted(case: Case) -> str:
     """What is said of a session without a compaction."""
-    notes = case.facts.session.notes if case.is_recorded else ()
-    return next((words for note, words in _NO_WHOLE.items() if note in notes), "Healthy: no compaction needed")
+    if not case.is_recorded:
+        return _HEALTHY
+    session = case.facts.session
+    if edits := sum(item.evidence is Evidence.DECLARED for item in session.compactions):
+        return f"No compaction, {counted(edits, 'recorded edit')} of the history"
+    return next((words for note, words in _NO_WHOLE.items() if note in session.notes), _HEALTHY)
 
 
 def _remark(case: Case) -> str:

@@ -18,7 +18,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, ModelCall, Provenance, Session, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
@@ -717,7 +717,14 @@ def test_results_that_a_client_clears_in_its_requests_are_named():
     _, by_kind, verdict = confirmed(clearing())
     finding = by_kind["results_cleared"]
     cleared = 2 * (len("file 0 " + "some words " * 500) - len("[cleared]"))
-    numbers = {"messages": 2, "cuts": 2, "bytes": cleared, "tokens": finding.numbers["tokens"], "edits": 1}
+    numbers = {
+        "messages": 2,
+        "cuts": 2,
+        "bytes": cleared,
+        "tokens": finding.numbers["tokens"],
+        "edits": 1,
+        "recorded": 0,
+    }
     assert (finding.step, finding.numbers) == (3, numbers)
     assert finding.sentence.startswith(
         "The tool results of 2 older messages were cleared or shortened from step 4 on: "
@@ -735,11 +742,21 @@ def test_a_result_that_is_cut_first_and_cleared_later_is_one_message_of_two_cuts
     assert [(item.messages, item.again) for item in clearings(Facts.of(session))] == [(1, 0), (2, 1)]
 
 
-def test_an_edit_that_the_recording_declares_is_not_called_unrecorded():
+def test_an_edit_that_the_recording_declares_is_named_and_not_called_unrecorded():
     session = clearing()
     (edit,) = session.compactions
-    declared = msgspec.structs.replace(edit, evidence=Evidence.DECLARED)
-    assert "results_cleared" not in findings(msgspec.structs.replace(session, compactions=(declared,)))
+    declared = msgspec.structs.replace(edit, evidence=Evidence.DECLARED, note="Cleared by the provider.")
+    session = msgspec.structs.replace(session, compactions=(declared,))
+    _, by_kind, verdict = confirmed(session)
+    assert by_kind["results_cleared"].sentence.endswith("The file records it as an edit and no compaction.")
+    assert by_kind["results_cleared"].numbers["recorded"] == 1
+    assert verdict.kind == "results_cleared"
+
+
+def test_a_user_who_cleared_the_context_is_no_sign_of_health():
+    edit = RecordedCompaction(2, Evidence.DECLARED, "edit", (), trigger="clear")
+    _, _, verdict = confirmed(chat(4_000, 5_000, compactions=(edit,)))
+    assert verdict.sentence.startswith("No compaction, 1 recorded edit of the history; peak ")
 
 
 def test_a_message_that_lost_only_a_remark_beside_its_result_has_no_cleared_result():
