@@ -67,7 +67,8 @@ class Continuation:
             return True
         if self._has_newer and self._behind(format_name, source_id).exists():
             return True
-        if any(True for _ in self._candidates(ordinal, format_name, source_id)):
+        could = self.grown is not None or not source_id or self._sessions.filter(source_id=source_id[:200]).exists()
+        if could and any(True for _ in self._candidates(ordinal, format_name, source_id)):
             return True
         self._new.add((ordinal, source_id))
         return False

@@ -51,7 +51,9 @@ def store(row: Session, head: CoreSession, explanation: Explanation) -> None:
         "body": compressed(encode(explanation)),
         "evidence": encode(explanation.evidence),
     }
-    RuleExplanation.objects.in_session(row).update_or_create(session=row, defaults=values)
+    RuleExplanation.objects.in_session(row).bulk_create(
+        [RuleExplanation(session=row, **values)], update_conflicts=True, unique_fields=["session"], update_fields=values
+    )
 
 
 def load(row: Session) -> Explanation:

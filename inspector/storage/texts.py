@@ -30,7 +30,7 @@ from inspector.storage.contents import key_of, packed, unpacked
 from inspector.storage.text_index import Entry, text_index
 
 AHEAD = 1  # batches that are prepared, on a thread, while one is stored
-ROWS = 500  # of a statement; PostgreSQL takes 65,535 values in one, SQLite 32,766 (999 before 3.32)
+ROWS = 512  # of a statement; PostgreSQL takes 65,535 values in one, SQLite 32,766 (999 before 3.32)
 FEW = 20  # rows that are not worth filling up
 
 
@@ -61,11 +61,10 @@ class StoredTexts(Sequence[CoreEvent]):
 
 def begin(recording: Recording) -> Session:
     """The row of a session that is being stored: off the list, at no place in the file."""
-    with transaction.atomic():
-        last = recording.sessions.aggregate(last=Min("ordinal"))["last"]
-        return Session.objects.of(recording.project_id).create(
-            recording=recording, ordinal=min(last or 0, 0) - 1, deleted=timezone.now(), window=0
-        )
+    last = recording.sessions.aggregate(last=Min("ordinal"))["last"]
+    return Session.objects.of(recording.project_id).create(
+        recording=recording, ordinal=min(last or 0, 0) - 1, deleted=timezone.now(), window=0
+    )
 
 
 class Writer:
@@ -141,12 +140,12 @@ class Writer:
 
     def _store(self, batch: _Batch) -> None:
         """Texts that another session brought already are left as they are."""
-        if self._recording is not None and self.row is None:
-            self.row = begin(self._recording)
         with transaction.atomic():
+            row = self.row or (begin(self._recording) if self._recording is not None else None)
             _insert(Payload, ("sha256", "body"), batch.texts.items())
-            if self.row is not None:
-                self._number(self.row, batch)
+            if row is not None:
+                self._number(row, batch)
+        self.row = row
         self._count += len(batch.keys)
         if self.row is None:
             self._keys += batch.keys
@@ -213,15 +212,15 @@ def _insert(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[
     """Many rows a statement, since one call of the database for each is most of the time otherwise; those that are
     there already stay.
 
-    Always the same number of rows, the last one repeated: SQLite's driver keeps statements that it has seen, each with
-    the values that it had last.
+    The number of rows is a power of two, the last one repeated: SQLite's driver keeps statements that it has seen, each
+    with the values that it had last.
     """
     table = connection.ops.quote_name(model._meta.db_table)
     place = f"({', '.join(['%s'] * len(columns))})"
     waiting = iter(rows)
     with connection.cursor() as cursor:
         while some := list(islice(waiting, ROWS)):
-            full = some + some[-1:] * (ROWS - len(some)) if len(some) > FEW else some
+            full = some + some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some)) if len(some) > FEW else some
             places = ", ".join([place] * len(full))
             statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {places} ON CONFLICT DO NOTHING"
             cursor.execute(statement, [value for values in full for value in values])

@@ -100,6 +100,7 @@ class ByteSource:
         self._watched: Any = None  # the whole value, once it has been looked at
         self._json: dict[bool, Any] = {}  # by allow_nan; a RecordingError where it is no such value
         self._heads: list[Line] | None = None
+        self._decoded_heads: dict[int, strict_json.Decoded] = {}  # by line, until the first pass comes there
         self._shape: Shape | None = None
         self._shelf: Shelf | None = None
 
@@ -263,6 +264,7 @@ class ByteSource:
         self._damaged(problem, 1, self.head(size))
         self._data, self._path = self.without_head(size), None
         self._json, self._heads, self._shape = {}, None, None
+        self._decoded_heads = {}
 
     def text(self, raw: bytes | None = None) -> str:
         """All bytes (or these) as text. Bytes that are not UTF-8 raise in strict mode, else become U+FFFD, noted."""
@@ -328,7 +330,8 @@ class ByteSource:
         if not raw or not raw.strip(b" \t\r"):
             return None
         try:
-            value, mended, more = self._decode_line(raw)
+            known = number in self._decoded_heads
+            value, mended, more = self._decoded_heads.pop(number) if known else self._decode_line(raw)
         except strict_json.JsonProblem as problem:
             if last and problem.cut and raw.lstrip().startswith(b"{"):
                 if number > self._noted:
@@ -377,7 +380,8 @@ class ByteSource:
         try:
             for number, offset, raw, _ in self._raw_lines():
                 with suppress(strict_json.JsonProblem):
-                    heads.append(Line(number, offset, self._decode_line(raw).value, raw))
+                    self._decoded_heads[number] = decoded = self._decode_line(raw)
+                    heads.append(Line(number, offset, decoded.value, raw))
                 if len(heads) >= 50 or number >= 500 or offset > self.limits.head_bytes:
                     break
         finally:

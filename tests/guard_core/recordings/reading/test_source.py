@@ -6,6 +6,7 @@ import io
 import pytest
 
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
+from guard_core.recordings.reading import strict_json
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import UNFINISHED, ByteSource, Shape
 
@@ -81,6 +82,22 @@ def test_a_second_pass_tells_nothing_twice():
 
         assert first == second
         assert (source.notes.problem_count, source.notes.mended) == (2, 1)
+
+
+def test_a_line_that_a_format_is_recognised_by_is_parsed_once(monkeypatch):
+    parsed, decode = [], strict_json.decode
+    monkeypatch.setattr(
+        strict_json, "decode", lambda raw, *rest, **more: parsed.append(raw) or decode(raw, *rest, **more)
+    )
+
+    with ByteSource.open(b'{"a":"b\\u0000"}\n{"a":2}\n') as source:
+        heads = [line.obj for line in source.head_lines()]
+        lines = [line.obj for line in source.lines()]
+        again = [line.obj for line in source.lines()]
+
+    assert heads == lines == again
+    assert len(parsed) == 2 + 2  # a second pass has values of its own, which a reader may change
+    assert source.notes.mended == 1
 
 
 def test_a_line_over_the_limit_is_left_out_and_the_next_is_read():
