@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 
-from guard_core.checker.shared import says_what_is_uncounted
+from guard_core.checker.shared import says_what_is_uncounted, sliding_moves
 from guard_core.checker.story import Story, Wrong, agree, number
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import LIST_PRICES, MODELLED_CACHE, Finding
@@ -23,7 +23,9 @@ WITH_SUMMARY = ("summary", "summary+tail", "empty", "opaque")
 def never_paid(story: Story, finding: Finding) -> None:
     """A compaction that cost more than it saved until the next one, and that no request needed to fit its window."""
     ledger = _Calls(story)
-    real = {index: balance for index in ledger.fired if (balance := ledger.unpaid(index)) is not None}
+    moves = sliding_moves(story)
+    lasting = [index for index in ledger.fired if index not in moves]
+    real = {index: balance for index in lasting if (balance := ledger.unpaid(index)) is not None}
     index = number(finding, "compaction")
     if index not in real:
         raise Wrong(f"compaction {index} paid for itself, or the window needed it")

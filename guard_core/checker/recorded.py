@@ -17,6 +17,7 @@ from guard_core.checker.shared import (
     largest_over,
     near_the_window,
     says_what_is_uncounted,
+    sliding_moves,
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.events import Event, MediaPart, ReasoningPart, ToolResultPart, part_text
@@ -195,6 +196,8 @@ def needless(story: Story, finding: Finding) -> None:
         raise Wrong("the window is doubted")
     if story.session.refused:
         raise Wrong("the file has a request that failed as too long")
+    if sliding_moves(story) & set(story.removed_automatic()):
+        raise Wrong("a window slides by design")
 
 
 def needed(story: Story, finding: Finding) -> None:

@@ -16,6 +16,7 @@ from guard_core.checker.shared import (
     in_quick_succession,
     largest_over,
     near_the_window,
+    sliding_moves,
 )
 from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
 from guard_core.findings.claims import Finding
@@ -78,6 +79,8 @@ def _without(story: Replay, finding: Finding) -> list[int]:
 def needless(story: Replay, finding: Finding) -> None:
     if comes_near(story, _without(story, finding)):
         raise Wrong("without compaction a request would come near the window")
+    if sliding_moves(story):
+        raise Wrong("a window slides by design")
 
 
 def needed(story: Replay, finding: Finding) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from guard_core.checker.story import Replay, Story, Wrong, agree, number, same, step_of
+from guard_core.events import part_text
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
 from guard_core.views import Rewritten, Span
@@ -14,6 +16,9 @@ LOOP = 3  # compactions at consecutive steps
 LATE = 3  # steps at most from a request over the window to the compaction that came too late for it
 BACK_GROWTH, BACK_SHARE = 1.5, 0.5  # a history is back at 1.5 times what was added and half of what was removed
 THRASH, THRASH_GAP = 3, 5  # so many compactions, at most so many steps between two of them
+SLIDING_GAP = 10  # steps at most between two moves of a window
+NOTE = 400  # UTF-8 bytes at most of a note in place of what was dropped
+_DIGITS = re.compile(r"[0-9]+")
 
 
 def near_the_window(story: Story, finding: Finding) -> None:
@@ -92,26 +97,30 @@ def history_is_back(story: Story, finding: Finding) -> None:
         raise Wrong("what was added since explains the request")
 
 
-def sliding_stretches(story: Story) -> list[list[int]]:
-    """The steps, by stretch, at which messages were dropped or changed call after call without a summary."""
+def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
+    """The compactions, each with its step, by stretch, that dropped or changed messages every few calls without a
+    summary."""
     fired = [(item.step, index) for index, item in enumerate(story.compactions) if item.step >= 0]
-    is_anew = isinstance(story, Replay)
+    is_anew = False
     if isinstance(story, Replay):
         if story.trace.policy not in POLICIES or POLICIES[story.trace.policy].summarises:
             return []
         is_anew = not any(story.record(index).carried or story.record(index).kept_from for _, index in fired)
+    else:
+        fired = [(step, index) for step, index in fired if _only_drops(story, step, index)]
     stretches: list[list[tuple[int, int]]] = []
     for step, index in fired:
-        if stretches and step - stretches[-1][-1][0] <= (THRASH_GAP if is_anew else 1):
+        if stretches and step - stretches[-1][-1][0] <= SLIDING_GAP:
             stretches[-1].append((step, index))
         else:
             stretches.append([(step, index)])
     return [
-        [step for step, _ in stretch]
+        stretch
         for stretch in stretches
         if len({step for step, _ in stretch}) >= LOOP
         and 2 * _from_the_log(story, *stretch[-1]) >= _from_the_log(story, *stretch[0])
         and all(is_anew or _only_drops(story, *item) for item in stretch)
+        and len({_DIGITS.sub("0", note) for _, index in stretch if (note := _note(story, index))}) <= 1
     ]
 
 
@@ -121,7 +130,20 @@ def _only_drops(story: Story, step: int, index: int) -> bool:
         return not 0 <= int(story.trace.columns["threshold"][step]) <= story.sent[step]
     item = story.recorded(index)
     inserted = [part for part in item.base if not isinstance(part, Span | Rewritten)]
-    return item.kind in ("trim", "edit") and not inserted and item.trigger != "overflow"
+    if item.trigger == "overflow" or (inserted and len(inserted) == len(item.base)):
+        return False
+    if not inserted:
+        return item.kind in ("trim", "edit")
+    is_summary = item.kind not in ("trim", "edit") and (item.evidence != "inferred" or item.summariser is not None)
+    size = len(_note(story, index).encode("utf-8", "surrogatepass"))
+    return len(inserted) == 1 and not is_summary and 0 < size <= NOTE
+
+
+def _note(story: Story, index: int) -> str:
+    """The texts that a recorded compaction inserted."""
+    if isinstance(story, Replay):
+        return ""
+    return "\n".join(part_text(part) for message in story.recorded(index).messages for part in message.parts)
 
 
 def _from_the_log(story: Story, step: int, index: int) -> int:
@@ -137,18 +159,26 @@ def _from_the_log(story: Story, step: int, index: int) -> int:
 def drops_at_every_call(story: Story, finding: Finding) -> None:
     """One of the stretches in which a window slides."""
     first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
-    stretches = [steps for steps in sliding_stretches(story) if steps[0] == first and steps[-1] == last]
+    stretches = [row for row in sliding_stretches(story) if row[0][0] == first and row[-1][0] == last]
     if not stretches:
         raise Wrong("no window slides there")
     same("step", finding.step, first)
-    agree(finding, changed=len(set(stretches[0])), calls=last - first + 1)
+    agree(finding, changed=len({step for step, _ in stretches[0]}), calls=last - first + 1)
+    has_note = any(_note(story, index) for _, index in stretches[0])
+    if has_note != ("leaving a note" in finding.sentence):
+        raise Wrong("a note is left there, or not, and the claim says otherwise")
     same("count", finding.count, len(stretches[0]))
 
 
+def sliding_moves(story: Story) -> set[int]:
+    """The compactions that are moves of a sliding window."""
+    return {index for stretch in sliding_stretches(story) for _, index in stretch}
+
+
 def _steps_that_last(story: Story) -> list[int]:
-    """The steps of compactions that are not steps of a sliding window."""
-    sliding = {step for steps in sliding_stretches(story) for step in steps}
-    return [item.step for item in story.compactions if item.step >= 0 and item.step not in sliding]
+    """The steps of compactions that are not moves of a sliding window."""
+    moves = sliding_moves(story)
+    return [item.step for index, item in enumerate(story.compactions) if item.step >= 0 and index not in moves]
 
 
 def at_consecutive_steps(story: Story, finding: Finding) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from guard_core.findings.claims import INFO, LIST_PRICES, LISTED, MODELLED_CACHE, SAME_TURNS, Finding
 from guard_core.findings.facts import Case
+from guard_core.findings.sliding import others
 from guard_core.findings.words import at_step, counted, if_window, uncounted_words, window_assumptions
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def never_paid(case: Case) -> list[Finding]:
     """Recorded compactions that cost more than they had saved when the next one came, though the window did not need
-    them."""
+    them. A window that slides by design is not meant to pay."""
     from guard_core.outcomes.bill import Prices, bill_of  # these rest on facts, too
     from guard_core.outcomes.outcome import is_unpaid
     from guard_core.outcomes.payback import paybacks
@@ -33,7 +34,8 @@ def never_paid(case: Case) -> list[Finding]:
         return []
     sent = SentRequests(case)
     priced = paybacks(sent, bill_of(sent, prices))
-    unpaid = [item for item in priced if is_unpaid(item) and _had_calls(sent, item)]
+    lasting = {item.index for item in others(case)}
+    unpaid = [item for item in priced if item.index in lasting and is_unpaid(item) and _had_calls(sent, item)]
     if not unpaid:
         return []
     worst = max(unpaid, key=lambda item: item.net)

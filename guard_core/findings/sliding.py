@@ -1,17 +1,21 @@
-"""A window that slides by design: old messages are dropped or masked at call after call, and no summary is made.
+"""A window that slides by design: old messages are dropped or masked every few calls, and no summary is made.
 
-That is not a loop. A loop is a compaction that is meant to be rare and frees too little; a sliding window has no
-room to free. Which of the two it is follows from what was sent, and for a replay from what its policy publishes.
+That is no loop and no thrashing, and whether the window needed it is not the question. A loop is a compaction that is
+meant to be rare and frees too little; a sliding window has no room to free. Which of the two it is follows from what
+was sent, and for a replay from what its policy publishes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from guard_core.defaults import LOOP_LENGTH
+from guard_core.events import part_text
 from guard_core.findings.claims import INFO, LISTED, Finding
 from guard_core.findings.facts import Case, Fired
 from guard_core.findings.words import at_step
+from guard_core.sessions import Evidence
 from guard_core.trace import CompactionRecord
 from guard_core.triggers import OVERFLOW
 from guard_core.views import Inserted, Rewritten, Span, View
@@ -20,17 +24,23 @@ MECHANICAL = ("trim", "edit")  # kinds of recorded compactions that replace noth
 # Ours: where the last request of a stretch has less of the messages than the first one after its compaction, each
 # compaction took more than what was added, and the window was not full but emptied.
 SAME_LENGTH = 0.5
-APART = 5  # steps; as for compactions in quick succession
+APART = 10  # ours, in steps: a window that is cut by messages or results moves at least so often
+# Ours, in UTF-8 bytes: a note in place of what was dropped ("Skipped 12 messages") is shorter, and the same each time
+# but for its numbers, which no summary is.
+LONGEST_NOTE = 400
+_NUMBER = re.compile(r"[0-9]+")
 
 
 def sliding_rows(case: Case) -> list[list[Fired]]:
-    """The stretches in which a window slides: compactions at consecutive steps, or a few steps apart where a policy
-    makes every request anew from the whole log, and so acts at every call that is over its limit."""
-    if not case.is_recorded and case.may_summarise:
+    """The stretches in which a window slides: compactions at consecutive steps, or a few steps apart."""
+    if case.is_recorded:
+        rows = rows_of([item for item in case.fired if _is_mechanical(case, item)], APART)
+        return [row for row in rows if len(_steps(row)) >= LOOP_LENGTH and _keeps_length(case, row)]
+    if case.may_summarise:
         return []
     anew = all(item.record is not None and is_made_anew(item.record) for item in case.fired)
-    rows = rows_of(case.fired, APART if anew else 1)
-    return [row for row in rows if len(_steps(row)) >= LOOP_LENGTH and _slides(case, row, anew)]
+    rows = [row for row in rows_of(case.fired, APART) if anew or not any(_is_in_vain(case, item.step) for item in row)]
+    return [row for row in rows if len(_steps(row)) >= LOOP_LENGTH and _keeps_length(case, row)]
 
 
 def _steps(row: list[Fired]) -> list[int]:
@@ -59,21 +69,37 @@ def is_made_anew(record: CompactionRecord) -> bool:
     return not record.carried and not record.kept_from
 
 
-def _slides(case: Case, row: list[Fired], anew: bool) -> bool:
-    if case.is_recorded:
-        if not all(_is_mechanical(case, item) for item in row):
-            return False
-    elif not anew and any(_is_in_vain(case, item.step) for item in row):
-        return False
-    return _length(case, row[-1]) >= SAME_LENGTH * _length(case, row[0])
+def _keeps_length(case: Case, row: list[Fired]) -> bool:
+    """Is the window full, not emptied, and do its notes, where it leaves any, differ in numbers alone."""
+    notes = {_NUMBER.sub("0", note) for item in row if (note := _note(case, item))}
+    return len(notes) <= 1 and _length(case, row[-1]) >= SAME_LENGTH * _length(case, row[0])
 
 
 def _is_mechanical(case: Case, item: Fired) -> bool:
-    """Did a recorded compaction only drop or change messages of the log, without a refused request before it."""
+    """Did a recorded compaction only drop or change messages of the log, without a refused request before it, and leave
+    a note at most."""
     assert item.counted is not None
     base = case.facts.ledger.bases[item.counted.place]
-    inserts = any(isinstance(part, Inserted) for part in base.view)
-    return base.kind in MECHANICAL and not inserts and base.trigger != OVERFLOW
+    inserted = sum(isinstance(part, Inserted) for part in base.view)
+    if base.trigger == OVERFLOW or not (base.kind in MECHANICAL or (inserted and _is_only_seen(case, item))):
+        return False
+    size = len(_note(case, item).encode("utf-8", "surrogatepass"))
+    return not inserted or (inserted == 1 and 0 < size <= LONGEST_NOTE and _messages(base.view) > 0)
+
+
+def _is_only_seen(case: Case, item: Fired) -> bool:
+    """Do the requests alone show a compaction, so that nothing says that what it inserted is a summary."""
+    assert item.counted is not None
+    compaction = case.facts.session.compactions[item.counted.place]
+    return compaction.evidence is Evidence.INFERRED and compaction.summariser is None
+
+
+def _note(case: Case, item: Fired) -> str:
+    """What a recorded compaction inserted."""
+    if item.counted is None:
+        return ""
+    messages = case.facts.session.compactions[item.counted.place].messages
+    return "\n".join(part_text(part) for message in messages for part in message.parts)
 
 
 def _is_in_vain(case: Case, step: int) -> bool:
@@ -104,10 +130,11 @@ def sliding_windows(case: Case) -> list[Finding]:
         changed = _steps(row)
         first, last = changed[0], changed[-1]
         calls = last - first + 1
+        note = ", leaving a note" if any(_note(case, item) for item in row) else ""
         sentence = (
             f"A sliding window: from {at_step(first)} to {at_step(last)}, {len(changed):,} of {calls:,} calls dropped "
-            "or shortened older messages without a summary. A prompt cache can give these calls only what comes before "
-            "the change."
+            f"or shortened older messages without a summary{note}. A prompt cache can give these calls only what comes "
+            "before the change."
         )
         numbers = {"changed": len(changed), "calls": calls, "first": first, "last": last}
         steps = tuple(changed[:LISTED])

@@ -11,6 +11,7 @@ from guard_core.counts import RECORDED, CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.findings.sliding import others
 from guard_core.findings.words import (
     at_step,
     counted,
@@ -131,7 +132,8 @@ def has_smaller_window(case: Case) -> bool:
 
 
 def needless_or_needed(case: Case) -> list[Finding]:
-    """Whether the session would have fitted its window without them, and what follows."""
+    """Whether the session would have fitted its window without them, and what follows. A window that slides by design
+    is not meant to be needed."""
     without = without_automatic(case) if case.window_counts else None
     if without is None or (case.is_recorded and (has_smaller_window(case) or _is_cut_unrecorded(case))):
         return []
@@ -157,7 +159,9 @@ def needless_or_needed(case: Case) -> list[Finding]:
     steps = tuple(item.step for item in without.removed[:LISTED])
     assumptions = _assumptions(case, without)
     if peak < NEAR_MISS_SHARE * window:
-        if case.window.status is Status.DOUBTED or case.facts.session.refused:
+        lasting = {item.index for item in others(case)}
+        slides = any(item.index not in lasting for item in without.removed)
+        if case.window.status is Status.DOUBTED or case.facts.session.refused or slides:
             return []
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
         sentence = _needless_words(case, without, numbers)

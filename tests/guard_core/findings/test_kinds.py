@@ -25,7 +25,7 @@ from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, user
-from tests.guard_core.checker.cases import cleared_after_a_cut, clearing, exchange, sliding
+from tests.guard_core.checker.cases import cleared_after_a_cut, clearing, exchange, priced, sliding
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
 from tests.guard_core.rules.measured import run_of
@@ -366,6 +366,35 @@ def test_messages_dropped_at_every_call_are_a_sliding_window_and_no_loop():
     window = finding["sliding_window"]
     assert window.severity == "info"
     assert window.numbers == {"changed": 4, "calls": 4, "first": 4, "last": 7}
+
+
+def moving(every: int, note: str = "", kind: str = "trim") -> Session:
+    """A window of the newest 8 of 48 messages that moves every few calls, with a note (its number: what is dropped)."""
+    cuts = []
+    for turn in range(10, 46, every):
+        noted = ((Inserted(0),), (user(note.format(turn)),)) if note else ((), ())
+        base = (*noted[0], Span(turn - 7, turn + 1))
+        cuts.append(RecordedCompaction(turn + 1, Evidence.INFERRED, kind, base, noted[1]))
+    return priced(exchange(48, tokens=lambda turn: 9_000 + turn % every, compactions=tuple(cuts)))
+
+
+@pytest.mark.parametrize(
+    "built",
+    [moving(4), moving(7), moving(4, "Skipped {} messages."), moving(1, "[{} older messages dropped]", "summary+tail")],
+)
+def test_a_window_that_moves_every_few_calls_is_not_judged_as_a_compaction(built):
+    _, kinds, _ = confirmed(built)
+    assert not {"loop", "thrash", "summary_not_kept", "needless", "never_paid"} & set(kinds)
+    assert ("leaving a note" in kinds["sliding_window"].sentence) == bool(built.compactions[0].messages)
+
+
+def test_summaries_every_few_calls_are_no_sliding_window():
+    built = moving(4, "So far step {} was done.", "summary+tail")
+    own = [user(f"Summary: {words}") for words in ("it began", "the parser was read", "the bug was found")]
+    cuts = [msgspec.structs.replace(item, messages=(own[number % 3],)) for number, item in enumerate(built.compactions)]
+    _, kinds, _ = confirmed(msgspec.structs.replace(built, compactions=tuple(cuts)))
+    assert "thrash" in kinds
+    assert "sliding_window" not in kinds
 
 
 @pytest.mark.parametrize(
