@@ -72,7 +72,6 @@ def _extremes(values: NDArray[Any], edges: Ints) -> Ints:
 
 def _first_equal(part: NDArray[Any], best: NDArray[Any], edges: Ints) -> Ints:
     """For each bucket the first step whose value is the bucket's best."""
-    bucket = np.repeat(np.arange(len(best)), np.diff(edges))
-    hits = np.flatnonzero(part == best[bucket])
-    _, first = np.unique(bucket[hits], return_index=True)
-    return np.asarray(hits[first] + edges[0], dtype=np.int64)
+    hits = np.flatnonzero(part == np.repeat(best, np.diff(edges)))
+    first = hits[np.searchsorted(hits, edges[:-1] - edges[0])]
+    return np.asarray(first + edges[0], dtype=np.int64)

@@ -36,7 +36,8 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def empty(self, size: int) -> NDArray[Any]:
         """The column before anything is known."""
-        return np.full(size, self.start, dtype=np.float64 if self.real else np.int64)
+        kind = np.float64 if self.real else np.int64
+        return np.full(size, self.start, dtype=kind) if self.start else np.zeros(size, dtype=kind)  # untouched memory
 
 
 PROMPT_SOURCES = ("none", "provider", "modelled", "assumed")

@@ -78,7 +78,8 @@ def avoid(
     """An answer for each goal of some findings, in their order. Nothing where the window is contradicted.
 
     `base` is what is changed, by default the rule of the recording's own agent. `forecast` is the engine's own error on
-    this session. `each` hears how many steps of all replays are done, often; what it raises ends the search.
+    this session. `each` hears how many steps of all replays are done, often, and 0 before the first; what it raises
+    ends the search.
     """
     wanted: dict[Goal, list[Finding]] = {}
     for finding in findings:
@@ -102,6 +103,7 @@ class _Search:
 
     def answers(self, wanted: dict[Goal, list[Finding]]) -> tuple[Answer, ...]:
         """The answers to all goals: one replay of a way is held against each."""
+        self.each(0)
         unchanged = self._unchanged()
         reached = {goal for goal in wanted if unchanged is not None and is_met(goal, unchanged)}
         open_goals = [goal for goal in wanted if goal not in reached]

@@ -1,6 +1,8 @@
 // Draws the figures of a page: data from a JSON island (or from data-url, in fragments, which carry no scripts), colours
 // from the page's theme, points asked for again on zoom.
 // Answers with DOM events: "figure:step" (detail.step) when a point is chosen; unless prevented, its page is opened.
+// "figure:preview" asks a figure (detail.id) for its points under other settings (detail.search), before the page is told in
+// words what these change: detail.points is then a promise that ends with the points, or where there are none to have.
 const CONFIG = {
   displaylogo: false,
   showSendToCloud: false,
@@ -61,9 +63,12 @@ function fitted(figure, width) {
   return figure;
 }
 
-function prepared(island) {
-  const themed = recoloured(island.figure, colours(island.figure.layout.meta.palette));
-  return fitted(themed, island.plot.clientWidth);
+// ---- points of a figure; none where they are still computed, or settings are not allowed: the page says so in words
+const ask = (url, signal) => fetch(url, { signal, headers: { Accept: "application/json" } });
+
+async function points(url, signal) {
+  const answer = await ask(url, signal);
+  return answer.status === 200 ? answer.json() : null;
 }
 
 // ---- one island
@@ -74,19 +79,34 @@ class Island {
     this.at = null;
   }
 
-  // The new element of a fragment takes over the plot of the one it replaced, so that the chart changes without a flash.
-  inherit(old) {
+  // The new element of a fragment takes over the plot of the one it replaced, so that the chart changes without a flash,
+  // and the points that were asked for ahead of the fragment.
+  inherit(old, search) {
     this.plot.replaceWith(old.plot);
     this.plot = old.plot;
     this.listening = old.listening;
     this.plot.island = this;
     if (old.listening) this.element.dataset.plotted = "1";
+    if (old.ahead?.search === search) this.ahead = old.ahead;
+  }
+
+  // The points of other settings, drawn as soon as they are there: the fragment with the words takes longer to make.
+  async preview(search) {
+    const url = new URL(this.element.dataset.url, location.href);
+    url.search = search;
+    const ahead = { search, points: points(url).catch(() => null) };
+    this.ahead = ahead;
+    const figure = await ahead.points;
+    if (!figure) return;
+    setTimeout(() => { // who waits for the points goes on before they are drawn
+      if (this.ahead === ahead && this.listening) ahead.drawn = this.paint(window.Plotly, figure);
+    });
   }
 
   async data() {
     const island = this.element.querySelector("script[type='application/json']");
     if (island) return JSON.parse(island.textContent);
-    const answer = await fetch(this.element.dataset.url, { headers: { Accept: "application/json" } });
+    const answer = await ask(this.element.dataset.url);
     if (answer.status === STILL_REPLAYING && this.element.isConnected) {
       await new Promise((resolve) => setTimeout(resolve, 1000 * Number(answer.headers.get("Retry-After") ?? 1)));
       return this.data();
@@ -96,13 +116,14 @@ class Island {
   }
 
   async draw() {
-    const [Plotly, figure] = await Promise.all([plotly(this.element.dataset.plotly), this.figure ?? this.data()]);
+    const ahead = this.figure ? null : this.ahead;
+    this.ahead = null; // what was drawn ahead on this plot is drawn over
+    const known = this.figure ?? (await ahead?.points);
+    const [Plotly, figure] = await Promise.all([plotly(this.element.dataset.plotly), known ?? this.data()]);
     this.figure = figure;
     if (!("zoomed" in this.element.dataset)) this.whole ??= figure;
     if (!this.element.isConnected) return;
-    const { data, layout } = prepared(this);
-    await Plotly.react(this.plot, data, layout, CONFIG);
-    hideDrawing(this.plot);
+    await (ahead?.drawn ?? this.paint(Plotly, figure));
     this.element.dataset.drawn = this.element.dataset.plotted = "1";
     if (this.listening) return;
     this.listening = true;
@@ -112,6 +133,14 @@ class Island {
     plot.on("plotly_click", (event) => plot.island.choose(event.points[0].x, event.points[0].customdata));
     plot.on("plotly_relayout", (change) => plot.island.zoomed(change));
     plot.addEventListener("keydown", (event) => plot.island.key(event));
+  }
+
+  async paint(Plotly, figure) {
+    const themed = recoloured(figure, colours(figure.layout.meta.palette));
+    const { data, layout } = fitted(themed, this.plot.clientWidth);
+    await Plotly.react(this.plot, data, layout, CONFIG);
+    hideDrawing(this.plot);
+    this.element.dataset.drawn = "1";
   }
 
   // The x axis counts steps, but for the logarithmic one of a scatter plot, whose points carry their step beside them.
@@ -155,8 +184,8 @@ class Island {
     this.request?.abort();
     this.request = new AbortController();
     try {
-      const answer = await fetch(url, { signal: this.request.signal, headers: { Accept: "application/json" } });
-      if (answer.status === 200) await this.show(await answer.json());
+      const figure = await points(url, this.request.signal);
+      if (figure) await this.show(figure);
     } catch (error) {
       if (error.name !== "AbortError") throw error;
     }
@@ -211,13 +240,13 @@ function announce(text) {
 // ---- islands come and go with the page's fragments
 const islands = new Map();
 
-function start(root) {
+function start(root, search) {
   for (const element of root.querySelectorAll("[data-figure]")) {
     if (islands.has(element)) continue;
     const island = new Island(element);
     const old = [...islands.values()].find((other) => !other.element.isConnected && other.element.id === element.id);
     if (old) {
-      island.inherit(old);
+      island.inherit(old, search);
       islands.delete(old.element);
     }
     islands.set(element, island);
@@ -237,9 +266,13 @@ function sweepAway() {
 }
 
 start(document);
-document.addEventListener("htmx:afterSwap", () => {
-  start(document);
+document.addEventListener("htmx:afterSwap", ({ detail }) => {
+  start(document, new URL(detail.xhr?.responseURL || location.href).searchParams.toString());
   sweepAway();
+});
+document.addEventListener("figure:preview", ({ detail }) => {
+  const island = [...islands.values()].find(({ element }) => element.isConnected && element.id === detail.id);
+  detail.points = island?.preview(detail.search);
 });
 document.addEventListener("strip:zoomed", ({ detail }) => {
   const zooming = [...islands.values()].filter((island) => island.element.dataset.url && island.figure && island.overSteps);

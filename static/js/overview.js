@@ -69,6 +69,40 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   asked = query();
 });
 
+// The chart comes first: its points are asked for, and drawn while the server makes the rest. What is changed meanwhile is
+// asked for when all of that is there, the last change alone.
+let isUnderWay = false;
+let isChanged = false;
+
+document.addEventListener("htmx:confirm", (event) => {
+  if (event.target !== settings()) return;
+  event.preventDefault();
+  isChanged = isUnderWay;
+  if (!isUnderWay && query() !== asked) chartFirst(event.detail.issueRequest);
+});
+
+async function chartFirst(askForRest) {
+  isUnderWay = true;
+  let drawn;
+  do {
+    drawn = query();
+    const detail = { id: "timeline", search: drawn };
+    document.dispatchEvent(new CustomEvent("figure:preview", { detail }));
+    await detail.points;
+  } while (settings() && query() !== drawn);
+  isUnderWay = isChanged = false;
+  askForRest(true);
+}
+
+document.addEventListener("htmx:beforeSend", (event) => {
+  if (event.target !== settings()) return;
+  isUnderWay = true;
+  event.detail.xhr.addEventListener("loadend", () => {
+    isUnderWay = false;
+    if (isChanged) htmx.trigger(settings(), "submit");
+  });
+});
+
 document.addEventListener("htmx:afterRequest", (event) => {
   const failed = event.target === settings() && !event.detail.successful;
   if (failed || event.detail.target.id === "overview") asked = null;

@@ -41,14 +41,26 @@ PAGES = (
     "avoid",
 )
 OTHERS = ("/", "/policies/", "/policies/contextguard", "/gallery/", "/gallery/step", "/triggers/", "/sweeps/", "/help/")
-# What the page remembers of itself: when a chart was drawn and a step shown, counted from the key that asked for it.
-# A paint follows the frame; the task after it is not earlier than the paint.
+# What the page remembers of itself: when a chart was drawn, a step shown and a changed setting answered in words,
+# counted from the key that asked for it. A paint follows the frame; the task after it is not earlier than the paint.
+# Who waits for one of these does so in the page: to look again and again would be work of the page, too.
 WATCH = """
-  window.seen = { drawn: [], shown: [], busy: 0 };
+  window.seen = { drawn: [], shown: [], worded: [], busy: 0 };
   let asked = 0;
-  const painted = (list) => requestAnimationFrame(() => setTimeout(() => list.push(performance.now() - asked)));
+  let came = () => {};
+  const painted = (list) => requestAnimationFrame(() => setTimeout(() => {
+    list.push(performance.now() - asked);
+    came();
+  }));
+  window.seen.until = async (kinds, counts) => {
+    while (kinds.some((kind, place) => window.seen[kind].length <= counts[place])) {
+      await new Promise((resolve) => { came = resolve; });
+    }
+    return kinds.map((kind, place) => window.seen[kind][counts[place]]);
+  };
   addEventListener("keydown", (event) => { asked = event.timeStamp; }, true);
-  const settled = ({ detail }) => detail.target.id === "step" && painted(window.seen.shown);
+  const lists = { step: "shown", chart: "worded" };
+  const settled = ({ detail }) => detail.target.id in lists && painted(window.seen[lists[detail.target.id]]);
   addEventListener("htmx:afterSettle", settled, true);
   new MutationObserver((changes) => changes.some(({ target }) => target.dataset.drawn) && painted(window.seen.drawn))
     .observe(document, { subtree: true, attributes: true, attributeFilter: ["data-drawn"] });
@@ -88,14 +100,15 @@ class Measured:
         metrics = self.protocol.send("Performance.getMetrics")["metrics"]
         return 1000 * float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
 
-    def after(self, act: Callable[[], Any], kind: str) -> Figure:
-        """What an action takes until the page has drawn a chart (`drawn`) or shown a step (`shown`)."""
-        before = self.page.evaluate(f"window.seen.{kind}.length")
+    def after(self, act: Callable[[], Any], *kinds: str) -> list[Figure]:
+        """What an action takes until the page has drawn a chart (`drawn`), shown a step (`shown`), said in words what a
+        changed setting changes (`worded`); the processor times are those until it has done all of them."""
+        counts = self.page.evaluate("kinds => kinds.map((kind) => window.seen[kind].length)", kinds)
         page, server = self.busy(), processor_time(self.web)
         act()
-        wait_for(lambda: self.page.evaluate(f"window.seen.{kind}.length") > before, 0.01)
-        painted = float(self.page.evaluate(f"window.seen.{kind}.at({before})"))
-        return Figure(painted, self.busy() - page, processor_time(self.web) - server)
+        times = self.page.evaluate("([kinds, counts]) => window.seen.until(kinds, counts)", [kinds, counts])
+        computed = self.busy() - page, processor_time(self.web) - server
+        return [Figure(float(painted), *computed) for painted in times]
 
 
 def processor_time(pid: int) -> float:
@@ -157,20 +170,22 @@ def measure(browser: Any, web: int, origin: str, session: str, middle: int = 25_
         keyboard = one.page.keyboard
         one.page.goto(f"{session}steps?at={middle}")
         one.page.wait_for_selector('.step[aria-current="step"]')
-        line(
-            "step key to paint", [one.after(lambda: keyboard.press("j"), "shown") for _ in range(PRESSED)], "80 ms p95"
-        )
-        ends = [one.after(lambda key=key: keyboard.press(key), "shown") for key in ("Home", "End") * (CHANGED // 2)]
+        steps = [one.after(lambda: keyboard.press("j"), "shown")[0] for _ in range(PRESSED)]
+        line("step key to paint", steps, "80 ms p95")
+        ends = [one.after(lambda key=key: keyboard.press(key), "shown")[0] for key in ("Home", "End") * (CHANGED // 2)]
         line("first and last step", ends, "150 ms p95")
         one.page.goto(session)
         wait_for(lambda: one.page.evaluate("window.seen.drawn.length"), 0.01)
-        zooms = [one.after(lambda key=key: keyboard.press(key), "drawn") for key in "WWWWDDASSSS" * 2]
+        zooms = [one.after(lambda key=key: keyboard.press(key), "drawn")[0] for key in "WWWWDDASSSS" * 2]
         line("zoom to new points", zooms, "200 ms")
-        figures = []
+        charts, words = [], []
         for number in range(CHANGED):
             one.page.fill("#set-window", f"{199_000 - 1_000 * number}")
-            figures.append(one.after(lambda: one.page.press("#set-window", "Enter"), "drawn"))
-        line("what-if, 50,000 steps", figures, "150 ms p95")
+            chart, worded = one.after(lambda: one.page.press("#set-window", "Enter"), "drawn", "worded")
+            charts.append(chart)
+            words.append(worded)
+        line("what-if, the chart", charts, "150 ms p95")
+        line("what-if, all of the words", words, "none yet")
         print(f"{'renderer, after all that':<30}{renderer_memory():7.0f} MB proportional, aim 250 MB")
     lanes = []
     for words in ("payload_insert", "retry_tasks", "deadline=timedelta", "orchard/checkout"):

@@ -149,6 +149,24 @@ def test_the_chart_stays_while_its_data_change(overview):
     assert threshold
 
 
+def test_the_chart_comes_before_the_words_and_its_points_once(overview):
+    held, asked = [], []
+    overview.route(lambda url: "window=90000" in url and "figure.json" not in url, lambda route: held.append(route))
+    overview.on("request", lambda request: asked.append(request.url) if "figure.json" in request.url else None)
+    words = overview.inner_text("#comparison-title + span")
+    window = "document.querySelector('#timeline .js-plotly-plot').layout.annotations[0].text"
+    overview.fill("#set-window", "90000")
+    wait(overview, f"{window} === 'replay window 90k'")
+    assert overview.inner_text("#comparison-title + span") == words
+    held.pop().continue_()
+    overview.wait_for_url(re.compile(r"\?window=90000$"))
+    drawn(overview)
+    assert overview.inner_text("#comparison-title + span").endswith("window 90000")
+    assert overview.evaluate(window) == "replay window 90k"
+    assert len(asked) == 1
+    overview.unroute_all()
+
+
 def test_a_sent_address_shows_the_same_replay(overview, open_page):
     overview.fill("#set-buffer", "40%")
     overview.wait_for_url(re.compile(r"buffer=40%25"))

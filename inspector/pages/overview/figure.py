@@ -236,8 +236,7 @@ def _has_lone_values(values: Floats | Ints) -> bool:
 
 def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[str, Any]]:
     """The band in which 95 % of this session's forecasts lie, around the modelled counts; none where it is dense."""
-    off = None if data.replayed is None else share_off(data.replayed, forecast)
-    if data.replayed is None or off is None or is_dense(data, steps):
+    if data.replayed is None or is_dense(data, steps) or (off := share_off(data.replayed, forecast)) is None:
         return []
     inside = steps[~np.isnan(off[steps])]
     values, size = data.replayed.prompt_tokens[inside], off[inside]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -52,8 +53,11 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 @require_GET
 def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """The chart's points from a step to another, for a zoom; like every address this one counts steps from 1."""
+    """The chart's points from a step to another, for a zoom, or under changed settings; none under settings that are
+    not allowed. Like every address this one counts steps from 1."""
     page = frame(request, session_id)
+    if page.errors:
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)
     analysis = page.analysis
     start = step_of(request, "from", page.count - SMALLEST_RANGE + 1)
     stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))

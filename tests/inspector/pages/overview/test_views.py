@@ -154,6 +154,12 @@ def test_a_zoom_gets_its_own_points(client, coding):
     assert figure["layout"]["xaxis"]["range"] == [9.5, 20.5]
 
 
+def test_settings_that_are_not_allowed_have_no_points(client, coding):
+    assert page(client, coding, "figure.json?window=90000").status_code == 200
+    response = page(client, coding, "figure.json?cap=many")
+    assert (response.status_code, response.content) == (204, b"")
+
+
 def test_a_session_without_model_calls_has_an_overview(client, store):
     response = page(client, store(session(user("hello"))))
     assert response.status_code == 200
