@@ -66,7 +66,7 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     pairs = Pairs(ledger)
     looks = _Looks(ledger, texts, pairs)
     missing = np.zeros(len(users) + 1, dtype=np.int64)
-    stretches, parted = _stretches(sent), 0
+    stretches, parted = _stretches(sent, pairs), 0
     if sent.columns is not None:
         starts, stops = np.array(stretches, dtype=np.int64).reshape(-1, 2).T
         seen_at_once = _ViewLooks(texts, sent.columns.at(starts), ats[starts])
@@ -107,10 +107,12 @@ def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> 
     return sum(rule.sentences for rule in stated), sum(rule.sentences for rule in remaining)
 
 
-def _stretches(sent: SentRequests) -> list[tuple[int, int]]:
-    """Runs of steps whose requests begin alike, and only reach further."""
-    edges = [0, *sent.changed.tolist(), sent.ledger.step_count]
-    return [(start, stop) for start, stop in pairwise(edges) if start < stop]
+def _stretches(sent: SentRequests, pairs: Pairs) -> list[tuple[int, int]]:
+    """Runs of steps whose requests begin alike and only reach further, by calls with their results alone: all of them
+    lack what the first one lacks, and part what it parts."""
+    shorter = np.flatnonzero(np.diff(sent.ledger.steps["at"]) < 0) + 1
+    edges = np.unique(np.concatenate([[0], sent.changed, shorter, pairs.late, [sent.ledger.step_count]]))
+    return list(pairwise(edges.tolist()))
 
 
 def _in_place(ledger: Ledger, view: View, epoch: int) -> View:
@@ -390,6 +392,14 @@ class Pairs:
             place, edge = np.repeat(places[part], sizes), np.repeat(edges[part], sizes)
             crosses = (edge <= results[pair]) & (results[pair] < at[place])
             yield place[crosses], calls[pair[crosses]], results[pair[crosses]]
+
+    @cached_property
+    def late(self) -> Ints:
+        """The steps whose log has a result of which that of the step before had only the call."""
+        ats = self.ledger.steps["at"]
+        steps = np.arange(1, len(ats))
+        across = [np.unique(places) for places, _, _ in self.all_across(steps, ats[:-1], ats)]
+        return np.concatenate([steps[:0], *across])
 
     @cached_property
     def _events(self) -> tuple[Ints, Ints]:

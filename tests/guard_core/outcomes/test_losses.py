@@ -14,6 +14,7 @@ from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.recordings import read as read_recording
 from guard_core.replay import replay
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
@@ -145,6 +146,14 @@ def test_a_result_that_was_taken_away_still_parts_its_call():
     without = msgspec.structs.replace(item, base=tuple(part for part in item.base if isinstance(part, Span)))
     read = msgspec.structs.replace(read, compactions=(without,))
     assert losses_of(SentRequests.recorded(facts_of(read)), None).parted_steps == 2
+
+
+def test_a_result_that_comes_after_its_call_was_cut_parts_every_request_from_then_on():
+    events = (user("go"), tool_call("ls", "a"), user("wait"), tool_result("x", "ls", "a"), user("more"), model("yes"))
+    cut = RecordedCompaction(2, Evidence.INFERRED, "trim", ())
+    calls = tuple(ModelCall(at=at, prompt_tokens=100) for at in (1, 3, 4, 5))
+    facts = facts_of(session(*events, calls=calls, compactions=(cut,)))
+    assert losses_of(SentRequests.recorded(facts), None).parted_steps == 2
 
 
 def test_what_a_form_does_to_an_event_is_looked_up_where_it_is_known():
