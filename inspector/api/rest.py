@@ -154,10 +154,13 @@ def _answer(request: HttpRequest, reply: Reply) -> HttpResponse:
 def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool = False) -> HttpResponse:
     """Lines are numbered by the client from 0 and stored once, whole batches only; answered after the commit. `name` is
     the client's own id of the session. `first` and `ended` are read from the address where lines are sent. A line that
-    is none is answered with 400, one that does not fit the lines before it with 409 and its `index`."""
+    is none is answered with 400, one that does not fit the lines before it with 409 and its `index`. Integers of more
+    than 64 bits are stored as text; one of more than 300 digits is refused, and may be sent as text."""
     kind = request.content_type
     if kind not in (JSON, LINES):
         return _problem(request, 415, f"The content type is {JSON} or {LINES}.")
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        return _problem(request, 415, "The body is sent as it is, without a content encoding.")
     try:
         message = _message(request.body, kind, first, ended=ended)
         return _answer(request, reply_to(project_in(request), check_name(name), message))

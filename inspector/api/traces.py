@@ -60,7 +60,7 @@ def _body(request: HttpRequest) -> dict[str, Any]:
     except DamagedRecording as error:
         raise _Refused(400, f"This is not an OTLP request: {error.reason}.") from error
     except JsonProblem as problem:
-        raise _Refused(400, f"The body is not JSON: {problem.reason}.") from problem
+        raise _Refused(400, f"The body cannot be read as JSON: {problem.reason}.") from problem
     if not isinstance(value, dict):
         raise _Refused(400, 'An OTLP request is an object with "resourceSpans".')
     return value

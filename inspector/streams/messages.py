@@ -101,4 +101,4 @@ def _decoded(raw: bytes, index: int | None) -> Any:
         return decode(raw, LINE_LIMITS).value
     except JsonProblem as problem:
         where = "" if problem.offset is None else f" at byte {problem.offset:,}"
-        raise BadMessage(f"{place} is not JSON{where}: {problem.reason}", index) from None
+        raise BadMessage(f"{place} cannot be read as JSON{where}: {problem.reason}", index) from None

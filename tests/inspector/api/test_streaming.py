@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -152,7 +153,16 @@ def test_an_integer_of_too_many_digits_is_refused_with_its_line_and_reason(clien
     body %= (msgspec.json.encode(lines[0]), b"0" * 300)
     answer = client.post("/api/v1/sessions/a/events?first=0", body, content_type="application/x-ndjson")
     assert (answer.status_code, answer.json()["index"]) == (400, 1)
-    assert "a number of 301 digits (limit 300)" in answer.json()["error"]
+    sentence = "Line 1 of the batch cannot be read as JSON at byte 90: a number of 301 digits (limit 300)."
+    assert answer.json()["error"] == sentence
+
+
+def test_a_body_with_a_content_encoding_is_refused_by_that_name(client, lines):
+    body = gzip.compress(msgspec.json.encode({"first": 0, "lines": lines[:1]}))
+    packed = {"content_type": "application/json", "HTTP_CONTENT_ENCODING": "gzip"}
+    answer = client.post("/api/v1/sessions/a/events", body, **packed)
+    assert answer.status_code == 415
+    assert "content encoding" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
