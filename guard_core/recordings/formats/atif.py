@@ -24,6 +24,7 @@ from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
+from guard_core.recordings.reading.lost_lines import skipped_words
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
@@ -99,6 +100,8 @@ class _Trajectory:
             if not self._compaction(step):
                 self._step(step)
         self._compact(None)
+        numbers = (fields.tokens(step, "step_id") for step in fields.objects(self._value.get("steps")))
+        self._builder.notes += skipped_words([number for number in numbers if number is not None])
         self._add_notes()
         return self._builder.session(
             system=self._system,

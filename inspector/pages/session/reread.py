@@ -22,7 +22,8 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
     7: {
         **dict.fromkeys(REQUESTS, CONTINUED),
         "codex": "model and window of single calls, and no summary that is empty behind its first words",
-        "claude-code": "summaries that are empty between the words that Claude Code writes around them",
+        "claude-code": "lines whose predecessor is not in the file, or empty summaries between Claude Code's own words",
+        "atif": "steps that their numbers skip",
         "openhands": "model and window of single calls",
         "swe-agent": "observations that its configuration leaves out of requests",
         **dict.fromkeys(("pi", "qwen-code"), "lines whose predecessor is not in the file"),

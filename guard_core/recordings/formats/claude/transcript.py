@@ -43,11 +43,12 @@ from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.prompt import Prompt
 from guard_core.recordings.formats.claude.requests import Requests
 from guard_core.recordings.formats.claude.restored import used_file
-from guard_core.recordings.formats.claude.tree import Node, Picked, conversations, parents_first
+from guard_core.recordings.formats.claude.tree import Node, Picked, conversations, lost_at, parents_first
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.shelf import outline
@@ -343,6 +344,7 @@ class ClaudeTranscriptReader:
         chains = self._sidechains()
         if path and path[0].parent and all(node.uuid != path[0].parent for node in self.nodes):
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
+        builder.notes += lost_words(lost_at(self.nodes, path))
         if self.moved:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
         if elsewhere := self.started.keys() - chains.keys():
@@ -365,6 +367,7 @@ class ClaudeTranscriptReader:
         """Another session whose file was put behind that of the first, or between its lines."""
         log = self._log(path)
         log.finish()
+        log.builder.notes += lost_words(lost_at(self.nodes, path))
         versions = self.versions.of(log.builder.outlines)
         name = list(self.names)[self.owners[part[0]]]
         return log.session(source_id=name, agent=ClaudeTranscriptFormat.label, versions=versions, **self._prompt())

@@ -9,6 +9,7 @@ from typing import overload
 import msgspec
 
 from guard_core.recordings.reading.numbers_by_name import NumbersByName, numbers_for
+from guard_core.recordings.reading.placeholders import is_placeholder
 
 PROGRESS = "progress"  # lines about tools that run, which stand in the tree and are not messages
 _CONVERSATION = frozenset({"user", "assistant", "summary", "boundary"})
@@ -171,6 +172,15 @@ def parents_first(nodes: Sequence[Node]) -> Picked:
             current = places.get(nodes[current].parent)
         ordered.extend(reversed(line_of_descent))
     return Picked(nodes, ordered)
+
+
+def lost_at(nodes: Sequence[Node], path: Sequence[Node]) -> list[int]:
+    """The lines of a path, the first apart, that follow one which is in none of the file's nodes."""
+    known = numbers_for(len(nodes))
+    for node in nodes:
+        known.setdefault(node.uuid, 1)
+    follows = (node for node in path[1:] if node.parent and node.kind != "boundary")
+    return [node.line for node in follows if node.parent not in known and not is_placeholder(node.parent)]
 
 
 def _walk(nodes: Sequence[Node]) -> bytearray:

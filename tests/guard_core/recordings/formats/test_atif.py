@@ -169,6 +169,22 @@ def test_a_continuation_in_another_file_is_told():
     assert "next.json" in session.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ((1, 2, 3), []),
+        ((2, 3, 4), []),
+        ((1, 5, 2), []),
+        ((1, 3, 4), ["By its numbers a step is not in the file (step 1 is followed by step 3)"]),
+        ((1, 4, 8), ["By their numbers 5 steps are not in the file (step 1 is followed by step 4, and so on: 2 gaps)"]),
+    ],
+)
+def test_steps_that_their_numbers_skip_are_named(numbers, words):
+    steps = ({"step_id": number, "source": "user", "message": "Look"} for number in numbers)
+    notes = read_as(FORMAT, trajectory(*steps)).sessions[0].notes
+    assert [note.rpartition(": what ")[0] for note in notes if note.startswith("By ")] == words
+
+
 def test_tools_are_read_and_missing_ones_are_named_as_not_recorded():
     value = trajectory(*HEAD, LOOK)
     assert read_as(FORMAT, value).sessions[0].tools is None

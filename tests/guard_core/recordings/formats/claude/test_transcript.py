@@ -1,5 +1,6 @@
 """Claude Code transcripts."""
 
+import msgspec
 import pytest
 
 from guard_core.counts import counted_compactions
@@ -283,6 +284,18 @@ def test_a_file_that_begins_in_the_middle_says_so():
     assert session(user("u9", "lost")).notes == (
         "the file begins in the middle of a session: what came before is not in it",
     )
+
+
+def test_lines_that_follow_one_which_is_not_in_the_file_are_named():
+    talk = (user("u1", None), answer("a1", "u1"), user("u2", "a1"), answer("a2", "u2"), user("u3", "a2"))
+    assert session(*talk).notes == ()
+    words = "The entry on line 3 follows one that is not in the file: what that one held is not known."
+    assert session(talk[0], *talk[2:], answer("a3", "u3")).notes == (
+        "The entry on line 2 follows one that is not in the file: what that one held is not known.",
+    )
+    assert session(talk[0], talk[1], talk[3], answer("a3", "a2")).notes == (words,)
+    taken_out = msgspec.json.decode(msgspec.json.encode(talk[3]).replace(b'"u2"', b'"REDACTED"'))
+    assert session(talk[0], talk[1], taken_out).notes == ()
 
 
 def test_a_boundary_without_summary_is_opaque():
