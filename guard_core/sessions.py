@@ -137,6 +137,8 @@ MAY_BE_CONTINUED = (
     "A later conversation in this file perhaps continues this one from a summary: it names files or identifiers of "
     "this one. The file does not say so."
 )
+# The note of a recording in which a compaction may have left no trace.
+UNRECORDED_COMPACTIONS = "A compaction need not be in the file: newer versions (0.169) print nothing of it."
 # The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that
 # another conversation of the file went on from.
 BEGINS_WITH_SUMMARY = (
@@ -157,17 +159,17 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One agent conversation, immutable.
 
     `system` and `tools` are None where the format does not record them: the gap is then named, not guessed.
-    `side_calls` are calls outside the main context (sub-agents, titles, summarisers): counted apart.
-    `sub_agents` are the sessions that its tool calls started, `parent` is the `source_id` of the session that this one
-    belongs to: each only where the file says so. `prompt_tokens_total` is what the provider counted over all
-    `total_calls` answered requests of the session, in tokens, cached ones included: of files that hold this sum and no
-    count of any call. `versions` are those of the agent that wrote the recording, each with the event from which it
-    holds (in the log's order); empty where the file has none. `settings` are those of the agent's compaction, where
-    the file has them. `written_by` is the format of the agent's own recordings where another program recorded its
-    requests and knew the agent; empty everywhere else. `refused` has, for each request that failed because it was too
-    long, in files that hold such errors and no call for them, the number of log events before it. `windows` are the
-    context windows in tokens where the file states several, each with the event from which it holds; `window` is the
-    last of them.
+    `side_calls` are calls outside the main context (sub-agents, titles, summarisers): counted apart. `sub_agents` are
+    the sessions that its tool calls started, `parent` is the `source_id` of the session that this one belongs to: each
+    only where the file says so. `prompt_tokens_total` is what the provider counted over all `total_calls` answered
+    requests of the session, in tokens, cached ones included: of files that hold this sum and no count of any call;
+    `total_calls` is None where the file does not say how many there were. `versions` are those of the agent that wrote
+    the recording, each with the event from which it holds (in the log's order); empty where the file has none.
+    `settings` are those of the agent's compaction, where the file has them. `written_by` is the format of the agent's
+    own recordings where another program recorded its requests and knew the agent; empty everywhere else. `refused` has,
+    for each request that failed because it was too long, in files that hold such errors and no call for them, the
+    number of log events before it. `windows` are the context windows in tokens where the file states several, each with
+    the event from which it holds; `window` is the last of them.
     """
 
     events: tuple[Event, ...]

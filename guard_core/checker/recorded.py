@@ -521,9 +521,11 @@ def no_usage(story: Story, finding: Finding) -> None:
         raise Wrong("only where no call is counted is every figure an estimate")
     if finding.step not in missing:
         raise Wrong(f"the call of step {finding.step} is counted")
+    total, over = story.session.prompt_tokens_total, story.session.total_calls
     if story.average is not None:
-        total, over = story.session.prompt_tokens_total, story.session.total_calls
         agree(finding, total=total, total_calls=over, average=story.average)
+    elif total and not over and len(missing) == len(answered) and story.session.usage_ratio is None:
+        agree(finding, total=total, each=int(total / len(answered) + 0.5))
     elif "total" in finding.numbers or "average" in finding.numbers:
         raise Wrong("the session has no total, or counts of single calls")
 

@@ -46,13 +46,16 @@ def unreported(case: Case) -> list[Finding]:
         sentence = f"{len(missing):,} of {calls} have {lack}. The first is {at_step(first)}."
     numbers = {"missing": len(missing), "calls": answered}
     session = case.facts.session
-    if case.facts.is_uncounted and session.mean_prompt_tokens:
+    if case.facts.is_uncounted and (total := session.prompt_tokens_total):
         sentence += f" Only totals are recorded: {totals_words(session)}."
-        numbers |= {
-            "total": session.prompt_tokens_total or 0,
-            "total_calls": session.total_calls or 0,
-            "average": session.mean_prompt_tokens,
-        }
+        numbers["total"] = total
+        if session.mean_prompt_tokens:
+            numbers |= {"total_calls": session.total_calls or 0, "average": session.mean_prompt_tokens}
+        else:
+            numbers["each"] = (total + answered // 2) // answered
+            sentence += (
+                f" If there were no more than the {answered:,} here, a request had {numbers['each']:,} on average."
+            )
     severity = WARNING if is_all else INFO
     return [Finding("no_usage", severity, first, sentence, numbers, (), tuple(missing[:LISTED].tolist()), len(missing))]
 

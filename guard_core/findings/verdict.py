@@ -20,7 +20,7 @@ from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
-from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, Evidence
+from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, UNRECORDED_COMPACTIONS, Evidence
 from guard_core.trace import Trace
 from guard_core.windows.window_evidence import fired_words
 
@@ -32,6 +32,7 @@ _HEALTHY = "Healthy: no compaction needed"
 _NO_WHOLE = {
     MAY_CONTINUE: "No compaction in the file, perhaps continued from another conversation",
     BEGINS_WITH_SUMMARY: "Begins with an earlier context's summary, no compaction since",
+    UNRECORDED_COMPACTIONS: "No compaction in the file, which need not record one",
     MAY_BE_CONTINUED: "No compaction in the file, perhaps continued in another conversation",
 }
 
@@ -62,7 +63,10 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
 
 
 def _leads(finding: Finding) -> bool:
-    """A request that is still quoted, and a growth that only the file's gap shows, lead no verdict."""
+    """A request that is still quoted, and a growth that only the file's gap shows, lead no verdict; that calls are not
+    counted does, where a sum of them says that estimates are not their sizes."""
+    if finding.kind == "no_usage":
+        return "each" in finding.numbers
     return finding.severity != INFO or finding.kind not in ("request_lost", "grown")
 
 
@@ -266,6 +270,14 @@ def _cached_above(case: Case, finding: Finding) -> str:
     )
 
 
+def _only_a_sum(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}no call is counted: {numbers['total']:,} prompt tokens in sum, {numbers['each']:,} each if "
+        f"there were {numbers['calls']:,}; the peak is not known."
+    )
+
+
 def _grown(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
@@ -452,4 +464,5 @@ _ORDER: dict[str, Wording] = {
     "timing_gap": _gap,
     "needed": _needed,
     "results_cleared": _cleared,
+    "no_usage": _only_a_sum,
 }

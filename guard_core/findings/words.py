@@ -57,6 +57,8 @@ def window_assumptions(window: WindowJudgement) -> tuple[str, ...]:
 
 def totals_words(session: Session) -> str:
     """What the provider counted over all calls of a session, where only that is recorded."""
+    if not session.total_calls:
+        return f"{session.prompt_tokens_total:,} prompt tokens over all calls, whose number is not recorded"
     return (
         f"{session.prompt_tokens_total:,} prompt tokens over {counted(session.total_calls or 0, 'call')}, "
         f"{session.mean_prompt_tokens:,} on average"

@@ -431,7 +431,7 @@ def _missing_around_compactions(facts: Facts) -> list[str]:
 def _missing_counts(facts: Facts) -> list[str]:
     reported, calls = int(facts.requests.reported.sum()), facts.ledger.step_count
     if not reported:
-        if facts.session.mean_prompt_tokens is None:
+        if not facts.session.prompt_tokens_total:
             return ["the provider's token counts"]
         return [f"the provider's token counts per call: only totals are recorded, {totals_words(facts.session)}"]
     return [f"the provider's count of {counted(calls - reported, 'call')}"] if reported < calls else []

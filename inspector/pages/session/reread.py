@@ -21,7 +21,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
     6: dict.fromkeys(("inspect", "otel"), "requests that the provider refused as too long"),
     7: {
         **dict.fromkeys(REQUESTS, CONTINUED),
-        "codex": "model and window of single calls, and no summary that is empty behind its first words",
+        "codex": "model and window of single calls, sum of their tokens, or summary that is empty behind its opening",
         "claude-code": "lines whose predecessor is not in the file, or empty summaries between Claude Code's own words",
         "atif": "steps that their numbers skip",
         "openhands": "model and window of single calls",

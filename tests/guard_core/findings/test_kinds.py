@@ -782,6 +782,15 @@ def test_an_edit_that_the_recording_declares_is_named_and_not_called_unrecorded(
     assert verdict.kind == "results_cleared"
 
 
+def test_a_sum_over_calls_that_are_not_counted_is_no_health():
+    built = chat(None, None, prompt_tokens_total=90_001)
+    _, by_kind, said = confirmed(built)
+    assert said.sentence == (
+        "No call is counted: 90,001 prompt tokens in sum, 45,001 each if there were 2; the peak is not known."
+    )
+    assert by_kind["no_usage"].numbers == {"missing": 2, "calls": 2, "total": 90_001, "each": 45_001}
+
+
 def test_a_user_who_cleared_the_context_is_no_sign_of_health():
     edit = RecordedCompaction(2, Evidence.DECLARED, "edit", (), trigger="clear")
     _, _, verdict = confirmed(chat(4_000, 5_000, compactions=(edit,)))

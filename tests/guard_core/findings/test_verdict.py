@@ -8,7 +8,14 @@ import pytest
 from guard_core.errors import GuardError
 from guard_core.findings import Facts, conclusions, recorded_findings, recorded_verdict, replayed_verdict
 from guard_core.recordings import read
-from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, Provenance, Sourced
+from guard_core.sessions import (
+    BEGINS_WITH_SUMMARY,
+    MAY_BE_CONTINUED,
+    MAY_CONTINUE,
+    UNRECORDED_COMPACTIONS,
+    Provenance,
+    Sourced,
+)
 from tests.builders import bundled, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
 from tests.guard_core.findings.test_requests import ASK, talk
@@ -34,6 +41,7 @@ def test_a_request_over_the_window_by_a_token_does_not_read_as_one_that_fills_it
         (MAY_CONTINUE, "No compaction in the file, perhaps continued from another conversation"),
         (MAY_BE_CONTINUED, "No compaction in the file, perhaps continued in another conversation"),
         (BEGINS_WITH_SUMMARY, "Begins with an earlier context's summary, no compaction since"),
+        (UNRECORDED_COMPACTIONS, "No compaction in the file, which need not record one"),
     ],
 )
 def test_a_conversation_that_is_perhaps_no_whole_one_is_not_called_healthy(note, words):

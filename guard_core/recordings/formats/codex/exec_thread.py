@@ -13,7 +13,7 @@ from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import UNRECORDED_COMPACTIONS, Evidence, ModelCall, RecordedCompaction, Session
 
 NAME, LABEL = "codex", "Codex CLI"
 COMPACTED = "Compact task completed"  # what 0.36 and 0.45 say after a compaction
@@ -215,8 +215,16 @@ class ExecThread:
             agent=LABEL,
             model=self.model,
             window=self.log.window("model_context_window in the file, the usable part of it"),
+            prompt_tokens_total=self._sum,
             notes=tuple(self._notes()),
         )
+
+    @property
+    def _sum(self) -> int | None:
+        """Prompt tokens of all calls of the thread, where no call has its own."""
+        if any(call.prompt_tokens for call in self.log.calls) or self.counted != sorted(self.counted):
+            return None
+        return self.counted[-1] or None if self.counted else None
 
     def _notes(self) -> list[str]:
         notes = ["The system prompt and the schemas of the tools are not in the file."]
@@ -228,7 +236,7 @@ class ExecThread:
                 " next answer."
             )
             if not self.log.compactions:
-                notes.append("A compaction need not be in the file: newer versions (0.169) print nothing of it.")
+                notes.append(UNRECORDED_COMPACTIONS)
         if self.counted:
             notes.append(
                 "Tokens are reported at the end of a turn only, as a running sum over the thread's calls:"

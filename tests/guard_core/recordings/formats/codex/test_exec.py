@@ -102,6 +102,9 @@ def test_a_total_of_a_turn_is_no_calls_prompt():
     assert [step.prompt_tokens for step in session.calls] == [None, None]
     assert recording.facts.model_calls == 0
     assert any("900 input tokens" in note for note in session.notes)
+    assert (session.prompt_tokens_total, session.total_calls) == (900, None)
+    again = read(*ITEMS, TURN, item(0, "agent_message", text="Again"), ended(500)).sessions[0]
+    assert again.prompt_tokens_total is None  # no running sum
     assert "The user's prompt is not in the file." in session.notes
 
 
