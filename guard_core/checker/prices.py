@@ -168,7 +168,7 @@ class _Calls:
         if summariser is not None and summariser.prompt_tokens is not None:
             prompt, output = summariser.prompt_tokens, summariser.output_tokens or 0
         elif item.kind in WITH_SUMMARY:
-            prompt, output = before, sum(self.story.attribution.inserted[place])
+            prompt, output = before - self.story.added_after(index), sum(self.story.attribution.inserted[place])
         else:
             return Decimal(0)
         read = min(prompt, self.story.sent[step - 1]) if self._is_warm(step) else 0

@@ -275,24 +275,28 @@ class Story:
 
     def log_grew(self, start: int, stop: int) -> int:
         """Prompt tokens of the events between the calls of two steps."""
-        first, last = self.session.calls[start].at, self.session.calls[stop].at
+        return self.between(self.session.calls[start].at, self.session.calls[stop].at)
+
+    def between(self, first: int, last: int) -> int:
+        """Prompt tokens of the events between two places in the log."""
         if (ratio := self.session.usage_ratio) is not None:
             whole = [sum(map(self.cost, self.session.events[:at])) for at in (first, last)]
             return int(whole[1] * ratio) - int(whole[0] * ratio)
         return int(self.attribution.tokens[first:last].sum())
 
+    def added_after(self, index: int) -> int:
+        """Prompt tokens of what was said between a compaction and the first call after it."""
+        return self.between(self.recorded(index).at, self.session.calls[self.compaction(index).step].at)
+
     def before(self, index: int) -> int:
-        """The request had a compaction not been made: the recorder's own figure, else the request before and what came
+        """The request had a compaction not been made: the recorder's own figure, else the request before, and what came
         since."""
         item, step = self.recorded(index), self.compaction(index).step
         if (item.tokens_before or 0) > 0:
-            return int(item.tokens_before or 0)
+            return int(item.tokens_before or 0) + self.added_after(index)
         if step > 0:
             return self.sent[step - 1] + self.log_grew(step - 1, step)
-        at = self.session.calls[0].at
-        if (ratio := self.session.usage_ratio) is not None:
-            return self.attribution.overhead + int(sum(map(self.cost, self.session.events[:at])) * ratio)
-        return self.attribution.overhead + int(self.attribution.tokens[:at].sum())
+        return self.attribution.overhead + self.between(0, self.session.calls[0].at)
 
     @cached_property
     def rule(self) -> Trace:

@@ -39,14 +39,21 @@ MOSTLY = 0.8  # ours: the share from which on all counts are taken to be of one 
 @dataclass(frozen=True)
 class Fired:
     """A compaction after which a call came. `index` counts from 0; `before` and `after` are prompt tokens: of the
-    request as it would have been at `step`, and of the one that was sent there."""
+    request as it would have been at `step`, and of the one that was sent there. `added`, of both, came between a
+    recorded compaction and that call (modelled)."""
 
     index: int
     step: int
     before: int
     after: int
+    added: int = 0
     counted: CountedCompaction | None = None  # of a recording
     record: CompactionRecord | None = None  # of a replay
+
+    @property
+    def compacted(self) -> int:
+        """Prompt tokens of what there was to compact: the request before it, without what came later."""
+        return self.before - self.added
 
 
 class RefusedRequest(NamedTuple):
@@ -114,15 +121,6 @@ class Facts:
         costs = self.ledger.prefix_of(("text_tokens", "inline_tokens", "metadata_tokens"))
         sums: Ints = (costs[ats] * self.ledger.usage_ratio).astype(np.int64)
         return sums
-
-    def added_after(self, item: CountedCompaction) -> int:
-        """Prompt tokens of what came between a recorded compaction and the call after it, modelled: a count that the
-        recorder made before the compaction lacks it. 0 where no recorder counted."""
-        base: Base = self.ledger.bases[item.place]
-        if base.tokens_before <= 0:
-            return 0
-        sums = self.grown_at(np.array([base.at, self.ledger.steps["at"][item.step]]))
-        return max(0, int(sums[1] - sums[0]))
 
     @cached_property
     def whole_log(self) -> Trace:
@@ -339,8 +337,10 @@ class Facts:
 
     def _recorded(self, index: int, item: CountedCompaction) -> Fired:
         base: Base = self.ledger.bases[item.place]
-        before = base.tokens_before if base.tokens_before > 0 else self.grown_to(item.step)
-        return Fired(index, item.step, before, int(self.requests.tokens[item.step]), counted=item)
+        sums = self.grown_at(np.array([base.at, self.ledger.steps["at"][item.step]]))
+        added = max(0, int(sums[1] - sums[0]))  # a count that the recorder made before the compaction lacks it
+        before = base.tokens_before + added if base.tokens_before > 0 else self.grown_to(item.step)
+        return Fired(index, item.step, before, int(self.requests.tokens[item.step]), added, counted=item)
 
     def grown_to(self, step: int) -> int:
         """The request at a step, had nothing been compacted there: the one before and what came since."""

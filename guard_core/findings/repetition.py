@@ -84,22 +84,26 @@ def not_kept(case: Case) -> list[Finding]:
     ]
     if not returns:
         return []
-    first, where = returns[0], {item.index: item.step for item in case.fired}
-    steps = tuple(where[numbers["compaction"]] for numbers in returns[:LISTED])
+    first, where = returns[0], {item.index: item for item in case.fired}
+    before = _before_words(case, where[first["compaction"]])
+    steps = tuple(where[numbers["compaction"]].step for numbers in returns[:LISTED])
     more = "" if len(returns) == 1 else f" {counted(len(returns) - 1, 'more compaction')} had no lasting effect either."
-    modelled = "" if _is_before_recorded(case, first["compaction"]) else " (modelled)"
     sentence = (
-        f"Compaction {first['compaction'] + 1:,} ({at_step(steps[0])}) did not last: {first['before']:,}{modelled} → "
-        f"{first['after']:,} tokens, and {first['again']:,} again at {at_step(first['again_step'])}, though only "
-        f"{first['added']:,} (modelled) had been added.{more}"
+        f"Compaction {first['compaction'] + 1:,} ({at_step(steps[0])}) did not last: {before} → {first['after']:,} "
+        f"tokens, and {first['again']:,} again at {at_step(first['again_step'])}, though only {first['added']:,} "
+        f"(modelled) had been added.{more}"
     )
     return [Finding("summary_not_kept", ERROR, steps[0], sentence, first, (MODELLED_TOKENS,), steps, len(returns))]
 
 
-def _is_before_recorded(case: Case, index: int) -> bool:
+def _before_words(case: Case, item: Fired) -> str:
+    """The request without a compaction, and whether any of it is modelled."""
+    return f"{item.before:,}{'' if _is_before_recorded(case, item) and not item.added else ' (modelled)'}"
+
+
+def _is_before_recorded(case: Case, item: Fired) -> bool:
     """Does the file say how large the request was before a compaction."""
-    counted = next(item.counted for item in case.fired if item.index == index)
-    return counted is not None and case.facts.ledger.bases[counted.place].tokens_before > 0
+    return item.counted is not None and case.facts.ledger.bases[item.counted.place].tokens_before > 0
 
 
 def _follows_text(case: Case) -> bool:
@@ -160,31 +164,26 @@ def grown(case: Case) -> list[Finding]:
     """Compactions whose request was not smaller than before."""
     if case.is_recorded and case.facts.is_miscounted:
         return []
-    larger = [item for item in case.fired if _grew_by(case, item) >= 0 < item.before and not _is_guessed(case, item)]
+    larger = [item for item in case.fired if item.after >= item.before > 0 and not _is_guessed(case, item)]
     if not larger:
         return []
-    worst = max(larger, key=lambda item: _grew_by(case, item))
+    worst = max(larger, key=lambda item: item.after - item.before)
     blind = worst.counted is not None and case.facts.removes_nothing(worst.counted)
     missing = " What the compaction removed is not in the file." if blind else ""
-    modelled = " (modelled)" if case.modelled[worst.step] else ""
+    modelled = bool(case.modelled[worst.step])
+    before = f"{worst.before:,}" if modelled else _before_words(case, worst)
     more = (
         "" if len(larger) == 1 else f" {counted(len(larger) - 1, 'more compaction')} did not shrink the request either."
     )
     what = "made the request larger" if worst.after > worst.before else "did not shrink the request"
     sentence = (
-        f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) {what}: {worst.before:,} → "
-        f"{worst.after:,} tokens{modelled}.{missing}{more}"
+        f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) {what}: {before} → "
+        f"{worst.after:,} tokens{' (modelled)' if modelled else ''}.{missing}{more}"
     )
     numbers = {"compaction": worst.index, "before": worst.before, "after": worst.after}
     steps = tuple(item.step for item in larger[:LISTED])
     severity = INFO if blind else WARNING
     return [Finding("grown", severity, worst.step, sentence, numbers, (MODELLED_TOKENS,), steps, len(larger))]
-
-
-def _grew_by(case: Case, item: Fired) -> int:
-    """By how much a request is larger than before its compaction, without what was only added since then."""
-    added = case.facts.added_after(item.counted) if item.counted is not None else 0
-    return item.after - added - item.before
 
 
 def _is_guessed(case: Case, item: Fired) -> bool:
@@ -207,4 +206,4 @@ def _is_before_guessed(case: Case, item: Fired) -> bool:
     """Is the request before a recorded compaction unknown: nothing was counted since the compaction before that."""
     start = max((other.step for other in case.fired if other.step < item.step), default=0)
     seen = case.facts.requests.reported[start : item.step]
-    return not _is_before_recorded(case, item.index) and not seen.any()
+    return not _is_before_recorded(case, item) and not seen.any()

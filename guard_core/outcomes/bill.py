@@ -211,7 +211,7 @@ def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summaris
     for fired in sent.fired:
         assert fired.counted is not None
         record = sent.facts.session.compactions[fired.counted.place]
-        tokens = _recorded(sent, record, fired.counted.place, fired.before)
+        tokens = _recorded(sent, record, fired.counted.place, fired.compacted)
         if tokens is not None:
             requests.append(item(fired.step, *tokens))
     return tuple(requests)

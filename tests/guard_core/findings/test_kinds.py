@@ -469,7 +469,11 @@ def test_a_long_message_after_a_compaction_is_no_growth_by_it():
         built = session(
             *events, calls=(*calls, ModelCall(6, 6, after), ModelCall(7, 7, after + 1_000)), compactions=(at,)
         )
-        assert ("grown" in findings(built)) == is_grown
+        by_kind = findings(built)
+        assert ("grown" in by_kind) == is_grown
+    before = by_kind["grown"].numbers["before"]
+    assert 8_000 < before < 13_000
+    assert f"made the request larger: {before:,} (modelled) → 13,000 tokens." in by_kind["grown"].sentence
 
 
 def test_growth_where_the_file_lacks_what_was_removed_is_only_noted():

@@ -50,6 +50,17 @@ def test_the_sentence_says_how_many_calls_are_not_counted():
     ]
 
 
+def test_a_message_that_the_recorder_did_not_count_is_part_of_what_the_checker_recomputes():
+    early = (compacted(4, 100_010), compacted(8, 82_010))
+    built = counted(CALLS, compactions=early)
+    facts = facts_of(built)
+    claim = next(item for item in recorded_findings(facts) if item.kind == "never_paid")
+    assert check(built, [claim], facts.window) == []
+    uncounted = findings_of(counted(CALLS, compactions=(compacted(5, 100_010), compacted(9, 82_010))))["never_paid"]
+    assert claim.numbers["paid"] < uncounted.numbers["paid"]
+    assert check(built, [uncounted], facts.window)
+
+
 def test_nothing_is_said_where_the_prompt_also_fell_without_a_record():
     """What a later call would have cost without the compaction is not known."""
     calls = (*CALLS[:10], *(8_000 + 100 * k for k in range(10)))

@@ -43,6 +43,16 @@ def test_it_is_earned_back_at_the_call_whose_savings_reach_its_cost():
     assert price.earned_back == earned > 2
 
 
+def test_what_came_between_a_compaction_and_its_first_call_belongs_to_the_request_without_it():
+    """The recorder counted before the last result came, and the summariser was not given it either."""
+    sent, bill, (price,) = prices(counted((90_000, 100_000, 20_000, 20_100), compactions=(compacted(4, 100_010),)))
+    added = int(sent.facts.attribution.tokens[4])
+    assert added > 50
+    assert price.before == 100_010 + added
+    assert price.uncached_without == 10 + added
+    assert [item.prompt for item in bill.summarising] == [100_010]
+
+
 def test_one_that_the_next_follows_at_once_never_pays():
     calls = (90_000, 100_000, 80_000, 82_000, 30_000, 31_000)
     compactions = (compacted(5, 100_100), compacted(9, 82_100))
