@@ -41,11 +41,25 @@ function scrolled() {
   if (missing) load(first - AHEAD);
 }
 
+// What of the list is in sight. Looked at before a step is swapped: right behind it the whole page would be laid out for it.
+let sight = null;
+
+function look() {
+  sight = { top: pane.scrollTop, height: pane.clientHeight };
+}
+
+// Before a step is swapped. htmx goes through all elements that it removes, which takes longer than to show the new ones:
+// those of the messages hold nothing that would have to be ended.
+function prepare() {
+  look();
+  document.getElementById("messages").remove();
+}
+
 // A row that is out of sight, or at the edge of it, comes to the middle.
 function reveal(number) {
   const top = (number - 1) * ROW;
-  const below = pane.scrollTop + pane.clientHeight - 2 * ROW;
-  if (top < pane.scrollTop + ROW || top > below) pane.scrollTop = Math.max(0, top - pane.clientHeight / 2);
+  const below = sight.top + sight.height - 2 * ROW;
+  if (top < sight.top + ROW || top > below) pane.scrollTop = Math.max(0, top - sight.height / 2);
 }
 
 // Of a filtered list: may a step that has no row be in the part that is not loaded.
@@ -60,7 +74,10 @@ async function show(step, { focus } = {}) {
   for (const old of list().querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
   const isFiltered = list().dataset.filter !== "";
   if (!isFiltered) reveal(step);
-  if (!row(step) && (!isFiltered || isBeyond(step))) await load(step - AHEAD * 2, isFiltered ? step : 0);
+  if (!row(step) && (!isFiltered || isBeyond(step))) {
+    await load(step - AHEAD * 2, isFiltered ? step : 0);
+    look();
+  }
   const shown = row(step);
   shown?.setAttribute("aria-current", "step");
   if (isFiltered) { // the row of the step, else the one behind it
@@ -112,12 +129,61 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (!isStep(event)) return;
+  if (isStep(event)) arrived();
+});
+
+function arrived() {
   onItsWay = false;
   const key = pressed;
   pressed = null;
-  if (key) document.querySelector(`#step [data-key~="${CSS.escape(key)}"][href]`)?.click();
+  if (key) linkOf(key)?.click();
+}
+
+const linkOf = (key) => document.querySelector(`#step [data-key~="${CSS.escape(key)}"][href]`);
+
+// ---- the same key again: what it would ask for is fetched while a step is looked at, and shown in place of an answer
+const FRESH = 10_000; // milliseconds; later it is asked for anew, because comments or calls may have come
+let lastKey = "";
+let ahead = null; // the address of a step, its fragment, and until when that is shown
+
+function fetchAhead() {
+  const path = lastKey && linkOf(lastKey)?.getAttribute("href");
+  ahead = path ? { path, html: fragment(path), until: performance.now() + FRESH } : null;
+}
+
+// null where the server has more to say than the step: an error, a replay that is under way, a login.
+async function fragment(path) {
+  try {
+    const answer = await fetch(path, { headers: { "HX-Request": "true", "HX-Target": "step" } });
+    const isPlain = answer.status === 200 && !answer.redirected && !answer.headers.has("HX-Reswap") && !answer.headers.has("HX-Refresh");
+    return isPlain ? await answer.text() : null;
+  } catch {
+    return null;
+  }
+}
+
+document.addEventListener("htmx:confirm", (event) => {
+  if (!isStep(event)) return;
+  const { path, elt, issueRequest } = event.detail;
+  lastKey = elt.dataset.key?.split(" ")[0] ?? "";
+  if (onItsWay || ahead?.path !== path || ahead.until < performance.now()) return;
+  event.preventDefault();
+  onItsWay = true;
+  showAhead(ahead, () => {
+    onItsWay = false;
+    issueRequest();
+  });
 });
+
+async function showAhead({ path, html }, ask) {
+  const known = await html;
+  if (known === null) return ask();
+  const target = document.getElementById("step");
+  prepare();
+  htmx.swap(target, known, { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 }, { eventInfo: { target } });
+  history.pushState({ htmx: true }, "", path);
+  arrived();
+}
 
 // ---- playing: the next step, a moment after the one before is shown, until the last one or any other click or key
 const PACE = 700; // milliseconds
@@ -154,7 +220,12 @@ if (pane) {
     clearTimeout(timer);
     timer = setTimeout(scrolled, 60);
   });
+  look();
   show(Number(document.getElementById("step").dataset.at));
+
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (isStep(event) && event.detail.shouldSwap) prepare();
+  });
 
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target.id !== "step" && !event.detail.elt?.matches?.("#step")) return;
@@ -162,6 +233,7 @@ if (pane) {
     takeAlong(step);
     show(step, { focus: document.activeElement?.closest?.("#steps") != null });
     document.dispatchEvent(new CustomEvent("step:shown", { detail: { step } }));
+    fetchAhead();
   });
 
   document.addEventListener("step:choose", (event) => {

@@ -56,6 +56,22 @@ def test_the_list_the_strip_and_the_title_follow_the_step(stepper):
     assert stepper.locator(".step[aria-current]").count() == 1
 
 
+def test_the_same_key_again_shows_what_was_fetched_ahead_and_else_asks(stepper):
+    asked = []
+    stepper.on("request", lambda request: asked.append(request.url[-5:]) if "hx-boosted" in request.headers else None)
+    with stepper.expect_response(re.compile("at=23")) as ahead:
+        press(stepper, "j", 22)
+    ahead.value.finished()
+    press(stepper, "j", 23)
+    assert stepper.title().startswith("Step 23 ")
+    assert stepper.url.endswith("at=23")
+    assert stepper.inner_text("#announce").startswith("step 23 ")
+    press(stepper, "k", 22)
+    assert asked == ["at=22", "at=22"]
+    stepper.go_back()
+    stepper.wait_for_selector('#step[data-at="23"]')
+
+
 def test_back_returns_to_the_step_before(stepper):
     press(stepper, "j", 22)
     stepper.go_back()
