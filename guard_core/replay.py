@@ -302,8 +302,9 @@ def make_job(
 ) -> Job:
     """What a replay needs, with its defaults."""
     usage = assumed_usage(ledger, policy) if usage is None else usage
-    run = Run(ledger, window, usage, request_bytes(ledger, request), session)
-    return Job(run, policy, summarizer or RecordedSummaries.of(ledger), session, request, todos)
+    summarizer = summarizer or RecordedSummaries.of(ledger)
+    run = Run(ledger, window, usage, request_bytes(ledger, request), session, summarizer, todos)
+    return Job(run, policy, summarizer, session, request, todos)
 
 
 def request_bytes(ledger: Ledger, request: str | None = None) -> Ints:

@@ -7,7 +7,7 @@ materialised.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +21,7 @@ from guard_core.estimation.usage import CountedRun, Usage
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
+from guard_core.summaries.sizes import NoSummaries
 from guard_core.trace import WHOLE_LOG, Column, CompactionRecord, Head, Term, Trace
 from guard_core.views import View, plain_values
 
@@ -78,13 +79,15 @@ class Decision(NamedTuple):
 @dataclass(frozen=True)
 class Run:
     """What stays the same during a replay. `request_bytes` is per step: the user's words of its turn. `session` is
-    there where texts are."""
+    there where texts are. `summarizer` writes what a run of steps in which a policy acts asks for."""
 
     ledger: Ledger
     window: int
     usage: Usage
     request_bytes: NDArray[np.int64]
     session: Session | None = None
+    summarizer: Summarizer = field(default_factory=NoSummaries)
+    todos: tuple[Todo, ...] = ()
 
 
 class Quiet(NamedTuple):

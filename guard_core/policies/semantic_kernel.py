@@ -6,6 +6,7 @@ that is left is the history from then on. Both count messages, never tokens, and
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -17,12 +18,13 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, failed
+from guard_core.policies.pieces.lists import MESSAGES, Outcome, Request, failed
 from guard_core.policies.pieces.message_columns import between
 from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
 from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
-from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head
 from guard_core.views import Span, Synthetic, View
 
 SUMMARY = "summary"  # kind of the inserted message
@@ -40,17 +42,22 @@ class Rows(NamedTuple):
 
 def rows_of(ledger: Ledger, view: View) -> Rows:
     """The messages of a view."""
-    roles, flags = roles_of(ledger), ledger.events["flags"]
+    roles = roles_of(ledger)
     columns: list[tuple[Ints, NDArray[np.bool_], NDArray[np.bool_]]] = []
     for segment in view:
         if isinstance(segment, Span):
             own = slice(segment.start, segment.stop)
-            tools = (roles[own] == TOOL) | ((flags[own] & HAS_CALL) > 0)
+            tools = _in_tools(ledger, own)
             columns.append((roles[own], tools, np.zeros(len(tools), dtype=np.bool_)))
         else:
             assert isinstance(segment, Synthetic)
             columns.append((np.array([ROLE_OF[segment.role]]), np.array([False]), np.array([segment.kind == SUMMARY])))
     return Rows(*map(np.concatenate, zip(*columns, strict=True)))
+
+
+def _in_tools(ledger: Ledger, events: slice) -> NDArray[np.bool_]:
+    """Which events have a call or are a result."""
+    return np.asarray((roles_of(ledger)[events] == TOOL) | ((ledger.events["flags"][events] & HAS_CALL) > 0))
 
 
 class ReducerSettings(msgspec.Struct, frozen=True):
@@ -69,7 +76,7 @@ class SummarizationSettings(ReducerSettings, frozen=True):
     summary_budget: int = 4_000
 
 
-class _Reducer(ListPolicy):
+class _Reducer(StagedPolicy):
     """What both share."""
 
     settings: ReducerSettings
@@ -103,6 +110,44 @@ class _Reducer(ListPolicy):
         users = np.flatnonzero(rows.roles[max(earliest, 0) : place + 1] == USER)
         return max(earliest, 0) + int(users[-1]) if len(users) else place
 
+    def cut_of_log(self, ledger: Ledger, kept: int, at: int) -> int | None:
+        """As `cut`, of the log from event `kept` to `at` behind messages that are not looked at: the first event that
+        stays."""
+        earliest = at - self.settings.threshold_count - self.settings.target_count
+        if earliest <= kept:
+            return None
+        places = _places(ledger)
+        event = max(places.begins[at - self.settings.target_count], kept)
+        user = places.users[event]
+        return user if user >= earliest else event
+
+
+class _Places(NamedTuple):
+    """Of every event of a log the first of the calls and results that it follows in a row (itself, where it is none of
+    them), and the last message of the user up to it (-1: none); and the runs of events that are none, where they start
+    and stop. `has_system`: are there messages of the system."""
+
+    begins: list[int]
+    users: list[int]
+    starts: list[int]
+    stops: list[int]
+    has_system: bool
+
+
+def _places(ledger: Ledger) -> _Places:
+    if "semantic-kernel places" not in ledger.derived:
+        roles, events = roles_of(ledger), np.arange(ledger.event_count)
+        tools = _in_tools(ledger, slice(None))
+        begins = np.maximum.accumulate(np.where(tools & np.append(False, tools[:-1])[: len(tools)], 0, events))
+        users = np.maximum.accumulate(np.where(roles == USER, events, -1))
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], ~tools, [False]])))
+        starts, stops = edges[::2].tolist(), edges[1::2].tolist()
+        has_system = bool((roles == SYSTEM_ROLE).any())
+        places = _Places(begins.tolist(), users.tolist(), starts, stops, has_system)
+        ledger.derived["semantic-kernel places"] = places
+    known: _Places = ledger.derived["semantic-kernel places"]
+    return known
+
 
 def _with_system(view: View, system: int, head: View, cut: int) -> View:
     """A list that begins with the system message where the cut took it."""
@@ -113,6 +158,13 @@ class Truncation(_Reducer):
     """ChatHistoryTruncationReducer."""
 
     name: ClassVar[str] = "semantic-kernel-truncation"
+
+    def walks(self, ledger: Ledger, state: Any) -> bool:
+        return not state.head and not _places(ledger).has_system
+
+    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int:
+        cut = self.cut_of_log(asked.ledger, head.kept_from, asked.at.item(row))
+        return NOTHING_TO_COMPACT if cut is None else Act(Head((), cut), state)
 
     def compact(self, request: Request, state: Any) -> Outcome:
         rows = rows_of(request.ledger, request.view)
@@ -128,6 +180,27 @@ class Summarization(_Reducer):
 
     name: ClassVar[str] = "semantic-kernel-summarization"
     settings: SummarizationSettings
+
+    def walks(self, ledger: Ledger, state: Any) -> bool:
+        """Before the log there is one summary at most."""
+        is_plain = len(state.head) <= 1 and all(getattr(each, "kind", "") == SUMMARY for each in state.head)
+        return self.settings.use_single_summary and is_plain and not _places(ledger).has_system
+
+    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int:
+        ledger = asked.ledger
+        cut = self.cut_of_log(ledger, head.kept_from, asked.at.item(row))
+        if cut is None:
+            return NOTHING_TO_COMPACT
+        spans = [Span(head.kept_from, cut)] if head.kept_from < cut else []
+        if not self.settings.include_function_content_in_summary:
+            spans = _without_tools(ledger, head.kept_from, cut)
+        given = (*head.view, *spans)
+        if not given:
+            return NOTHING_TO_COMPACT
+        budget = self.settings.summary_budget
+        summary, state, asked_for = asked.summarised(row, given, self.estimator(ledger), state, budget)
+        message = Synthetic(SUMMARY, summary.bytes, summary.text, Role.MODEL)
+        return Act(Head((message,), cut), state, asked_for)
 
     def compact(self, request: Request, state: Any) -> Outcome:
         rows, view = rows_of(request.ledger, request.view), request.view
@@ -165,6 +238,13 @@ class Summarization(_Reducer):
             between(view, int(chosen[first]), int(chosen[last]) + 1) for first, last in zip(firsts, ends, strict=True)
         ]
         return normal(tuple(segment for run in runs for segment in run)) if len(chosen) else ()
+
+
+def _without_tools(ledger: Ledger, start: int, stop: int) -> list[Span]:
+    """The events of a range that have no call and are no result."""
+    _, _, starts, stops, _ = _places(ledger)
+    runs = range(bisect_right(stops, start), bisect_left(starts, stop))
+    return [Span(max(starts[run], start), min(stops[run], stop)) for run in runs]
 
 
 def _first(marked: NDArray[np.bool_]) -> int:

@@ -311,6 +311,18 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     return Groups(included, messages, first, stop, group, [kinds[row] for row in begins], own, lengths, begins, edges)
 
 
+def run_starts(ledger: Ledger) -> list[int]:
+    """Where runs start, and the log's end, as plain numbers."""
+    return _run_lists(ledger)[0]
+
+
+def is_plain(ledger: Ledger, start: int) -> bool:
+    """Does a group begin at an event, is each of a log a run of neighbours, and none of the system."""
+    runs = runs_of(ledger)
+    is_each_a_run = (runs.group == np.arange(len(runs.group))).all() and not (runs.kinds == SYSTEM_GROUP).any()
+    return bool(is_each_a_run) and runs.starts.item(int(np.searchsorted(runs.starts, start))) == start
+
+
 def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int]]:
     """`runs_of` as plain numbers."""
     key = "agent-framework run lists"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from guard_core.ledger import Ints
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.agent_framework import settings as own
 from guard_core.policies.agent_framework.counting import message_costs
 from guard_core.policies.agent_framework.groups import (
@@ -17,23 +19,30 @@ from guard_core.policies.agent_framework.groups import (
     SYSTEM_MESSAGES,
     TOOL_GROUPS,
     Included,
+    is_plain,
+    run_starts,
     tokens_in,
 )
-from guard_core.policies.agent_framework.runs import Rule, run_of
+from guard_core.policies.agent_framework.runs import Rule, walked
 from guard_core.policies.agent_framework.strategies import (
     Summarising,
     Work,
     collapsed_tool_groups,
+    fitting,
     last_groups,
+    lines_of,
     protected,
     summarised,
+    summary_message,
+    summary_tokens,
     without_oldest,
     without_tool_groups,
 )
-from guard_core.policies.base import Acted, Quiet, Run
-from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import Costs
-from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column
+from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy, Walked
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column, Head
+from guard_core.views import Span, Synthetic
 
 
 class ListState(ListMemory, frozen=True, omit_defaults=True):
@@ -44,7 +53,7 @@ class ListState(ListMemory, frozen=True, omit_defaults=True):
     added: int = 0
 
 
-class AgentFrameworkPolicy(ListPolicy):
+class AgentFrameworkPolicy(StagedPolicy):
     """What all strategies share: a list of which groups are left out, and the count of its tokens."""
 
     state_type: ClassVar[type] = ListState
@@ -55,6 +64,15 @@ class AgentFrameworkPolicy(ListPolicy):
 
     def noted(self, sizes: Sizes) -> dict[str, Ints]:
         return {"list_tokens": self.list_tokens(sizes)}
+
+    def noted_of(self, asked: Asked, heads: Sequence[Head], states: Sequence[Any], before: Ints) -> dict[str, Ints]:
+        costs = message_costs(self.settings.id_prefix)
+        prefix = costs.prefix(asked.ledger)
+        more = [
+            costs.view(asked.ledger, head.view) + tokens_in(asked.ledger, state.inserted) - prefix.item(head.kept_from)
+            for head, state in zip(heads, states, strict=True)
+        ]
+        return {"list_tokens": np.array(more)[before] + prefix[asked.at[: len(before)]]}
 
     def list_tokens(self, sizes: Sizes) -> Ints:
         """Tokens of the list at some steps, by the library's own estimate."""
@@ -73,20 +91,6 @@ class AgentFrameworkPolicy(ListPolicy):
     def worked(self, work: Work) -> Work:
         """What the strategy makes of the list."""
 
-    def rule_of_runs(self, window: int) -> Rule | None:
-        """What it does to tool groups in runs of steps, where it does nothing else in them."""
-        return None
-
-    @property
-    def acts_in_runs(self) -> bool:
-        """Does it look ahead over steps at which it acts."""
-        return self.rule_of_runs(0) is not None
-
-    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | Acted | None:
-        rule = self.rule_of_runs(run.window)
-        acted = None if rule is None else run_of(self, rule, run, start, stop, state)
-        return super().scan(run, start, stop, state) if acted is None else acted
-
     def compact(self, request: Request, state: Any) -> Outcome:
         included = Included(request.view, state.inserted, state.added)
         work = self.worked(Work(request, state, included, self.settings.id_prefix))
@@ -101,6 +105,7 @@ class Truncation(AgentFrameworkPolicy):
     """TruncationStrategy."""
 
     name: ClassVar[str] = "agent-framework-truncation"
+    acts_in_runs: ClassVar[bool] = False
     settings: own.TruncationSettings
 
     @property
@@ -152,6 +157,14 @@ class SlidingWindow(_Grouping):
     def worked(self, work: Work) -> Work:
         return last_groups(work, self.settings.keep_last_groups, system=self.settings.preserve_system)
 
+    def walks(self, ledger: Ledger, state: Any) -> bool:
+        return not state.head and self.settings.keep_last_groups > 0 and is_plain(ledger, state.kept_from)
+
+    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act:
+        starts = run_starts(asked.ledger)
+        count = bisect_left(starts, asked.at.item(row))
+        return Act(Head((), starts[count - self.settings.keep_last_groups]), state)
+
 
 class _ToolGroups(_Grouping):
     """A strategy that counts tool groups."""
@@ -173,8 +186,9 @@ class SelectiveToolCall(_ToolGroups):
     def worked(self, work: Work) -> Work:
         return without_tool_groups(work, self.settings.keep_last_tool_call_groups)
 
-    def rule_of_runs(self, window: int) -> Rule:
-        return Rule(self.settings.keep_last_tool_call_groups, collapses=False, limit=self.limit(window))
+    def walked(self, asked: Asked) -> Walked | None:
+        rule = Rule(self.settings.keep_last_tool_call_groups, collapses=False, limit=self.limit(asked.run.window))
+        return walked(self, rule, asked)
 
 
 class ToolResult(_ToolGroups):
@@ -185,8 +199,9 @@ class ToolResult(_ToolGroups):
     def worked(self, work: Work) -> Work:
         return collapsed_tool_groups(work, self.settings.keep_last_tool_call_groups)
 
-    def rule_of_runs(self, window: int) -> Rule:
-        return Rule(self.settings.keep_last_tool_call_groups, collapses=True, limit=self.limit(window))
+    def walked(self, asked: Asked) -> Walked | None:
+        rule = Rule(self.settings.keep_last_tool_call_groups, collapses=True, limit=self.limit(asked.run.window))
+        return walked(self, rule, asked)
 
 
 def _rule(settings: own.SummarizationSettings) -> Summarising:
@@ -214,6 +229,32 @@ class Summarization(AgentFrameworkPolicy):
     def worked(self, work: Work) -> Work:
         return summarised(work, _rule(self.settings))
 
+    def walks(self, ledger: Ledger, state: Any) -> bool:
+        """Before the log there is one summary at most."""
+        is_summary = all(isinstance(each, Synthetic) for each in state.head) and len(state.head) <= 1
+        return is_summary and is_plain(ledger, state.kept_from)
+
+    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int | None:
+        ledger, settings, at = asked.ledger, self.settings, asked.at.item(row)
+        starts, kept = run_starts(ledger), head.kept_from
+        cut = starts[bisect_right(starts, at - max(settings.target_count, 1)) - 1]
+        older = starts[bisect_left(starts, kept) : bisect_right(starts, cut)]  # and where the newest of them ends
+        if cut < kept or not (head.view or kept < cut):
+            return NOTHING_TO_COMPACT
+        if settings.max_summary_input_tokens:
+            lines = list(lines_of(ledger, head.view, older))
+            if len(fitting(lines, settings.max_summary_input_tokens)) < len(lines):
+                return None
+        given = (*head.view, Span(kept, cut)) if kept < cut else head.view
+        costs, budget = self.estimator(ledger), settings.summary_budget
+        summary, state, asked_for = asked.summarised(row, given, costs, state, budget)
+        message = summary_message(summary)
+        if not message.bytes:
+            return None
+        tokens = summary_tokens(message, at + state.added)
+        state = msgspec.structs.replace(state, summary_bytes=message.bytes, inserted=(tokens,), added=state.added + 1)
+        return Act(Head((message,), cut), state, asked_for._replace(summary_bytes=message.bytes))
+
 
 class ContextWindow(AgentFrameworkPolicy):
     """ContextWindowCompactionStrategy."""
@@ -238,16 +279,17 @@ class ContextWindow(AgentFrameworkPolicy):
         stay = protected(groups, system=True, first_user=settings.preserve_first_user_group)
         return without_oldest(work, groups, groups.tokens, work.request.limit, stay)
 
-    def rule_of_runs(self, window: int) -> Rule:
+    def walked(self, asked: Asked) -> Walked | None:
+        window, keep = asked.run.window, self.settings.keep_last_tool_call_groups
         most = self._share(window, self.settings.truncation_threshold)
-        keep = self.settings.keep_last_tool_call_groups
-        return Rule(keep, collapses=True, limit=self.limit(window), by_tokens=True, most=most)
+        return walked(self, Rule(keep, collapses=True, limit=self.limit(window), by_tokens=True, most=most), asked)
 
 
 class TokenBudget(AgentFrameworkPolicy):
     """TokenBudgetComposedStrategy."""
 
     name: ClassVar[str] = "agent-framework-token-budget"
+    acts_in_runs: ClassVar[bool] = False
     settings: own.TokenBudgetSettings
 
     def limit(self, window: int) -> int:

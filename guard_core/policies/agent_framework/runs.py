@@ -6,20 +6,19 @@ them there are: each request is a longer beginning of one sequence of segments, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
-from guard_core.estimation.usage import Growing, growing_counts
+from guard_core.estimation.usage import CountedRun, Growing, growing_counts
 from guard_core.ledger import Ints
 from guard_core.policies.agent_framework.counting import inserted_tokens, message_costs
 from guard_core.policies.agent_framework.groups import IN_TOOL_GROUP, TOOL_GROUP, runs_of, tokens_in
 from guard_core.policies.agent_framework.strategies import tool_results_message
-from guard_core.policies.base import Acted, Run
 from guard_core.policies.pieces.lists import ListPolicy
-from guard_core.trace import NOTHING_TO_COMPACT, CompactionRecord, Head, Pass
+from guard_core.policies.pieces.stages import Asked, Stages, Walked
+from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Span, View, followed
 
@@ -52,16 +51,6 @@ class Ends(NamedTuple):
     estimates: Ints
 
 
-class Asked(NamedTuple):
-    """What is asked of a policy: the steps from `start` on, before which `state` is remembered."""
-
-    policy: ListPolicy
-    rule: Rule
-    run: Run
-    start: int
-    state: Any
-
-
 class Numbers(NamedTuple):
     """At each step of a run the library's `tokens` of the list, had no group gone, and its tool `groups`; how many
     groups are gone `before` it and `after` it, and why nothing is done at it (`held`)."""
@@ -73,30 +62,27 @@ class Numbers(NamedTuple):
     held: Ints
 
 
-def run_of(policy: ListPolicy, rule: Rule, run: Run, start: int, stop: int, state: Any) -> Acted | None:
-    """The run of steps from `start` on; None where it has to be looked at step by step, or nothing is done in it."""
-    ledger, at = run.ledger, run.ledger.steps["at"][start:stop]
+def walked(policy: ListPolicy, rule: Rule, asked: Asked) -> Walked | None:
+    """What is done in a run of steps; None where it has to be looked at step by step."""
+    ledger, at, state = asked.ledger, asked.at, asked.state
     last = state.head[-1] if state.head else None
-    if rule.keep < 1 or (np.diff(at) < 0).any() or at[0] < state.kept_from:
+    if rule.keep < 1 or (isinstance(last, Span) and last.stop == state.kept_from):
         return None
-    if (isinstance(last, Span) and last.stop == state.kept_from) or IN_TOOL_GROUP.view(ledger, state.head):
+    if IN_TOOL_GROUP.view(ledger, state.head):
         return None
-    asked = Asked(policy, rule, run, start, state)
-    ends = _ends(asked, int(at[-1]))
+    ends = _ends(policy, rule, asked, int(at[-1]))
     if ends is None:
         return None
     costs = message_costs(policy.settings.id_prefix)
     prefix = costs.prefix(ledger)
     begun = costs.view(ledger, state.head) + tokens_in(ledger, state.inserted) - prefix.item(state.kept_from)
     numbers = _decided(rule, ends, begun + prefix[at], np.searchsorted(ends.starts, at))
-    if (numbers.before == numbers.after).all():
-        return None
-    return _acted(asked, ends, numbers, ended=len(numbers.held) < len(at))
+    return _walked(policy, rule, asked, ends, numbers)
 
 
-def _ends(asked: Asked, at: int) -> Ends | None:
+def _ends(policy: ListPolicy, rule: Rule, asked: Asked, at: int) -> Ends | None:
     """The open end of a list up to event `at`; None where groups are not runs of neighbours."""
-    policy, rule, run, _, state = asked
+    run, state = asked.run, asked.state
     ledger, runs, begin = run.ledger, runs_of(run.ledger), state.kept_from
     low = int(np.searchsorted(runs.starts, begin))
     if runs.starts.item(low) != begin or (runs.group[low:] != np.arange(low, len(runs.group))).any():
@@ -149,52 +135,35 @@ def _decided(rule: Rule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers:
     return Numbers(tokens[: len(held)], groups[: len(held)], *rows)
 
 
-def _acted(asked: Asked, ends: Ends, numbers: Numbers, *, ended: bool) -> Acted | None:
-    """The run with what it writes down."""
-    policy, rule, run, start, state = asked
+def _walked(policy: ListPolicy, rule: Rule, asked: Asked, ends: Ends, numbers: Numbers) -> Walked:
+    """The stages of a run, of which each has more groups gone."""
+    run, start, state = asked.run, asked.start, asked.state
     tokens, groups, before, after, held = numbers
-    size, ledger, costs = len(held), run.ledger, policy.estimator(run.ledger)
-    rows = np.arange(start, start + size)
-    at = ledger.steps["at"][rows]
-    whole = messages_in(ledger, state.head) + at - state.kept_from
-    estimate = costs.request(state.head) + costs.prefix[at] - costs.prefix[state.kept_from]
-    sent = estimate - ends.estimates[after]
-    filled, kept = np.array(ends.filled)[after], np.array(ends.kept)[after]
-    counted = growing_counts(run.usage, Growing(rows, state.head, ends.segments, filled, kept, at), sent)
-    if counted is None:
-        return None
-    acts = before != after
-    known = counted.reported & (counted.tokens > 0)
-    place = np.maximum.accumulate(np.where(known | acts, np.arange(size), -1))
-    last = np.where(place < 0, state.tokens, np.where(known[place], counted.tokens[place], 0))
-    as_of = np.where(place < 0, state.as_of, np.where(known[place], place + start, -1))
+    ledger, costs = run.ledger, policy.estimator(run.ledger)
+    rows = np.flatnonzero(before != after)
+    gone = np.append(0, after[rows])
+    heads = _heads(state, ends)
+    stages = Stages(
+        [heads[count] for count in gone.tolist()],
+        rows,
+        messages_in(ledger, state.head) - state.kept_from - ends.less[gone],
+        costs.contents(state.head) - costs.prefix.item(state.kept_from) - ends.estimates[gone],
+        np.full(len(gone), state.summary_bytes),
+    )
     listed = tokens - np.array(ends.tokens)[before]
-    compared = listed if rule.by_tokens else groups - before
-    columns = {
-        "contents_built": at,
-        "contents_decided": whole - ends.less[before],
-        "contents_sent": whole - ends.less[after],
-        "heuristic_built": costs.prefix[at] + costs.fixed,
-        "heuristic_decided": estimate - ends.estimates[before],
-        "heuristic_sent": sent,
-        "list_tokens": listed,
-        **dict(zip(policy.compared_names, (compared, np.full(size, rule.limit)), strict=True)),
-        "watermark": np.full(size, state.watermark),
-        "summary_bytes": np.full(size, state.summary_bytes),
-        "last_prompt": np.where(acts, 0, np.maximum(np.append(state.tokens, last[:-1]), 0)),
-        "last_step": np.where(acts, -1, np.append(state.as_of, as_of[:-1])),
-        "fired": acts.astype(np.int64),
-        "held": held,
-    }
-    heads, end = _heads(state, ends), int(after[-1])
-    records = _records(asked, columns, numbers, heads)
-    remembered: dict[str, Any] = {"head": heads[end].view, "kept_from": ends.kept[end], "sent": (), "sent_from": 0}
+    end = int(gone[-1])
     if rule.collapses:
         new = cast(View, tuple(ends.inserted[:end]))
         inserted = followed(state.inserted, len(state.inserted), new)
-        remembered |= {"inserted": inserted, "added": state.added + end}
-    state = msgspec.structs.replace(state, tokens=int(last[-1]), as_of=int(as_of[-1]), **remembered)
-    return Acted(size, columns, counted, state, [heads[count] for count in after.tolist()], tuple(records), ended)
+        state = msgspec.structs.replace(state, inserted=inserted, added=state.added + end)
+
+    def counts(sent: Ints) -> CountedRun | None:
+        steps, stop = np.arange(start, start + len(held)), asked.at[: len(held)]
+        filled, kept = np.array(ends.filled)[after], np.array(ends.kept)[after]
+        return growing_counts(run.usage, Growing(steps, asked.state.head, ends.segments, filled, kept, stop), sent)
+
+    compared = listed if rule.by_tokens else groups - before
+    return Walked(stages, held, compared, {"list_tokens": listed}, state, counts)
 
 
 def _heads(state: Any, ends: Ends) -> list[Head]:
@@ -204,27 +173,3 @@ def _heads(state: Any, ends: Ends) -> list[Head]:
         view = followed(view, len(view), ends.segments[first:stop])
         heads.append(Head(view, kept))
     return heads
-
-
-def _records(asked: Asked, columns: dict[str, Any], numbers: Numbers, heads: list[Head]) -> Iterator[CompactionRecord]:
-    """The records of the compactions of a run."""
-    policy, rule, run, start, state = asked
-    acts, fixed = np.flatnonzero(numbers.before != numbers.after), policy.estimator(run.ledger).fixed
-    names = ("contents_decided", "heuristic_decided", "contents_sent", "heuristic_sent", policy.compared_names[0])
-    rows = [acts + start, columns["contents_built"][acts], numbers.before[acts], numbers.after[acts]]
-    rows += [columns[name][acts] for name in names]
-    for step, at, old, new, contents_in, decided, contents, sent, compared in zip(
-        *(row.tolist() for row in rows), strict=True
-    ):
-        yield CompactionRecord(
-            step=step,
-            reason=policy.reason_of(compared, rule.limit),
-            passes=(Pass(contents_in, decided - fixed, 0, 0, 0, contents, sent),),
-            before=heads[old].at(run.ledger, at),
-            after=heads[new].at(run.ledger, at),
-            tokens_before=decided,
-            tokens_after=sent,
-            previous_summary_bytes=state.summary_bytes,
-            carried=heads[new].view,
-            kept_from=heads[new].kept_from,
-        )

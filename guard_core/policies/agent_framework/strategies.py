@@ -6,9 +6,10 @@ list as it is.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -38,7 +39,7 @@ from guard_core.policies.pieces.lists import Request
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summary
 from guard_core.trace import Pass
-from guard_core.views import Synthetic
+from guard_core.views import Synthetic, View
 
 SUMMARY, TOOL_RESULTS = "summary", "tool results"  # kinds of inserted messages
 BEFORE, AFTER = "[Tool results: ", "]"  # 1.23.0: what a collapsed tool group says
@@ -214,7 +215,8 @@ def summarised(work: Work, rule: Summarising) -> Work:
     """The oldest groups replaced by a summary."""
     groups = work.groups
     older = _older(groups, rule)
-    chosen = _fitting(work.ledger, groups, older, rule.input_tokens) if rule.input_tokens else older
+    lines = (_lines(work.ledger, groups, group) for group in older)
+    chosen = [older[place] for place in fitting(lines, rule.input_tokens)] if rule.input_tokens else older
     if not chosen:
         return work
     given = groups.only(chosen)
@@ -226,8 +228,8 @@ def summarised(work: Work, rule: Summarising) -> Work:
     message = summary_message(summary)
     if not message.bytes:
         return work.failed_call(given, state, empty=True)
-    id_chars = len("summary_") + len(str(work.request.check.at + work.included.added))
-    after = groups.without(set(chosen), {chosen[0]: (message, inserted_tokens(message, id_chars))})
+    tokens = summary_tokens(message, work.request.check.at + work.included.added)
+    after = groups.without(set(chosen), {chosen[0]: (message, tokens)})
     state = msgspec.structs.replace(state, summary_bytes=message.bytes)
     return replace(work, state=state).became(after, given, message.bytes)
 
@@ -238,6 +240,11 @@ def summary_message(summary: Summary) -> Synthetic:
         return Synthetic(SUMMARY, summary.bytes, None, Role.MODEL)
     text = summary.text.strip()
     return Synthetic(SUMMARY, utf8_bytes(text), text, Role.MODEL)
+
+
+def summary_tokens(message: Synthetic, number: int) -> int:
+    """Tokens of a summary with a number in its id."""
+    return inserted_tokens(message, len("summary_") + len(str(number)))
 
 
 def _older(groups: Groups, rule: Summarising) -> list[int]:
@@ -253,20 +260,27 @@ def _older(groups: Groups, rule: Summarising) -> list[int]:
     return plain
 
 
-def _fitting(ledger: Ledger, groups: Groups, older: list[int], most: int) -> list[int]:
-    """The first of some groups that the summariser can be given at once; too large ones before them are skipped."""
+def fitting(groups: Iterable[Lines], most: int) -> list[int]:
+    """The places of the first of some groups that the summariser can be given at once; too large ones before them are
+    skipped."""
     chosen: list[int] = []
     used, messages = PROMPT_TOKENS, 0
-    for group in older:
-        lines = _lines(ledger, groups, group)
+    for place, lines in enumerate(groups):
         tokens = lines.tokens(messages + 1) + (LINE_BREAK_TOKENS if chosen else 0)
         if used + tokens <= most:
-            chosen.append(group)
+            chosen.append(place)
             used += tokens
             messages += lines.messages
         elif chosen:
             break
     return chosen
+
+
+def lines_of(ledger: Ledger, messages: View, bounds: Sequence[int]) -> Iterator[Lines]:
+    """The lines of some inserted messages, and of groups of the log from each bound to the next."""
+    yield from (Lines(LINE_COSTS.segment(ledger, message), 1) for message in messages)
+    prefix = LINE_COSTS.prefix(ledger)
+    yield from (Lines(prefix.item(stop) - prefix.item(start), stop - start) for start, stop in pairwise(bounds))
 
 
 def _lines(ledger: Ledger, groups: Groups, group: int) -> Lines:

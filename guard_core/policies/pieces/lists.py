@@ -194,20 +194,28 @@ class Request(NamedTuple):
     def summarise(self, state: ListMemory, given: View, output_tokens: int) -> tuple[Summary, ListMemory]:
         """Ask for a summary of some messages, at most `output_tokens` tokens long as far as the library says so; and
         the state afterwards. Raises SummaryFailed."""
-        request = SummaryRequest(
-            view=given,
-            tokens=self.costs.contents(given),
-            previous=Summary(state.previous, state.summary_text),
-            output_tokens=output_tokens,
-            words=output_tokens * 3 // 4,
-            call=state.calls,
-            step=self.check.step,
-            session=self.check.session,
-            todos=self.check.todos,
-        )
-        summary = self.check.summarizer.summarise(request)
-        asked = msgspec.structs.replace(state, calls=state.calls + 1, previous=summary.bytes, summary_text=summary.text)
-        return summary, asked
+        return summarised(self.check, self.check.step, given, self.costs.contents(given), state, output_tokens)
+
+
+def summarised(
+    asked: Check | Run, step: int, given: View, tokens: int, state: Any, output_tokens: int
+) -> tuple[Summary, Any]:
+    """A summary of some messages of so many `tokens` by the heuristic estimate, and the state afterwards. Raises
+    SummaryFailed."""
+    request = SummaryRequest(
+        view=given,
+        tokens=tokens,
+        previous=Summary(state.previous, state.summary_text),
+        output_tokens=output_tokens,
+        words=output_tokens * 3 // 4,
+        call=state.calls,
+        step=step,
+        session=asked.session,
+        todos=asked.todos,
+    )
+    summary = asked.summarizer.summarise(request)
+    after = msgspec.structs.replace(state, calls=state.calls + 1, previous=summary.bytes, summary_text=summary.text)
+    return summary, after
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,16 @@ def test_a_run_of_steps_is_what_each_of_them_decides(name, window):
 
 @pytest.mark.parametrize(
     "name",
-    ["agent-framework-tool-result", "agent-framework-selective-tool-call", "autogen-buffered", "sweagent-last-n"],
+    [
+        "agent-framework-selective-tool-call",
+        "agent-framework-sliding-window",
+        "agent-framework-summarization",
+        "agent-framework-tool-result",
+        "autogen-buffered",
+        "semantic-kernel-summarization",
+        "semantic-kernel-truncation",
+        "sweagent-last-n",
+    ],
 )
 def test_a_policy_that_acts_at_every_step_is_rarely_asked_for_one(name):
     asked = []
