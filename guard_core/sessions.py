@@ -155,6 +155,19 @@ class SubAgent(msgspec.Struct, frozen=True, omit_defaults=True):
     at: Count | None = None  # the event with that call, None: it is not in the log
 
 
+class LeftBranches(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a recording holds on branches that were left, by a rewind or an edit, and that is not in the log.
+
+    `compactions` and `refused` are counted as those of the log. `largest` is the largest prompt in tokens that the
+    provider counted there.
+    """
+
+    messages: Count = 0
+    compactions: Count = 0
+    refused: Count = 0
+    largest: Count = 0
+
+
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One agent conversation, immutable.
 
@@ -169,7 +182,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     own recordings where another program recorded its requests and knew the agent; empty everywhere else. `refused` has,
     for each request that failed because it was too long, in files that hold such errors and no call for them, the
     number of log events before it. `windows` are the context windows in tokens where the file states several, each with
-    the event from which it holds; `window` is the last of them.
+    the event from which it holds; `window` is the last of them. `left` is what is on branches that were left, None
+    where the file has none or the format no branches.
     """
 
     events: tuple[Event, ...]
@@ -198,6 +212,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     written_by: str = ""
     refused: tuple[Whole, ...] = ()
     windows: tuple[tuple[Whole, Whole], ...] = ()
+    left: LeftBranches | None = None
 
     @property
     def agent_format(self) -> str:

@@ -530,6 +530,17 @@ def no_usage(story: Story, finding: Finding) -> None:
         raise Wrong("the session has no total, or counts of single calls")
 
 
+def left_branches(story: Story, finding: Finding) -> None:
+    left, peak = story.session.left, max(story.sent)
+    if left is None or not (left.compactions or left.refused or left.largest > peak):
+        raise Wrong("no branch that was left has more than this one")
+    agree(finding, messages=left.messages, compactions=left.compactions, refused=left.refused)
+    if left.largest > peak:
+        agree(finding, largest=left.largest, peak=peak)
+    elif "largest" in finding.numbers:
+        raise Wrong("no prompt on a branch that was left is larger")
+
+
 RECORDED: dict[str, Callable[..., None]] = {
     check.__name__: check
     for check in (
@@ -556,6 +567,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         usage_repeated,
         cached_above,
         results_cleared,
+        left_branches,
         no_usage,
         never_paid,
     )

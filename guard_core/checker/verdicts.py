@@ -27,7 +27,7 @@ def check_verdict(story: Story, verdict: Verdict, findings: Sequence[Finding]) -
         raise Wrong("the file has a request that failed as too long")
     if verdict.kind == "healthy":
         _check_healthy(story, verdict, findings)
-        explained = explained_numbers(verdict)
+        explained = explained_numbers(verdict) | {f"{number:,}" for number in verdict.numbers.get("left", {}).values()}
     else:
         claim = _claim(verdict, findings)
         explained = explained_numbers(claim) | explained_numbers(verdict) | _common(story)
@@ -66,6 +66,10 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
     ]
     if serious:
         raise Wrong(f"there is a finding {serious[0]}")
+    left = [item.numbers for item in findings if item.kind == "left_branches"]
+    same("what is on branches that were left", verdict.numbers.get("left"), left[0] if left else None)
+    if left and "branch" not in verdict.sentence:
+        raise Wrong("it does not say that it speaks of one branch")
     peak = max(story.sent)
     same("the peak", verdict.numbers.get("peak"), peak)
     step = int(verdict.numbers["peak_step"])

@@ -75,6 +75,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     gaps.cached_above_prompt,
     gaps.unreported,
     gaps.cleared_results,
+    gaps.left_branches,
 )
 _OF_REPLAYS: tuple[Check, ...] = (
     without.avoided_overflows,

@@ -60,6 +60,27 @@ def unreported(case: Case) -> list[Finding]:
     return [Finding("no_usage", severity, first, sentence, numbers, (), tuple(missing[:LISTED].tolist()), len(missing))]
 
 
+def left_branches(case: Case) -> list[Finding]:
+    """Compactions, refused requests or a larger prompt on branches that were left: nothing else here speaks of them."""
+    left = case.facts.session.left if case.is_recorded else None
+    peak = int(case.tokens.max())
+    if left is None or not (left.compactions or left.refused or left.largest > peak):
+        return []
+    numbers = {"messages": left.messages, "compactions": left.compactions, "refused": left.refused}
+    held = [
+        *([counted(left.compactions, "compaction")] if left.compactions else []),
+        *([f"{counted(left.refused, 'request')} refused as too long"] if left.refused else []),
+    ]
+    if left.largest > peak:
+        numbers |= {"largest": left.largest, "peak": peak}
+        held.append(f"a prompt of {left.largest:,} tokens, more than any here ({peak:,})")
+    sentence = (
+        f"{counted(left.messages, 'message')} on branches that were left (a rewind or an edit) are not in this log, "
+        f"with {', '.join(held)}. Verdict and figures are of the branch that was continued."
+    )
+    return [Finding("left_branches", INFO, 0, sentence, numbers)]
+
+
 def repeated_usage(case: Case) -> list[Finding]:
     """Counts that repeat the one before them to the token, though messages were added."""
     repeated = case.facts.repeated

@@ -53,12 +53,12 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
     if not len(case.tokens):
         return Verdict("no_calls", INFO, 0, "No model call in this session.")
     leading = [finding for finding in findings if finding.kind in _ORDER and _leads(finding)]
+    left = next((finding for finding in findings if finding.kind == "left_branches"), None)
     if not leading:
-        return _healthy(case)
+        return _healthy(case, left)
     order = list(_ORDER)
     first = min(leading, key=lambda finding: (finding.severity != ERROR, order.index(finding.kind)))
-    sentence = _ORDER[first.kind](case, first)
-    sentence = sentence[0].upper() + sentence[1:]
+    sentence = _of_branch(_ORDER[first.kind](case, first), left)
     return Verdict(first.kind, first.severity, first.step, sentence, first.numbers, first.assumptions)
 
 
@@ -70,7 +70,15 @@ def _leads(finding: Finding) -> bool:
     return finding.severity != INFO or finding.kind not in ("request_lost", "grown")
 
 
-def _healthy(case: Case) -> Verdict:
+def _of_branch(sentence: str, left: Finding | None) -> str:
+    """A sentence that says, where it matters and there is room, that it speaks of the branch that was continued."""
+    named = f"This branch: {sentence[0].lower()}{sentence[1:]}"
+    if left is not None and len(named.split()) <= MOST_WORDS:
+        return named
+    return sentence[0].upper() + sentence[1:]
+
+
+def _healthy(case: Case, left: Finding | None) -> Verdict:
     """Nothing to report but how full the window was."""
     peak = peak_of(case)
     modelled = (MODELLED_TOKENS,) if peak.source == MODELLED else ()
@@ -80,22 +88,36 @@ def _healthy(case: Case) -> Verdict:
     numbers["compactions"] = _total(case)
     assumptions = (*assumptions_at(case, peak.step), *modelled, *((SIZES_ONLY,) if uncounted else ()))
     count = _total(case)
-    head = f"{counted(count, 'compaction')}{_remark(case)}" if count else _uncompacted(case)
+    head = f"{counted(count, 'compaction')}{_remark(case)}" if count else _uncompacted(case, left)
     sentence = f"{head}; {_peak_words(case, peak)}."
+    if left is not None:
+        numbers["left"] = left.numbers
+        sentence = _of_branch(sentence, left) if count else sentence
     if (lacking := case.facts.not_estimated) and case.is_recorded:
         longer = sentence.replace("(estimated)", f"(estimated without {lacking})", 1)
         sentence = longer if len(longer.split()) <= MOST_WORDS else sentence
     return Verdict("healthy", INFO, peak.step, sentence, numbers, assumptions)
 
 
-def _uncompacted(case: Case) -> str:
+def _uncompacted(case: Case, left: Finding | None) -> str:
     """What is said of a session without a compaction."""
     if not case.is_recorded:
         return _HEALTHY
+    if left is not None:
+        return f"No compaction on this branch, {_left_words(left.numbers)}"
     session = case.facts.session
     if edits := sum(item.evidence is Evidence.DECLARED for item in session.compactions):
         return f"No compaction, {counted(edits, 'recorded edit')} of the history"
     return next((words for note, words in _NO_WHOLE.items() if note in session.notes), _HEALTHY)
+
+
+def _left_words(numbers: dict[str, int]) -> str:
+    """What was worst on branches that were left."""
+    if numbers["refused"]:
+        return f"{counted(numbers['refused'], 'overflow')} on others"
+    if numbers["compactions"]:
+        return f"{numbers['compactions']:,} on others"
+    return f"{numbers['largest']:,} tokens on another"
 
 
 def _remark(case: Case) -> str:

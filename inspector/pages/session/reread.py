@@ -9,6 +9,7 @@ from inspector.models import Import, Session
 
 SUB_AGENTS = "links between this session and its sub-agents"
 VERSION = "version of the agent, on which its own rule depends"
+LOST = "lines whose predecessor is not in the file, no compactions on branches that were left"
 CONTINUED = "conversation that continues from a summary of its own"
 REQUESTS = ("anthropic-messages", "capture", "inspect", "langchain", "lhar", "openai-chat", "openai-responses", "otel")
 GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that earlier ones did not
@@ -22,11 +23,13 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
     7: {
         **dict.fromkeys(REQUESTS, CONTINUED),
         "codex": "model and window of single calls, sum of their tokens, or summary that is empty behind its opening",
-        "claude-code": "lines whose predecessor is not in the file, or empty summaries between Claude Code's own words",
+        "claude-code": f"{LOST}, and no empty summaries between Claude Code's own words",
         "atif": "steps that their numbers skip",
         "openhands": "model and window of single calls",
         "swe-agent": "observations that its configuration leaves out of requests",
-        **dict.fromkeys(("pi", "qwen-code"), "lines whose predecessor is not in the file"),
+        **dict.fromkeys(
+            ("pi", "qwen-code"), "lines whose predecessor is not in the file, or compactions on branches that were left"
+        ),
     },
 }
 

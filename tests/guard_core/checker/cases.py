@@ -20,7 +20,7 @@ from guard_core.findings import (
 )
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import Evidence, LeftBranches, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
@@ -185,6 +185,9 @@ def recordings() -> Iterator[tuple[str, Session]]:
     totals = {"prompt_tokens_total": 1_234_567, "total_calls": 9}
     yield "contradicted on average", exchange(8, tokens=lambda turn: None, **totals)
     yield "only totals", exchange(8, tokens=lambda turn: None, window=Sourced(200_000, Provenance.RECORDER), **totals)
+    yield "only a sum", exchange(8, tokens=lambda turn: None, prompt_tokens_total=1_234_567)
+    left = LeftBranches(12, compactions=2, refused=1, largest=99_000)
+    yield "branches that were left", exchange(8, tokens=growing(), left=left)
     yield "near", exchange(8, tokens=growing(90_500))
     yield "assumed", exchange(8, tokens=growing(118_000), window=None, model="nameless")
     yield "counted in characters", in_characters()

@@ -18,7 +18,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import Evidence, LeftBranches, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
@@ -793,6 +793,23 @@ def test_a_sum_over_calls_that_are_not_counted_is_no_health():
         "No call is counted: 90,001 prompt tokens in sum, 45,001 each if there were 2; the peak is not known."
     )
     assert by_kind["no_usage"].numbers == {"missing": 2, "calls": 2, "total": 90_001, "each": 45_001}
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (LeftBranches(7, compactions=2), "No compaction on this branch, 2 on others; peak "),
+        (LeftBranches(7, compactions=2, refused=1), "No compaction on this branch, 1 overflow on others; peak "),
+        (LeftBranches(7, largest=9_500), "No compaction on this branch, 9,500 tokens on another; peak "),
+        (LeftBranches(7, largest=4_500), "Healthy: no compaction needed; peak "),
+    ],
+)
+def test_a_verdict_beside_branches_that_were_left_speaks_of_one(left, words):
+    _, by_kind, verdict = confirmed(chat(4_000, 5_000, left=left))
+    assert verdict.sentence.startswith(words)
+    assert ("left_branches" in by_kind) == (words[0] == "N")
+    _, _, other = confirmed(chat(4_000, 5_000, 6_000, 9_500, left=left))
+    assert other.sentence.startswith("This branch: peak 95.0 % ") == bool(left.compactions)
 
 
 def test_a_user_who_cleared_the_context_is_no_sign_of_health():

@@ -54,7 +54,7 @@ from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.shelf import outline
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.recordings.reading.versions import Versions
-from guard_core.sessions import ModelCall, Session
+from guard_core.sessions import LeftBranches, ModelCall, Session
 
 _MESSAGE_KINDS = frozenset({"user", "assistant", "system", "progress", "attachment"})
 _OTHER_KINDS = frozenset({"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "permission-mode"})
@@ -349,8 +349,9 @@ class ClaudeTranscriptReader:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
         if elsewhere := self.started.keys() - chains.keys():
             builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
-        self._add_side_calls(builder, [node for one in paths for node in one])
+        left = self._add_side_calls(builder, [node for one in paths for node in one])
         about = {
+            "left": left,
             "agent": ClaudeTranscriptFormat.label,
             "title": self.title,
             "sub_agents": self.started,
@@ -408,36 +409,47 @@ class ClaudeTranscriptReader:
                     chains.setdefault(content.agent or roots[node.uuid] or "sub-agent", array("q")).append(index)
         return {name: Picked(self.nodes, indexes) for name, indexes in chains.items()}
 
-    def _add_side_calls(self, builder: SessionBuilder, path: Sequence[Node]) -> None:
-        """Calls of sub-agents, and those on branches that were left."""
+    def _add_side_calls(self, builder: SessionBuilder, path: Sequence[Node]) -> LeftBranches | None:
+        """Calls of sub-agents, and those on branches that were left; what these branches hold."""
         calls = dict(self.side)
         for message in self.messages.values():
             if message.node.sidechain and message.usage is not None:
                 calls[message.key] = fuller(calls.get(message.key), message.usage)
-        for key, usage in self._left(builder, path).items():
+        left, left_calls = self._left(builder, path)
+        for key, usage in left_calls.items():
             calls[key] = fuller(calls.get(key), usage)
         lines = array("q", (event.line or 0 for event in builder.outlines)) if calls else array("q")  # of the file
         for call in sorted(calls.values(), key=lambda call: call.line or 0):
             at = bisect_left(lines, call.line or 0)  # a draft may have placed it in the log before the branch was left
             builder.side_calls.append(msgspec.structs.replace(call, at=at, response=None))
+        return left
 
-    def _left(self, builder: SessionBuilder, path: Sequence[Node]) -> dict[str, ModelCall]:
-        """The calls on branches that were left, whose messages are noted."""
+    def _left(self, builder: SessionBuilder, path: Sequence[Node]) -> tuple[LeftBranches | None, dict[str, ModelCall]]:
+        """What is on branches that were left, whose messages are noted, and the calls there."""
         on_path = bytearray(self.notes.lines + 1)
         for node in path:
             on_path[node.line] = 1
-        count = 0
+        count = refused = 0
         known: set[str] = set()
         calls: dict[str, ModelCall] = {}
         for line, message in zip(self.messages.lines, self.messages.values(), strict=True):
             if not (message.attached or message.node.sidechain or on_path[line]):
                 known = known or {call.source_id for call in builder.calls}
                 count += 1
+                refused += message.too_long
                 if message.usage is not None and message.message_id not in known:
                     calls[message.key] = message.usage
         if count:
             builder.notes.append(f"{count} messages on edited or rewound branches are not part of the session")
-        return calls
+        here = {boundary.node.uuid for boundary in self.boundaries.values() if on_path[boundary.node.line]}
+        there = {
+            boundary.node.uuid
+            for boundary in self.boundaries.values()
+            if not (boundary.cleared or boundary.node.sidechain or on_path[boundary.node.line])
+        }
+        largest = max((call.prompt_tokens or 0 for call in calls.values()), default=0)
+        left = LeftBranches(count, len(there - here), refused, largest)
+        return left if count or left.compactions else None, calls
 
     def _title(self) -> str:
         """The name that was given; a summary line counts only for a message of this file: many are about another

@@ -47,7 +47,7 @@ from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
-from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import AgentSetting, Evidence, LeftBranches, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Segment, Span, View
 
 # How pi words the messages that it makes of summaries (packages/coding-agent/src/core/messages.ts).
@@ -214,7 +214,7 @@ class PiSessionReader:
         self.starts: dict[str, int] = {}  # entry id: events before it
         self.behind: dict[str, int] = {}  # entry id: events before the first entry that follows it
         self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
-        self.elsewhere = 0  # messages on other branches
+        self.left = LeftBranches()  # on other branches
         self.refused = False  # was the last message a request that the provider found too long?
         self.unsent = 0  # answers that were aborted or failed
         self.looks_within_turns = False
@@ -259,13 +259,12 @@ class PiSessionReader:
             self.notes.skip(kind or "line without a type")
 
     def _message(self, line: Line, message: dict[str, Any], on_path: bool) -> None:
-        role = fields.text(message, "role")
+        role, error = fields.text(message, "role"), fields.text(message, "errorMessage")
+        failed = fields.text(message, "stopReason") == "error"
+        refused = failed and names_length(error)
         if on_path:
-            failed = fields.text(message, "stopReason") == "error"
-            error = fields.text(message, "errorMessage")
             self.refused = failed and says_too_long(error)
-            if failed and names_length(error):
-                self.log.refused.append(len(self.log.events))
+            self.log.refused += [len(self.log.events)] * refused
         if role == "system":
             if on_path:
                 self.system.take(message)
@@ -273,7 +272,8 @@ class PiSessionReader:
         at = fields.timestamp(line.obj, "timestamp") or fields.timestamp(message, "timestamp")
         place: dict[str, Any] = {"line": line.number, "timestamp": at, "source_id": fields.text(line.obj, "id")}
         self.facts.message()
-        self.elsewhere += not on_path
+        if not on_path:
+            self._leave(refused=refused)
         if role == "assistant":
             self._answer(message, place, on_path)
             return
@@ -288,6 +288,10 @@ class PiSessionReader:
             self.log.event(Role.USER, parts, author=role if meta else "", meta=meta, **place)
         elif not parts:
             self.notes.skip(f"{role or 'message'} without content")
+
+    def _leave(self, *, refused: bool) -> None:
+        """Count a message on another branch, and whether it is a request that the provider refused as too long."""
+        self.left = replace(self.left, messages=self.left.messages + 1, refused=self.left.refused + refused)
 
     def _result(self, message: dict[str, Any]) -> tuple[Part, ...]:
         parts = _parts(message.get("content"))
@@ -312,6 +316,8 @@ class PiSessionReader:
         at = len(self.log.events)
         if not on_path:
             self.log.side_calls += [_placed(call, at, None)] if call is not None else []
+            prompt = call.prompt_tokens or 0 if call is not None else 0
+            self.left = replace(self.left, largest=max(self.left.largest, prompt))
             return
         if parts and self._is_never_sent(message):
             self.unsent += 1
@@ -342,6 +348,7 @@ class PiSessionReader:
     def _compaction(self, line: Line, on_path: bool) -> None:
         self.facts.compaction()
         if not on_path:
+            self.left = replace(self.left, compactions=self.left.compactions + 1)
             self.notes.skip("compaction on another branch")
             return
         at, start = len(self.log.events), self._first_kept(line.obj)
@@ -409,8 +416,10 @@ class PiSessionReader:
             notes.append(f"Later changes of the system prompt or the tools: {self.system.changes}. The last are shown.")
         if fields.text(self.header, "parentSession") or fields.text(self.header, "branchedFrom"):
             notes.append("Forked from another session file: its history comes first.")
-        if self.elsewhere:
-            notes.append(f"{self.elsewhere} messages on other branches are not in the log; their calls count apart.")
+        if self.left.messages:
+            notes.append(
+                f"{self.left.messages} messages on other branches are not in the log; their calls count apart."
+            )
         if self.unsent:
             notes.append(
                 f"{self.unsent} answers that were aborted or failed are not in the log: they are not sent again."
@@ -425,6 +434,7 @@ class PiSessionReader:
             model="" if self.log.calls else fields.text(self.header, "modelId"),
             notes=tuple(notes),
             settings=(LOOKS_WITHIN_TURNS,) if self.looks_within_turns else (),
+            left=self.left if self.left != LeftBranches() else None,
         )
         return Recording("pi", (session,), self.facts.facts(), self.notes)
 

@@ -36,7 +36,7 @@ from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.recordings.reading.versions import Versions
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, ToolDefinition
+from guard_core.sessions import Evidence, LeftBranches, ModelCall, RecordedCompaction, ToolDefinition
 from guard_core.views import Inserted, Span, View, kept_events
 
 NAME, LABEL = "qwen-code", "Qwen Code"
@@ -116,6 +116,7 @@ class QwenChatReader:
         self.answered: ModelCall | None = None  # the last answer, if no telemetry reported it yet
         self.refused = False  # a request was too large for the provider since the last answer
         self.elsewhere = 0  # messages that were taken back, or of a sub-agent
+        self.left = LeftBranches()  # what was taken back
 
     def line(self, line: Line) -> None:
         record, kind = line.obj, fields.text(line.obj, "type")
@@ -152,6 +153,8 @@ class QwenChatReader:
         event = event_of({**content, "role": role}, meta=subtype == "notification", **place)
         self.facts.parts(event.parts)
         self.elsewhere += not on_path
+        if not on_path and self._was_taken_back(line):
+            self.left = replace(self.left, messages=self.left.messages + 1)
         if kind == "assistant":
             self._answer(line, event, on_path)
         elif on_path and subtype == "mid_turn_user_message" and self._follows_user():
@@ -162,6 +165,10 @@ class QwenChatReader:
             self._append(event)
         elif not event.parts:
             self.notes.skip(f"{kind} without content")
+
+    def _was_taken_back(self, line: Line) -> bool:
+        """Is a line that is not on the path one of this conversation, and none of a sub-agent."""
+        return self.path.is_side or not is_side(line.obj)
 
     def _follows_user(self) -> bool:
         return bool(self.log.events) and self.log.outlines[-1].role is Role.USER
@@ -177,6 +184,8 @@ class QwenChatReader:
         at = len(self.log.events)
         if not on_path:
             self.log.side_calls.append(replace(call, at=at))
+            if self._was_taken_back(line):
+                self.left = replace(self.left, largest=max(self.left.largest, call.prompt_tokens or 0))
             return
         self.log.states_window(at, fields.window(line.obj, "contextWindowSize"))
         self.refused = False
@@ -267,6 +276,8 @@ class QwenChatReader:
             raise DamagedRecording("a compaction without the history after it", line=line.number)
         self.facts.compaction()
         if not on_path:
+            if self._was_taken_back(line):
+                self.left = replace(self.left, compactions=self.left.compactions + 1)
             self.notes.skip("compaction that was taken back")
             return
         contents = [
@@ -350,6 +361,7 @@ class QwenChatReader:
             window=self.log.window("contextWindowSize in the file"),
             versions=self.versions.of(self.log.outlines),
             notes=tuple(self._words()),
+            left=self.left if self.left != LeftBranches() else None,
         )
         return Recording(NAME, (session,), self.facts.facts(), self.notes)
 

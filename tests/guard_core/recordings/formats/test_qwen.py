@@ -13,7 +13,7 @@ from guard_core.ledger import Ledger
 from guard_core.recordings import first_look, look_at, read
 from guard_core.recordings.formats.qwen.format import FORMAT
 from guard_core.rules import Agreement, explain
-from guard_core.sessions import Evidence, Provenance
+from guard_core.sessions import Evidence, LeftBranches, Provenance
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
@@ -227,6 +227,7 @@ def test_what_a_rewind_took_back_is_not_in_the_log():
     assert [item.prompt_tokens for item in session.calls] == [100, 130]
     assert [item.prompt_tokens for item in session.side_calls] == [120]
     assert "2 messages" in session.notes[-1]
+    assert session.left == LeftBranches(messages=2, largest=120)
 
 
 def test_a_message_whose_predecessor_is_not_in_the_file_is_named():

@@ -10,7 +10,7 @@ from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.claude.log import CLEARED
 from guard_core.recordings.formats.claude.transcript import FORMAT
 from guard_core.rules import explain
-from guard_core.sessions import Evidence, SubAgent
+from guard_core.sessions import Evidence, LeftBranches, SubAgent
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
 
@@ -137,6 +137,16 @@ def test_a_rewound_branch_is_left_out_but_its_calls_are_counted_apart():
     assert [step.prompt_tokens for step in session.side_calls] == [50]
     assert recording.facts.model_calls == 2
     assert "2 messages on edited or rewound branches" in session.notes[0]
+    assert session.left == LeftBranches(messages=2, largest=50)
+
+
+def test_compactions_and_refusals_on_a_rewound_branch_are_counted_apart():
+    refusal = synthetic("a2", "u2", "Prompt is too long", isApiErrorMessage=True)
+    left = (user("u2", "a1", "On"), refusal, boundary("b", "a2"), user("s1", "b", SUMMARY, isCompactSummary=True))
+    recording = read(user("u1", None), answer("a1", "u1"), *left, user("u3", "a1", "Again"), answer("a3", "u3"))
+    (log,) = recording.sessions
+    assert log.compactions == log.refused == ()
+    assert log.left == LeftBranches(messages=3, compactions=1, refused=1)
 
 
 def test_progress_that_is_written_at_the_end_of_a_turn_begins_no_branch():

@@ -11,6 +11,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolResultPart
 from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.pi.session import FORMAT
+from guard_core.sessions import LeftBranches
 from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.recordings.checks import (
@@ -86,6 +87,14 @@ def test_only_the_path_to_the_last_entry_is_in_the_log():
     assert texts(session) == ["List files", "I look", "", "Other"]
     assert [call.prompt_tokens for call in session.side_calls] == [140]
     assert recording.facts.model_calls == 3
+
+
+def test_what_branches_that_were_left_hold_is_counted_apart():
+    failed = {**assistant("", 0, reason="error"), "errorMessage": "prompt is too long: 210000 tokens > 200000 maximum"}
+    left = [entry("x0", "e4", message=failed), entry("x1", "x0", "compaction", summary="Files", tokensBefore=150)]
+    back = entry("b1", "e1", message=assistant("Other", 120))
+    assert session_of(*TALK, *left, back).left == LeftBranches(messages=4, compactions=1, refused=1, largest=140)
+    assert session_of(*TALK).left is None
 
 
 def test_an_aborted_answer_without_usage_is_no_call():
