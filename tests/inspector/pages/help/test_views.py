@@ -25,6 +25,7 @@ def test_every_picture_is_there(client, db):
     assert len(names) == page.count("<img")
     for name in {*(f"static/{name}.png" for name in names), *re.findall(r"\((static/pictures/[^)]+)\)", readme)}:
         assert (ROOT / name).read_bytes().startswith(b"\x89PNG"), name
+    assert sum((ROOT / f"static/{name}.png").stat().st_size for name in names) < 600_000  # of the 700 kB of a page
 
 
 def test_a_label_belongs_to_one_term():
