@@ -1,7 +1,8 @@
 // A session whose agent still works: says how many steps are new, and follows them if that is wanted.
 // It asks often while something happens and seldom when nothing does; a page in the background asks only
 // where notifications are wanted.
-// Once the session has grown a socket says when to ask, so that a step is shown within half a second.
+// Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown
+// within half a second.
 import { notify, offer, wanted } from "./notifying.js";
 
 const SOON = 2000; // milliseconds between two questions
@@ -109,6 +110,7 @@ function begin(box) {
     follow.checked = true;
     words.textContent = "Following: new steps are shown as they come.";
     box.hidden = false;
+    listen();
   }
   timer = setTimeout(look, SOON);
 }

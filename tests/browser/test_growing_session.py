@@ -26,7 +26,8 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     assert not notice.is_visible()
     served.upload("growing.jsonl", grown(5))
     page.get_by_text("1 new step.").wait_for()
-    page.get_by_label("Follow").check()
+    with page.expect_websocket():  # of the page that is followed, which does not wait until it has grown
+        page.get_by_label("Follow").check()
     page.wait_for_url(re.compile(r"at=5"))
     served.upload("growing.jsonl", grown(7))
     page.wait_for_url(re.compile(r"at=7"))
