@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from guard_core.facts.lanes import Snippet
@@ -15,8 +14,9 @@ from guard_core.facts.proposals import TYPED
 from guard_core.facts.words import METHOD, blind_words, summary_words
 from guard_core.findings.presence import normalised
 from inspector.pages.facts import presenter as present
-from inspector.pages.facts.listed import INSTRUCTIONS, SHOWN, lanes_of, listed
+from inspector.pages.facts.listed import INSTRUCTIONS, SHOWN, is_at_hand, lanes_of, listed
 from inspector.pages.session.frame import Frame, frame, number
+from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.paging import pager
 from inspector.pages.shared.parts import visible
@@ -28,13 +28,18 @@ LONGEST = 300  # characters of a typed text
 
 @require_safe
 def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """The ledger of instructions, or of details; with ?q= the lane of a text, under ?policy= those of a replay."""
+    """The ledger of instructions, or of details; with ?q= the lane of a text, under ?policy= those of a replay.
+
+    The lane of a text in a long session does not wait for the ledger: the page asks for it when it is shown.
+    """
     page = frame(request, session_id)
     if page.choice.changed and "side" not in request.GET and page.analysis.diverges:
         page = replace(page, side="replayed")
     show = request.GET.get("show", "")
     show = show if show in SHOWN else INSTRUCTIONS
     typed = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST]
+    is_part = wants_part(request, "ledger")
+    is_later = typed and "show" not in request.GET and not is_at_hand(page, show)
     context = {
         **page.context("facts"),
         "sides": _sides(page),
@@ -43,10 +48,11 @@ def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "query": typed,
         "fields": {**page.choice.pairs(), **({"side": page.shown_side} if page.shown_side else {})},
         "action": page.paths["facts"],
-        **_typed(page, typed),
-        **_listed(page, show),
+        **({} if is_part else _typed(page, typed)),
+        **_tabs(page, show),
+        **({"later": _url(page, q=typed, show=show)} if is_later else _listed(page, show)),
     }
-    return render(request, "inspector/facts/index.html", context)
+    return render_part(request, "ledger", "inspector/facts/_ledger.html", "inspector/facts/index.html", context)
 
 
 def _typed(page: Frame, typed: str) -> dict[str, Any]:
@@ -78,13 +84,17 @@ def _listed(page: Frame, show: str) -> dict[str, Any]:
         "headline": " ".join(filter(None, notes)) if show == INSTRUCTIONS else "",
         "rows": [present.row(lane, page) for lane in known.lanes[rows.shown]],
         "pager": rows,
-        "show": show,
-        "tabs": [
-            {"label": name, "url": _url(page, show=name if name != INSTRUCTIONS else ""), "current": name == show}
-            for name in SHOWN
-        ],
         "left_out": counted(known.left_out, "text") if known.left_out else "",
     }
+
+
+def _tabs(page: Frame, show: str) -> dict[str, Any]:
+    """The lists as links."""
+    tabs = [
+        {"label": name, "url": _url(page, show=name if name != INSTRUCTIONS else ""), "current": name == show}
+        for name in SHOWN
+    ]
+    return {"show": show, "tabs": tabs}
 
 
 def _sides(page: Frame) -> list[dict[str, Any]]:

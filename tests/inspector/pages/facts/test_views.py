@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
+from inspector.pages.facts import listed
 from inspector.storage.search import index_some
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.findings.cases import compaction
@@ -60,6 +61,20 @@ def test_a_typed_text_has_a_lane_and_a_table_of_its_changes(client, store):
     assert "gone lost at step 3 (compaction 1) compaction 1" in text
     assert "verbatim back at step 5 with message 5" in text
     assert "It was read again 1 time, " in text
+
+
+def test_the_lane_of_a_typed_text_does_not_wait_for_a_list_that_takes_long(client, lost, monkeypatch):
+    monkeypatch.setattr(listed, "QUICK_STEPS", 0)
+    address = reverse("session_facts", args=[lost.pk]) + "?q=tenant"
+    content = client.get(address).content.decode()
+    assert "“tenant”" in content
+    assert "lane-key" not in content
+    later = html.unescape(re.search(r'hx-get="([^"]+)" hx-trigger="load"', content)[1])
+    assert f'<a href="{html.escape(later)}">' in content
+    part = client.get(later, headers={"HX-Request": "true", "HX-Target": "ledger"}).content.decode()
+    assert part.lstrip().startswith("<section")
+    assert "lane-key" in part
+    assert "lane-key" in client.get(address).content.decode()  # it is computed by now
 
 
 def test_details_are_a_table_of_their_own(client, lost):
