@@ -16,6 +16,10 @@ from guard_core.findings.presence import normalised, readings
 PASSAGE = 3
 PARAPHRASE_CUT = 0.41
 FEWEST_WORDS = 4  # content words, as the labelled sentences have; of shorter ones only a quotation counts
+# The same of a sentence in a script without spaces, whose words are pairs of characters here. Of 30 paraphrases of ours
+# in Chinese, Japanese and Korean so many are found, and of their other 270 pairs none is.
+FEWEST_UNSPACED = 3
+UNSPACED_PAIRS, UNSPACED_FOUND, UNSPACED_OTHERS = 30, 27, 270
 LABELLED, AGREES, AGREES_HELD_OUT, OTHERS, FALSE_OF_OTHERS = 50, 46, 44, 700, 7
 # Words that any English text has, so that sharing them says nothing: articles, pronouns, prepositions, auxiliaries and
 # the words that make a sentence a rule. Ours.
@@ -27,10 +31,37 @@ _COMMON = frozenset(
     there these they this those to under up us was we were what when where which who will with would you your
     """.split()  # noqa: SIM905 - a hundred quotation marks less
 )
-# Scripts that put no space between words: kana, CJK ideographs with their extensions, Hangul.
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
-_WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:'[^\W_{_UNSPACED}]+)?")
+# Scripts that put no space between words, or join words with what follows them: kana, CJK ideographs with their
+# extensions, Hangul. Hiragana are mostly endings and particles, and no words here.
+_HAN, _KATAKANA, _HANGUL = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f",
+    "\u30a1-\u30ff",
+    "\uac00-\ud7af",
+)
+_UNSPACED = rf"\u3040-\u30ff{_HAN}{_HANGUL}"
+_WORD = re.compile(rf"[{_HAN}]+|[{_KATAKANA}]{{2,}}|[{_HANGUL}]+|[^\W_{_UNSPACED}]+(?:'[^\W_{_UNSPACED}]+)?")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_IS_HAN, _IS_HANGUL = re.compile(f"[{_HAN}]"), re.compile(f"[{_HANGUL}]")
+# What any Chinese or Japanese text has, like _COMMON, and what parts the words around it. Ours.
+_COMMON_HAN = re.compile(
+    "必[须須需]|需要|不[要得能许許准可会會]|[没沒]有|所有|一[个個些定律切]|[每各][个個次]|任何|可以|[应應][该該当當]|如果|因[为為]"
+    "|所以|但是|而且|或者|以及|[之以][前后後内外]|已[经經]|正在|[进進]行|[绝絕絶][对對対]|禁止|[务務]必|[尽盡]量|直接|用[户戶]|使用者|要求"
+    "|希望|[我你他她它][们們]?|[这這那]|其[他中它]|[当當]前|然[后後]|[现現]在|使用|必要|場合"
+    "|[的了着著在是和与與及请請把被让讓给給从從到于於之其此都也就还還再并並而且均则則勿别須须需先只時时前后後中裡里内上下将將用]"
+)
+# Particles and endings that Korean writes behind a word, the longest first, and words like _COMMON. Ours.
+_KOREAN_ENDINGS = tuple(
+    """
+    했습니다 입니다 합니다 됩니다 하세요 않도록 에서는 으로는 않는다 에서 에게 으로 까지 부터 처럼 보다 하고 이나
+    라도 마다 한테 에는 에도 로는 이다 한다 하기 하지 해야 하며 된다 되어 은 는 이 가 을 를 의 에 로 와 과 도 만 께 다
+    해 할 한
+    """.split()  # noqa: SIM905
+)
+_COMMON_KOREAN = frozenset(
+    """
+    전 후 뒤 것 수 때 및 또 더 모든 반드시 절대 주세요 마세요 안 하나 그 이 저 필요 사용자 다음 있 없
+    """.split()  # noqa: SIM905
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _ENDINGS = ("ing", "ed", "es", "s")  # taken off where at least three letters remain
 
@@ -81,15 +112,32 @@ def _is_letter(char: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, without letter case and common endings; of scripts without
-    spaces every two characters that follow one another."""
+    """The words of a text that say what it is about, without letter case and common endings; of ideographs and Hangul
+    every two characters that follow one another, between what any text of them has."""
     words: set[str] = set()
     for word in _WORD.findall(normalised(text)):
-        if _IS_UNSPACED.match(word):
-            words |= {word[place : place + 2] for place in range(max(1, len(word) - 1))}
+        if _IS_HAN.match(word):
+            words.update(*map(_pairs, _COMMON_HAN.split(word)))
+        elif _IS_HANGUL.match(word):
+            words |= _korean_pairs(word)
         elif word not in _COMMON:
             words.add(_stem(word))
     return frozenset(words)
+
+
+def _pairs(characters: str) -> set[str]:
+    return {characters[place : place + 2] for place in range(len(characters) - 1)}
+
+
+def _korean_pairs(word: str) -> set[str]:
+    """The pairs of a word without its particles and endings, two at most; the syllable where only one is left."""
+    stem = word
+    for _ in range(2):
+        ending = next((ending for ending in _KOREAN_ENDINGS if len(stem) > len(ending) and stem.endswith(ending)), "")
+        stem = stem.removesuffix(ending)
+    if word in _COMMON_KOREAN or stem in _COMMON_KOREAN:
+        return set()
+    return _pairs(stem) or {stem}
 
 
 def _stem(word: str) -> str:
@@ -117,4 +165,5 @@ def shared_words(sentence: str, text: str) -> float:
 
 def paraphrases(text: str, sentence: str) -> bool:
     """Does a summary say what a sentence says in other words, as far as its content words show."""
-    return len(content_words(sentence)) >= FEWEST_WORDS and shared_words(sentence, text) >= PARAPHRASE_CUT
+    fewest = FEWEST_UNSPACED if has_unspaced(sentence) else FEWEST_WORDS
+    return len(content_words(sentence)) >= fewest and shared_words(sentence, text) >= PARAPHRASE_CUT

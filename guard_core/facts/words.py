@@ -8,11 +8,15 @@ from guard_core.facts.texts import (
     AGREES,
     AGREES_HELD_OUT,
     FALSE_OF_OTHERS,
+    FEWEST_UNSPACED,
     FEWEST_WORDS,
     LABELLED,
     OTHERS,
     PARAPHRASE_CUT,
     PASSAGE,
+    UNSPACED_FOUND,
+    UNSPACED_OTHERS,
+    UNSPACED_PAIRS,
 )
 from guard_core.findings.facts import Facts
 from guard_core.findings.words import at_step, compactions_words, counted
@@ -24,9 +28,12 @@ METHOD = (
     f"{100 * PARAPHRASE_CUT:.0f} % of its content words; sentences with fewer than {FEWEST_WORDS} must be quoted. "
     f"Measured on summaries that a person labelled (COMPINT): it agrees with {AGREES} of {LABELLED}, "
     f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never said "
-    "for paraphrased. These are English instructions: shared words do not prove that the meaning survived. What the "
-    "model writes in its own messages is searched for quotations only. Whether an instruction still applies is not "
-    "judged: a summary may quote one and say that it was cancelled."
+    "for paraphrased. These are English instructions: shared words do not prove that the meaning survived. "
+    f"In Chinese, Japanese and Korean pairs of characters are words, {FEWEST_UNSPACED} at least: {UNSPACED_FOUND} of "
+    f"{UNSPACED_PAIRS} paraphrases that were written for it are found, and none of {UNSPACED_OTHERS} other pairs. "
+    "Other words for the same thing, a translation and another script are not recognised and count as gone; nor is a "
+    "negation, which counts as the same. What the model writes in its own messages is searched for quotations only. "
+    "Whether an instruction still applies is not judged: a summary may quote one and say that it was cancelled."
 )
 
 

@@ -4,11 +4,20 @@ import pytest
 
 from guard_core.facts.instructions import REQUEST, RULE, kind_of
 from guard_core.facts.proposals import details, instructions, open_todos
-from guard_core.facts.texts import content_words, paraphrases, quotes, shared_words
+from guard_core.facts.texts import (
+    UNSPACED_FOUND,
+    UNSPACED_OTHERS,
+    UNSPACED_PAIRS,
+    content_words,
+    paraphrases,
+    quotes,
+    shared_words,
+)
 from guard_core.facts.texts import quotation as sought
 from guard_core.findings.presence import readings
 from tests.benchmarks.measure_paraphrase import best_cut, measured
 from tests.builders import model, session, tool_call, user
+from tests.guard_core.facts.paraphrases import UNSPACED
 
 
 @pytest.mark.parametrize(
@@ -43,12 +52,26 @@ def test_the_end_of_a_sentence_is_no_part_of_its_quotation():
 
 def test_content_words_leave_out_what_any_text_has_and_split_scripts_without_spaces_by_two():
     assert content_words("You must never rename the tested columns") == {"rename", "test", "column"}
-    assert content_words("不要修改") == {"不要", "要修", "修改"}
+    assert content_words("数据库迁移之前必须先备份") == {"数据", "据库", "库迁", "迁移", "备份"}
+    assert content_words("テストを実行しないでください") == {"テスト", "実行"}
+    assert content_words("운영 데이터베이스는 절대") == {"운영", "데이", "이터", "터베", "베이", "이스"}
 
 
 def test_a_paraphrase_in_a_script_without_spaces_is_one_by_pairs():
     assert paraphrases("用户要求：所有数据库迁移必须先备份。", "数据库迁移之前必须先备份")
     assert not paraphrases("测试已经全部通过，没有其他问题。", "数据库迁移之前必须先备份")
+
+
+def test_paraphrases_in_scripts_without_spaces_are_found_as_often_as_the_page_says():
+    found = [paraphrases(said, sentence) for pairs in UNSPACED.values() for sentence, said in pairs]
+    others = [
+        paraphrases(said, sentence)
+        for pairs in UNSPACED.values()
+        for place, (sentence, _) in enumerate(pairs)
+        for other, (_, said) in enumerate(pairs)
+        if other != place
+    ]
+    assert (len(found), sum(found), len(others), sum(others)) == (UNSPACED_PAIRS, UNSPACED_FOUND, UNSPACED_OTHERS, 0)
 
 
 def test_few_words_are_never_a_paraphrase():
