@@ -113,9 +113,9 @@ def spoil(part: str) -> Rewriter:
 
 
 DAMAGES = {
-    "a recording with other bytes": (spoil("recordings/"), "other bytes than were uploaded"),
+    "a recording with other bytes": (spoil("recordings/"), "not the bytes that were uploaded"),
     "a recording left out": (leave_out("recordings/"), "missing"),
-    "a database with other bytes": (spoil(DATABASE), "other bytes than were backed up"),
+    "a database with other bytes": (spoil(DATABASE), "not the bytes that were backed up"),
     "a database left out": (leave_out(DATABASE), "missing"),
     "a list of contents left out": (leave_out("backup.json"), "cut off or damaged"),
     "a list of contents that is none": (lambda n, c: b"[]" if n == "backup.json" else c, "does not say"),
