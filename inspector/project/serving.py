@@ -87,9 +87,9 @@ def prepare(address: str) -> FolderLocks:
 
     with memory.loading():
         django.setup()
-    from django.conf import settings
+        from django.conf import settings
 
-    from inspector.data_folder.opening import open_folder
+        from inspector.data_folder.opening import open_folder
 
     refuse_served(Path(settings.DATA_DIR))
     locks = open_folder()

@@ -23,6 +23,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, whose
 import msgspec  # noqa: E402
 
 from guard_core.errors import GuardError  # noqa: E402
+from inspector.project import memory  # noqa: E402
 from inspector.replays.messages import (  # noqa: E402
     AVOID,
     POLICIES,
@@ -80,14 +81,14 @@ def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> Ready |
     """
     if task.work not in (POLICIES, PROFILES):
         listen()
-    import django  # Django is set up when a task comes
+    with memory.loading():
+        import django  # Django is set up when a task comes
 
-    django.setup()
-    from guard_core.memory import limit
-    from inspector.models import Session
-    from inspector.project import memory
-    from inspector.replays import analysis, avoiding, comparing
-    from inspector.storage.byte_cache import keep_for_good
+        django.setup()
+        from guard_core.memory import limit
+        from inspector.models import Session
+        from inspector.replays import analysis, avoiding, comparing
+        from inspector.storage.byte_cache import keep_for_good
 
     keep_for_good()
     memory.keep_little()
@@ -145,10 +146,13 @@ def _page(ask: Ask) -> Page:
 
 @cache
 def _handler() -> Any:
-    """Django's handler, with its middleware loaded."""
+    """Django's handler, with its middleware and all pages loaded."""
     from django.core.handlers.wsgi import WSGIHandler  # Django is set up when a task comes
+    from django.urls import get_resolver
 
-    return WSGIHandler()
+    with memory.loading():
+        _ = get_resolver().url_patterns
+        return WSGIHandler()
 
 
 if __name__ == "__main__":
