@@ -116,7 +116,7 @@ def content_of(events: dict[str, Ints], weights: Ints | None = None) -> Ints:
 
 
 def _micro(amounts: Ints, ratios: Floats) -> Ints:
-    return np.asarray((amounts * np.rint(ratios * _MICRO).astype(np.int64)).sum(axis=1))
+    return np.asarray(amounts @ np.rint(ratios * _MICRO).astype(np.int64))
 
 
 def estimates(amounts: Ints, ratios: Floats) -> Floats:
@@ -143,10 +143,35 @@ def fit(amounts: Ints, tokens: Ints, start: Start = USUAL_START) -> Floats:
     goal = tokens.astype(np.float64)
     prior = start.ratios.copy()
     prior[:TEXT_KINDS] *= _level(estimates(amounts, start.ratios), goal, start.weight * LEVEL_BELIEF)
-    ratios = prior
+    ratios, sums = prior, _Sums(amounts, goal)
     for _ in range(_ROUNDS):
-        ratios = _bounded(amounts, goal, prior, start.weight, estimates(amounts, ratios))
+        ratios = _bounded(sums, prior, start.weight, estimates(amounts, ratios))
     return np.round(ratios, _DIGITS)
+
+
+class _Sums:
+    """The weighted normal equations of some intervals, summed in their order, so that they are the same anywhere."""
+
+    def __init__(self, amounts: Ints, goal: Floats) -> None:
+        self._kinds, self._goal = amounts.shape[1], goal
+        used = np.flatnonzero(amounts.any(axis=0))  # what no interval holds adds nothing
+        self._amounts = np.ascontiguousarray(amounts[:, used].T, dtype=np.float64)
+        rows, columns = np.triu_indices(len(used))
+        self._rows, self._columns, self._used = used[rows], used[columns], used
+        self._weighted = np.concatenate([rows, np.arange(len(used))])
+        self._factors = np.concatenate([self._amounts[columns], np.broadcast_to(goal, self._amounts.shape)])
+
+    def normal(self, estimate: Floats) -> tuple[Floats, Floats]:
+        """The matrix and the right side, with each interval weighted by how far it is from its estimate."""
+        trust = _trust(estimate, self._goal) / (np.maximum(estimate, 1.0) + _FLOOR)
+        products = (self._amounts * trust)[self._weighted]
+        products *= self._factors
+        totals = np.cumsum(products, axis=1, out=products)[:, -1]
+        matrix, right = np.zeros((self._kinds, self._kinds)), np.zeros(self._kinds)
+        pairs = len(self._rows)
+        matrix[self._rows, self._columns] = matrix[self._columns, self._rows] = totals[:pairs]
+        right[self._used] = totals[pairs:]
+        return matrix, right
 
 
 def tool_factors(whole: Floats, tokens: Ints, by_tool: dict[int, Floats]) -> Factors:
@@ -181,18 +206,18 @@ def _level(estimate: Floats, goal: Floats, belief: float) -> float:
     return 1.0 + (float(np.clip(ratio[middle], 0.25, 6.0)) - 1.0) * share
 
 
-def _bounded(amounts: Ints, goal: Floats, prior: Floats, weight: float, estimate: Floats) -> Floats:
+def _bounded(sums: _Sums, prior: Floats, weight: float, estimate: Floats) -> Floats:
     """One weighted least squares step; ratios below 0 or above HIGHEST are set to the bound and left out."""
-    trust = _trust(estimate, goal) / (np.maximum(estimate, 1.0) + _FLOOR)
     wanted = BELIEF * prior
-    matrix, right = _normal(amounts, trust, goal)
+    matrix, right = sums.normal(estimate)
     matrix += np.diag(weight * BELIEF**2 / (wanted + _FLOOR))
     right += weight * BELIEF * wanted / (wanted + _FLOOR)
     ratios, free = np.zeros(len(prior)), np.ones(len(prior), dtype=bool)
     for _ in range(len(prior)):
         inside, bound = np.flatnonzero(free), np.flatnonzero(~free)
-        rest = right[inside] - (matrix[np.ix_(inside, bound)] * ratios[bound]).sum(axis=1)
-        ratios[inside] = _solve(matrix[np.ix_(inside, inside)], rest)
+        lines = matrix[inside]
+        rest = right[inside] - (lines[:, bound] * ratios[bound]).sum(axis=1)
+        ratios[inside] = _solve(lines[:, inside].tolist(), rest.tolist())
         outside = free & ((ratios < 0.0) | (ratios > HIGHEST))
         if not outside.any():
             break
@@ -201,29 +226,22 @@ def _bounded(amounts: Ints, goal: Floats, prior: Floats, weight: float, estimate
     return ratios
 
 
-def _normal(amounts: Ints, trust: Floats, goal: Floats) -> tuple[Floats, Floats]:
-    """The weighted normal equations, summed in the order of the intervals, so that they are the same anywhere."""
-    kinds = amounts.shape[1]
-    rows, columns = np.triu_indices(kinds)
-    weighted = amounts * trust[:, None]
-    products = np.concatenate([weighted[:, rows] * amounts[:, columns], weighted * goal[:, None]], axis=1)
-    totals = np.cumsum(products, axis=0)[-1]
-    matrix = np.zeros((kinds, kinds))
-    matrix[rows, columns] = matrix[columns, rows] = totals[: len(rows)]
-    return matrix, totals[len(rows) :].copy()
-
-
-def _solve(matrix: Floats, right: Floats) -> Floats:
-    """Elimination for a positive definite matrix."""
-    matrix, right = matrix.copy(), right.copy()
+def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Elimination for a positive definite matrix, which is changed: the floats of Python are those of numpy, and so few
+    are computed faster one by one.
+    """
     size = len(right)
-    for pivot in range(size):
+    for pivot, pivotal in enumerate(matrix):
         for row in range(pivot + 1, size):
-            factor = matrix[row, pivot] / matrix[pivot, pivot]
-            matrix[row] -= factor * matrix[pivot]
+            line = matrix[row]
+            factor = line[pivot] / pivotal[pivot]
+            for column in range(pivot + 1, size):
+                line[column] -= factor * pivotal[column]
             right[row] -= factor * right[pivot]
-    solution = np.zeros(size)
+    solution = [0.0] * size
     for row in reversed(range(size)):
-        known = sum(float(matrix[row, other] * solution[other]) for other in range(row + 1, size))
-        solution[row] = (right[row] - known) / matrix[row, row]
+        known = 0.0
+        for other in range(row + 1, size):  # `sum` of Python 3.12 and later adds floats in another way
+            known += matrix[row][other] * solution[other]
+        solution[row] = (right[row] - known) / matrix[row][row]
     return solution

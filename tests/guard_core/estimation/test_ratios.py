@@ -1,0 +1,37 @@
+"""The ratios of a session are the same numbers on every machine."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from guard_core.estimation.ratios import HIGHEST, KINDS, START, fit
+
+INTERVALS = 700
+
+
+def made_up(kinds: int) -> np.ndarray:
+    """Amounts of the first so many kinds in every interval; whole numbers that look like nothing in particular."""
+    places = np.arange(INTERVALS)[:, None] * len(KINDS) + np.arange(len(KINDS))
+    amounts = places * 7_919 % 3_001 * (places % 3 > 0)
+    amounts[:, kinds:] = 0
+    return amounts
+
+
+# Golden: of the fit as it was first written, one row operation at a time.
+@pytest.mark.parametrize(
+    ("kinds", "digest"),
+    [(8, "6f9742011d900a8f"), (5, "18be161a62cea132"), (1, "176e378f0d064f99"), (0, "2a123a21dbb0f66a")],
+)
+def test_the_golden_ratios_stand(kinds, digest):
+    amounts = made_up(kinds)
+    tokens = (amounts * np.array([2, 1, 3, 1, 2, 9, 1, 30])).sum(axis=1) + np.arange(INTERVALS) % 97 * 5
+    assert hashlib.sha256(fit(amounts, tokens).tobytes()).hexdigest()[:16] == digest
+
+
+def test_ratios_stay_within_their_bounds_and_a_kind_that_is_nowhere_keeps_its_own():
+    amounts = made_up(2)
+    ratios = fit(amounts, amounts[:, 0] * 50)
+    assert ratios[0] == HIGHEST[0]
+    assert ratios[1] >= 0.0
+    assert np.array_equal(ratios[5:], START[5:])
