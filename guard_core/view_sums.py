@@ -1,7 +1,8 @@
 """Sums over the segments of views, where one view after the other begins alike.
 
 A policy that replaces each old result by a message of its own has views of thousands of segments, and every request
-begins as the one before. Sums are kept with the last long view, so that only what differs is added up again.
+begins as the one before, or lacks its oldest messages. Sums are kept with the last long view, so that only what differs
+is added up again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from operator import add, sub
 import numpy as np
 
 from guard_core.ledger import Ints, Ledger, prefix_sums
-from guard_core.views import Segment, Span, View, common_length, content_count, difference, followed
+from guard_core.views import Segment, Span, View, common_length, content_count, exchanged, followed
 
 SHORT = 16  # segments; ours: a shorter view is added up at once
 
@@ -32,7 +33,7 @@ class ViewSums:
         before, total = self._last
         if view is before:
             return total
-        removed, added = difference(before, view)
+        removed, added = exchanged(before, view)
         if len(removed) + len(added) < len(view):
             total += sum(map(self._cost, added)) - sum(map(self._cost, removed))
         else:
@@ -60,7 +61,7 @@ class ManySums:
         before, totals = self._last
         if view is before:
             return totals
-        removed, added = difference(before, view)
+        removed, added = exchanged(before, view)
         if len(removed) + len(added) < len(view):
             totals = tuple(map(add, totals, map(sub, self._sums(added), self._sums(removed))))
         else:

@@ -56,6 +56,7 @@ View = tuple[Segment, ...]  # long ones are a `SharedView`, which does what is a
 Pieces = tuple[tuple[View, int], ...]  # tuples, and how many of the first segments of each count
 LONG = 64  # segments; ours: copying fewer costs less than sharing them
 CHUNK = 64  # segments that are compared at once
+MOVED_BEHIND = 3  # ours: a compaction leaves a summary, the end of a span, and then what there was
 REMEMBERED = 16  # pairs of long views; ours: a step of a replay compares about half as many
 
 
@@ -222,24 +223,44 @@ class Difference(NamedTuple):
 def difference(before: View, view: View) -> Difference:
     """How a view differs from one before it. Segments that are in neither part are the same at the beginning, and at
     the end, of both."""
-    key = id(before), id(view)
-    known = _differences.get(key)
-    if known is not None and known[0] is before and known[1] is view:
-        return known[2]
     same = common_length(before, view)
     removed, added = before[same:], view[same:]
     size = min(len(removed), len(added))
     if size > CHUNK:  # as where the oldest messages went
         stays = _common_end(tuple(removed), tuple(added), size)
         removed, added = removed[: len(removed) - stays], added[: len(added) - stays]
-    differs = Difference(removed, added)
-    if len(_differences) >= REMEMBERED:
-        _differences.clear()
-    _differences[key] = before, view, differs
+    return Difference(removed, added)
+
+
+def exchanged(before: View, view: View) -> Difference:
+    """The segments of a view that are not in the one after it, and the reverse, as far as that is seen at a glance: a
+    long row of the same ones may have moved, as where the oldest messages went and newer ones came behind the
+    others."""
+    key = id(before), id(view)
+    known = _exchanged.get(key)
+    if known is not None and known[0] is before and known[1] is view:
+        return known[2]
+    differs = difference(before, view)
+    if min(map(len, differs)) > CHUNK:
+        differs = _without_moved(tuple(differs.removed), tuple(differs.added))
+    if len(_exchanged) >= REMEMBERED:
+        _exchanged.clear()
+    _exchanged[key] = before, view, differs
     return differs
 
 
-_differences: dict[tuple[int, int], tuple[View, View, Difference]] = {}  # as `_compared`
+_exchanged: dict[tuple[int, int], tuple[View, View, Difference]] = {}  # as `_compared`
+
+
+def _without_moved(removed: View, added: View) -> Difference:
+    """Both without a long row of the same segments, which begins with one of the first that were added."""
+    for place, segment in enumerate(added[:MOVED_BEHIND]):
+        if segment in removed:
+            old = removed.index(segment)
+            same = _common_beginning(removed, old, added, place, min(len(removed) - old, len(added) - place))
+            if same > CHUNK:
+                return Difference(removed[:old] + removed[old + same :], added[:place] + added[place + same :])
+    return Difference(removed, added)
 
 
 def _common_end(first: View, second: View, size: int) -> int:

@@ -279,13 +279,14 @@ class _Grown:
 
     def __init__(self) -> None:
         self.begin: View = ()
-        self.segments: list[Segment] = []  # behind the beginning, of the last head
+        self.segments: list[Segment] = []  # behind the beginning, of the last head but one
         self.steps: list[int] = []
         self.filled: list[int] = []  # how many of the segments are in common, and then which events of the log
         self.kept: list[int] = []
         self.stops: list[int] = []
-        self._kinds: set[str] = set()
+        self._kinds: set[str] = set()  # of what all have in common
         self._last: View = ()
+        self._new: View = ()  # what the last head has more than the one before it
 
     def takes(self, before: Head, after: Head, *, is_compacted: bool) -> bool:
         """Does the next request begin as the last one did, with messages that are the same ones."""
@@ -297,15 +298,15 @@ class _Grown:
             return False
         if len(after.view) < size or common_length(before.view, after.view) < size:
             return False
-        if not self.steps:
-            self._kinds = set(_kinds(before.view))
-        return not is_compacted or self._kinds <= set(_kinds(after.view[size:]))
+        self._kinds = self._kinds.union(_kinds(self._new)) if self.steps else set(_kinds(before.view))
+        return not is_compacted or not self._kinds or self._kinds <= set(_kinds(after.view[size:]))
 
     def add(self, step: int, before: Head, after: Head, at: int) -> None:
         """The next request, and what it has in common with the one before, which was made over `at` events."""
         size = len(before.view)
         if not self.steps:
             self.begin = before.view
+        self.segments += self._new
         new = after.view[size:]
         first = new[0] if new else Span(after.kept_from, max(at, after.kept_from))
         begins = isinstance(first, Span) and first.start == before.kept_from
@@ -313,9 +314,7 @@ class _Grown:
         self.filled.append(len(self.segments))
         self.kept.append(before.kept_from)
         self.stops.append(min(first.stop, at) if begins and isinstance(first, Span) else before.kept_from)
-        self.segments += new
-        self._kinds.update(_kinds(new))
-        self._last = after.view
+        self._new, self._last = new, after.view
 
 
 class FirstKinds:

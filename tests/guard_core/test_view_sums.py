@@ -1,8 +1,10 @@
 """Views that share their beginning, their sums and their normal forms are those of each view by itself."""
 
+from collections import Counter
 from itertools import pairwise
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from guard_core.views import (
     common_length,
     content_count,
     difference,
+    exchanged,
     followed,
     plain_values,
     shared,
@@ -128,11 +131,24 @@ def check_difference(first, one, second, other):
     assert other == (*one[:same], *added, *one[len(one) - stays :])
 
 
-def test_where_the_oldest_messages_went_only_those_are_added_up():
+@given(shared_views(), st.integers(0, 40), shared_views())
+def test_what_went_and_what_came_are_all_that_two_views_do_not_share(several, dropped, others):
+    (view, _), (other, _) = several[-1], others[-1]
+    for before, after in ((view, other), (view, (*view[dropped:], *other))):
+        removed, added = exchanged(before, after)
+        assert Counter(before) - Counter(removed) == Counter(after) - Counter(added)
+        assert Counter(removed) <= Counter(before)
+        assert Counter(added) <= Counter(after)
+
+
+@pytest.mark.parametrize("newer", [0, 5])
+@pytest.mark.parametrize("summary", [(), (Synthetic("summary", 9),)])
+def test_where_the_oldest_messages_went_only_what_went_and_came_is_added_up(newer, summary):
     asked = []
-    sums = ViewSums(lambda segment: asked.append(segment) or size(segment))
+    sums = ViewSums(lambda segment: asked.append(segment) or 1)
     view = tuple(Span(start, start + 1) for start in range(0, 2_000, 2))
     sums.total(view)
     asked.clear()
-    assert sums.total(view[3:]) == 997
+    came = tuple(Span(start, start + 1) for start in range(3_000, 3_000 + 2 * newer, 2))
+    assert sums.total((*summary, *view[3:], *came)) == 997 + len(summary) + newer
     assert len(asked) < 100

@@ -369,6 +369,9 @@ class ListPolicy(ABC):
             head = self._without_left_out(ledger, head, check.at)
             state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
         sizes, view = self._sizes_of(check, head, state, costs), head.at(ledger, check.at)
+        after_turn = check.point is Point.END_OF_TURN
+        if after_turn and not self.acts_after_turn(sizes):
+            return Decision(view, state, {})
         evidence = sent_numbers(costs, head, check.at)
         if self.counts_request:
             sizes = sizes._replace(request=_request_count(check, view, evidence["heuristic_sent"]))
@@ -377,10 +380,7 @@ class ListPolicy(ABC):
         evidence.update({name: int(value) for name, value in self.noted(sizes).items()})
         evidence.update(self._compared(counted, limit))
         evidence.update(self._remembered(state))
-        if check.point is Point.END_OF_TURN:
-            acts = bool(self.acts_after_turn(sizes))
-        else:
-            acts = check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, own_count, limit))
+        acts = after_turn or check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, own_count, limit))
         if not acts:
             return Decision(view, state, evidence)
         sizes_in = evidence["contents_decided"], evidence["heuristic_decided"] - costs.fixed

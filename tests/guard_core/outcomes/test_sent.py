@@ -158,6 +158,7 @@ def long_log(turns, counts=1.0):
         ("litellm-trim-messages", {"max_tokens": 400}),
         ("langchain-clear-tool-uses", {"trigger": 500}),
         ("semantic-kernel-summarization", {}),
+        ("sweagent-summary", {"n": 2, "keep_last_m_turns": 2}),
     ],
 )
 def test_what_requests_share_is_what_each_has_in_common_with_the_one_before(name, settings, counts):
