@@ -4,10 +4,11 @@ A message is text or blocks (text, thinking, tool_use, tool_result, image, docum
 known by its size only. Prompt tokens are `input_tokens + cache_read_input_tokens + cache_creation_input_tokens`. Logs
 are rebuilt as those of chat requests: a request that does not extend the history is an inferred compaction. A bare
 array has no tokens, unless its messages carry `usage` themselves; system prompt and tools are beside the array.
-A `compaction` block declares a compaction by the provider: what precedes it was not given to the model any more;
-`usage.iterations` has what the summary cost. Tool results that the provider cleared in a request (`applied_edits` of
-its response) are the oldest but those of `exclude_tools`; the request is read without them. A request that only counts
-tokens is not a call. Sources: https://docs.anthropic.com/en/api/messages and, below
+A `compaction` block declares a compaction by the provider: what precedes it was not given to the model any more, from
+the answer on that begins with it; `usage.iterations` has what the summary cost. Tool results that the provider cleared
+in a request (`applied_edits` of its response) are the oldest but those of `exclude_tools`; the request is read without
+them. A request that only counts tokens is not a call.
+Sources: https://docs.anthropic.com/en/api/messages and, below
 https://docs.anthropic.com/en/docs/build-with-claude/, `compaction` and `context-editing`.
 """
 
@@ -128,7 +129,9 @@ class AnthropicReader(ChatReader):
     def __init__(self, source: ByteSource) -> None:
         super().__init__(source)
         self._summarisers: dict[str, ModelCall] = {}  # by the summary that they made
-        self._compacted: set[str] = set()  # summaries that a request has shown
+        self._compacted: set[str] = set()  # summaries whose compaction is known
+        self._summaries: dict[str, Event] = {}  # with which an answer begins, by the id of its response
+        self._compacts = False  # does a request ask the provider to compact
         self._clearings: dict[str, _Clearing] = {}  # by the response that states it
         self._spared: set[str] = set()  # tools whose results are never cleared
         self._replaced: dict[tuple[int, tuple[bool, ...]], Event] = {}  # messages without those results
@@ -141,20 +144,38 @@ class AnthropicReader(ChatReader):
             if results := fields.tokens(edit, "cleared_tool_uses"):
                 clearing = _Clearing(results, fields.tokens(edit, "cleared_input_tokens") or 0)
                 self._clearings[fields.text(response, "id")] = clearing
-        content = []
+        content, summary = [], None
         for block in fields.objects(response["content"]):
             if fields.text(block, "type") == "compaction":
                 self._summarisers[_summary_key(block)] = _summariser(response)
+                summary = _summary_event(block, None)
             else:
                 content.append(block)
+        if summary is not None and content:
+            self._summaries[fields.text(response, "id")] = summary
         return {**response, "role": "assistant", "content": content} if content or not self._summarisers else None
 
     def note_settings(self, body: JSON) -> None:
         for edit in fields.objects(fields.mapping(body, "context_management").get("edits")):
+            self._compacts |= fields.text(edit, "type").startswith("compact_")
             self._spared.update(name for name in fields.items(edit, "exclude_tools") if isinstance(name, str))
 
     def window(self, request: Request) -> Request:
-        return self._without_cleared(self._behind_compaction(request))
+        return self._summarised(self._without_cleared(self._behind_compaction(request)))
+
+    def _summarised(self, request: Request) -> Request:
+        """The request with the summary that the provider made of it before it answered: the answer begins with it, and
+        its prompt is the summary."""
+        summary = self._summaries.get(request.call.source_id) if request.call.source_id else None
+        if summary is None or summary.source_id in self._compacted:
+            return request
+        self._compacted.add(summary.source_id)
+        summariser = self._summarisers[summary.source_id]
+        trigger = "auto" if self._compacts else ""
+        before = summariser.prompt_tokens
+        line = request.call.line
+        declared = Declared("summary", 1, summariser, trigger=trigger, tokens_before=before, line=line)
+        return replace(request, summarised=(replace(summary, line=line), declared))
 
     def _without_cleared(self, request: Request) -> Request:
         """The request without the results that the provider cleared in it: the oldest, as it documents. The client
@@ -209,8 +230,7 @@ class AnthropicReader(ChatReader):
     def compaction_in(self, event: Event) -> tuple[Event, Event] | None:
         for at, part in enumerate(event.parts):
             if isinstance(part, OtherPart) and part.kind == "compaction":
-                summary = Event(Role.USER, (_summary(part.value),), _summary_key(part.value), event.line, meta=True)
-                return summary, replace(event, parts=event.parts[at + 1 :])
+                return _summary_event(part.value, event.line), replace(event, parts=event.parts[at + 1 :])
         return None
 
     def remarks(self) -> list[str]:
@@ -237,6 +257,10 @@ class _Clearing(NamedTuple):
         """The clearing as a sentence."""
         those = "tool result" if self.results == 1 else f"{self.results:,} tool results"
         return f"The provider cleared the oldest {those} of this request: {self.tokens:,} tokens by its count."
+
+
+def _summary_event(block: JSON, line: int | None) -> Event:
+    return Event(Role.USER, (_summary(block),), _summary_key(block), line, meta=True)
 
 
 def _summary(block: JSON) -> Part:

@@ -85,7 +85,8 @@ class Request(msgspec.Struct, frozen=True):
 
     `lost` is the number of messages missing at the head of `messages` (dropped by the recorder), UNKNOWN for a request
     without any, whose call is placed behind the history so far. `system` and `tools` are None where not recorded.
-    `declared` is the compaction recorded since the previous request. `refused`: the provider answered that it is too
+    `declared` is the compaction recorded since the previous request, `summarised` one that the provider made of all
+    these messages before it answered, with its summary. `refused`: the provider answered that it is too
     long, so that there is no call.
     """
 
@@ -98,6 +99,7 @@ class Request(msgspec.Struct, frozen=True):
     declared: Declared | None = None
     agent: str = ""
     refused: bool = False
+    summarised: tuple[Event, Declared] | None = None
 
 
 def message_key(event: Event) -> bytes:
@@ -296,6 +298,8 @@ class Thread:
         if request.tools is not None and self.tools is None:
             self.tools = request.tools
         self.agent = self.agent or request.agent
+        if request.summarised is not None:
+            self._summarise(*request.summarised)
         self._confirmed = len(self._sent)
         at = len(self.events)
         if request.refused:
@@ -306,6 +310,26 @@ class Thread:
             response = at
             self._log(request.response, message_key(request.response))
         self.calls.append(msgspec.structs.replace(request.call, at=at, response=response))
+
+    def _summarise(self, summary: Event, declared: Declared) -> None:
+        """All that was sent is replaced by its summary before the call is answered."""
+        at, key = len(self.events), message_key(summary)
+        summariser = declared.summariser
+        self.compactions.append(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.DECLARED,
+                kind=declared.kind,
+                base=(Inserted(0),),
+                messages=(summary,),
+                trigger=declared.trigger,
+                tokens_before=declared.tokens_before,
+                summariser=None if summariser is None else msgspec.structs.replace(summariser, at=at, response=None),
+                line=declared.line,
+                note=declared.note,
+            )
+        )
+        self._sent, self._keys = [_Item(key, summary, None)], [key]
 
     def _compact(self, request: Request, keys: list[bytes], declared: Declared | None) -> None:
         summariser = declared.summariser if declared else None

@@ -127,11 +127,14 @@ def test_a_compaction_by_the_provider_is_declared_in_a_log_and_in_a_bare_array()
     first = logged(TALK[:1], CALL, 10)
     second = logged(TALK[:3], answered, 50)
     second["response"]["usage"]["iterations"] = [{"type": "compaction", "input_tokens": 180, "output_tokens": 9}]
+    second["request"]["context_management"] = {"edits": [{"type": "compact_20260112"}]}
     recording = read_as(FORMAT, lines(first, second, logged([*TALK[:3], answered, thanks], DONE, 60)))
     (session,) = recording.sessions
     (compaction,) = session.compactions
-    assert (compaction.at, compaction.kind, compaction.evidence) == (4, "summary", Evidence.DECLARED)
-    assert (kept(compaction.base), texts_of(compaction.messages)) == ([3], ["One file was found"])
+    assert (compaction.at, compaction.kind, compaction.evidence) == (3, "summary", Evidence.DECLARED)
+    assert (kept(compaction.base), texts_of(compaction.messages)) == ([], ["One file was found"])
+    assert (compaction.trigger, compaction.tokens_before) == ("auto", 180)
+    assert [call.at for call in session.calls] == [1, 3, 5]
     assert compaction.summariser is not None
     assert compaction.summariser.prompt_tokens == 180
     assert recording.facts.compactions == 1
