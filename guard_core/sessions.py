@@ -50,7 +50,9 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     reported nothing; `prompt_tokens` always includes cached tokens. `output_tokens_at_start` is what the provider had
     counted when the answer began, where the file has that and not the final count. `pending_tokens` is the estimate by
     which the agent counts what was appended between the last answer and this request, in tokens: computed from the file
-    by readers of agents whose estimate is of other texts than those sent; None elsewhere.
+    by readers of agents whose estimate is of other texts than those sent; None elsewhere. `compared_tokens` is what a
+    guard of this package compared with its threshold before this request, in tokens; None without a guard, and where it
+    compared none.
     """
 
     at: Count
@@ -65,6 +67,7 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     source_id: str = ""
     output_tokens_at_start: Count | None = None
     pending_tokens: Whole | None = None
+    compared_tokens: Count | None = None
 
 
 class AgentSetting(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -183,7 +186,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     for each request that failed because it was too long, in files that hold such errors and no call for them, the
     number of log events before it. `windows` are the context windows in tokens where the file states several, each with
     the event from which it holds; `window` is the last of them. `left` is what is on branches that were left, None
-    where the file has none or the format no branches.
+    where the file has none or the format no branches. `guarded_by` is the policy, by its name in the registry, of the
+    guard that recorded the session while it decided over its requests; empty elsewhere.
     """
 
     events: tuple[Event, ...]
@@ -213,6 +217,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     refused: tuple[Whole, ...] = ()
     windows: tuple[tuple[Whole, Whole], ...] = ()
     left: LeftBranches | None = None
+    guarded_by: str = ""
 
     @property
     def agent_format(self) -> str:

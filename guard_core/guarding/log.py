@@ -16,16 +16,15 @@ import msgspec
 from guard_core.costs import EventCounter
 from guard_core.errors import GuardError
 from guard_core.estimation.usage import Counted, Usage
-from guard_core.events import Event, Part, Role, TextPart
+from guard_core.events import Event, Part
 from guard_core.guarding.counts import LiveUsage
+from guard_core.guarding.recording import RecordedLog
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Policy, State, dump_state, load_state
 from guard_core.replay import Asked, Job, ask, make_job, retry
-from guard_core.requests import synthetic_text
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import ModelCall, Session, ToolDefinition
 from guard_core.summaries.base import Summarizer, Todo
-from guard_core.trace import WHOLE_LOG, Head, head_of
-from guard_core.views import Inserted, Segment, Span, Synthetic
+from guard_core.trace import Head
 
 
 class GuardedLog:
@@ -47,14 +46,12 @@ class GuardedLog:
     ) -> None:
         self.policy, self.window, self.summarizer = policy, window, summarizer
         self.state: State = policy.start()
-        self.events: list[Event] = []
-        self.calls: list[ModelCall] = []
-        self.compactions: list[RecordedCompaction] = []
         self.todos: tuple[Todo, ...] = ()
         self.request: str | None = None  # the user's words of this turn, where a framework gives them beside the log
-        self._usage, self._system, self._tools = usage, system, tools
+        self._usage = usage
+        self._log = RecordedLog(policy, window)
+        self.describe(system, tools)
         self._counter = EventCounter()
-        self._head: Head = WHOLE_LOG  # of the last request that was answered
         self._sent: tuple[int, ...] = ()  # the policy's estimate of each request that was answered
         self._job: Job | None = None
         self._asked: Asked | None = None
@@ -62,12 +59,17 @@ class GuardedLog:
     @property
     def session(self) -> Session:
         """The log as a session, without what the policy did to it."""
-        return Session(events=tuple(self.events), calls=tuple(self.calls), system=self._system, tools=self._tools)
+        return self._log.session
 
     @property
     def recorded(self) -> Session:
         """The same with what the policy did to it, as a recording has it."""
-        return msgspec.structs.replace(self.session, compactions=tuple(self.compactions))
+        return self._log.recorded
+
+    @property
+    def events(self) -> list[Event]:
+        """The conversation so far."""
+        return self._log.events
 
     @property
     def asked(self) -> Asked | None:
@@ -76,32 +78,30 @@ class GuardedLog:
 
     def extend(self, events: Iterable[Event]) -> None:
         """What was added to the conversation since the last call: first the answer of that call, if it had one."""
-        for event in events:
-            last = self.calls[-1] if self.calls else None
-            if last is not None and last.at == len(self.events) and event.role is Role.MODEL:
-                self.calls[-1] = msgspec.structs.replace(last, response=last.at)
-            self.events.append(event)
+        known = len(self.events)
+        self._log.extend(events)
+        for event in self.events[known:]:
             self._counter.add(event)
 
     def describe(self, system: tuple[Part, ...] | None, tools: tuple[ToolDefinition, ...] | None) -> None:
         """The system prompt and the tools of the next request: their cost is part of it."""
-        self._system, self._tools = system, tools
+        self._log.system, self._log.tools = system, tools
 
     def ask(self) -> Asked:
         """The decision for a request over the log as it is now. Raises GuardError where one waits for its answer."""
         if self._asked is not None:
             raise GuardError("the last request has no answer yet: call answered() or withdraw() before the next one")
-        self.calls.append(ModelCall(at=len(self.events)))
-        session = self.session
+        self._log.begin()
+        session, calls = self.session, self._log.calls
         ledger = Ledger.counted(session, self._counter)
-        usage = self._usage or LiveUsage(tuple(self.calls), self._sent, self.policy)
+        usage = self._usage or LiveUsage(tuple(calls), self._sent, self.policy)
         self._job = make_job(
             ledger, self.policy, self.window, usage, self.summarizer, session, self.request, self.todos
         )
         try:
-            self._asked = ask(self._job, len(self.calls) - 1, self.state)
+            self._asked = ask(self._job, len(calls) - 1, self.state)
         except BaseException:
-            self.calls.pop()
+            self._log.withdraw()
             raise
         return self._asked
 
@@ -110,7 +110,7 @@ class GuardedLog:
         asked, job = self._waiting()
         if not asked.may_retry(self.policy):
             return None
-        self._asked = retry(job, len(self.calls) - 1, asked)
+        self._asked = retry(job, len(self._log.calls) - 1, asked)
         return None if self._asked.ended else self._asked
 
     def answered(
@@ -130,38 +130,40 @@ class GuardedLog:
         counts = (prompt_tokens, cached_tokens, cache_write_tokens, output_tokens)
         if any(count is not None and (isinstance(count, bool) or not 0 <= count < 2**53) for count in counts):
             raise GuardError(f"token counts are whole numbers from 0 on, not {counts}")
-        self.calls[-1] = msgspec.structs.replace(
-            self.calls[-1],
-            prompt_tokens=prompt_tokens,
-            cached_tokens=cached_tokens,
-            cache_write_tokens=cache_write_tokens,
-            output_tokens=output_tokens,
-            model=model,
+        self._log.answered(
+            asked,
+            ModelCall(
+                at=0,
+                prompt_tokens=prompt_tokens,
+                cached_tokens=cached_tokens,
+                cache_write_tokens=cache_write_tokens,
+                output_tokens=output_tokens,
+                model=model,
+            ),
         )
-        self._record(asked)
         heuristic = int(asked.decision.evidence["heuristic_sent"])
         self._sent = (*self._sent, heuristic)
-        self.state = self.policy.observe(asked.decision.state, prompt_tokens, len(self.calls) - 1)
+        self.state = self.policy.observe(asked.decision.state, prompt_tokens, len(self._log.calls) - 1)
         self._asked = self._job = None
 
     def withdraw(self) -> None:
         """The request was not sent or not answered at all: the policy is as it was before it."""
         self._waiting()
-        self.calls.pop()
+        self._log.withdraw()
         self._asked = self._job = None
 
     def counted(self) -> Counted:
         """What the provider of a simulation counts for the request that waits."""
         asked, job = self._waiting()
         heuristic = int(asked.decision.evidence["heuristic_sent"])
-        return job.run.usage.one(len(self.calls) - 1, asked.decision.view, heuristic)
+        return job.run.usage.one(len(self._log.calls) - 1, asked.decision.view, heuristic)
 
     def dump(self) -> bytes:
         """Everything but the events as JSON, between two calls."""
         if self._asked is not None:
             raise GuardError("a request waits for its answer: its policy has no state between two calls")
         state = msgspec.Raw(dump_state(self.state))
-        return msgspec.json.encode(_Stored(self.policy.name, tuple(self.calls), self._sent, self._head, state))
+        return msgspec.json.encode(_Stored(self.policy.name, tuple(self._log.calls), self._sent, self._log.head, state))
 
     def restore(self, data: bytes) -> None:
         """Take over what `dump` gave; the events follow by `extend`. Raises GuardError for bytes of something else."""
@@ -172,36 +174,7 @@ class GuardedLog:
         if stored.policy != self.policy.name:
             raise GuardError(f"this guard was stored by the policy {stored.policy}, not by {self.policy.name}")
         self.state = load_state(self.policy, bytes(stored.state))
-        self.calls, self._sent, self._head = list(stored.calls), stored.sent, stored.head
-
-    def _record(self, asked: Asked) -> None:
-        """Note a request that is not the one before with more at its end."""
-        at, compacted = self.calls[-1].at, bool(asked.all_compactions)
-        head = head_of(asked.decision.view, at)
-        if head == self._head and not compacted:
-            return
-        base: list[Segment] = []
-        messages: list[Event] = []
-        for segment in asked.decision.view:
-            if isinstance(segment, Synthetic):
-                messages.append(Event(segment.role, (TextPart(synthetic_text(segment)),), meta=True))
-                segment = Inserted(len(messages) - 1)
-            base.append(segment)
-        tokens = int(asked.decision.evidence.get("decision_tokens", -1))
-        has_events = any(isinstance(segment, Span) for segment in base)
-        kind = "edit" if not compacted else "trim" if not messages else "summary+tail" if has_events else "summary"
-        self.compactions.append(
-            RecordedCompaction(
-                at=at,
-                evidence=Evidence.DECLARED,
-                kind=kind,
-                base=tuple(base),
-                messages=tuple(messages),
-                trigger="auto" if compacted else "",
-                tokens_before=tokens if compacted and tokens > 0 else None,
-            )
-        )
-        self._head = head
+        self._log.calls, self._sent, self._log.head = list(stored.calls), stored.sent, stored.head
 
     def _waiting(self) -> tuple[Asked, Job]:
         if self._asked is None or self._job is None:

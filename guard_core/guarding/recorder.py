@@ -14,10 +14,12 @@ from uuid import uuid4
 
 import msgspec
 
-from guard_core.guarding.guard import Guard
+from guard_core.events import Role, TextPart
 from guard_core.recordings.formats.native import NAME, VERSION
 from guard_core.recordings.reading import normalise
 from guard_core.sessions import Provenance, Session, Sourced
+
+TITLE_CHARS = 80  # ours: code points of the user's words that are a title
 
 
 @runtime_checkable
@@ -34,34 +36,54 @@ class Written(Protocol):
         """End."""
 
 
+class Recordable(Protocol):
+    """What has seen a conversation: a `Guard`, or a log that is recorded."""
+
+    @property
+    def recorded(self) -> Session:
+        """The conversation so far, with its model calls and what a policy made of them."""
+
+    @property
+    def window(self) -> int:
+        """The context window in tokens."""
+
+
 class Recorder:
     """Appends to one file what a guard has seen. The file can be read, imported and watched at any moment.
 
     In the place of a path there may be what is written like a file, such as a `guard_core.streaming.Client`, which
-    sends the lines to a running inspector. `window` in tokens, where it is not the guard's. An existing file is not
-    overwritten (FileExistsError). A write that fails raises OSError; the lines before it are whole.
+    sends the lines to a running inspector. `window` in tokens, where it is not the guard's; without a `title` it is
+    what the user wrote first. An existing file is not overwritten (FileExistsError). A write that fails raises OSError;
+    the lines before it are whole.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | Written, *, agent: str = "", model: str = "", window: int = 0
+        self,
+        path: str | os.PathLike[str] | Written,
+        *,
+        agent: str = "",
+        model: str = "",
+        window: int = 0,
+        title: str = "",
     ) -> None:
         self._about: dict[str, Any] = {"agent": agent, "model": model}
+        self._title = title
         self._window = window
         self._written = dict.fromkeys(("events", "calls", "compactions"), 0)
         self.path = None if isinstance(path, Written) else Path(path)
         self._file: Written = path if isinstance(path, Written) else Path(path).open("xb")  # noqa: SIM115 - see close
         self._begun = False
 
-    def record(self, guard: Guard) -> None:
+    def record(self, guard: Recordable) -> None:
         """Append what is new. The last call waits until its answer is in the agent's history."""
         self._append(guard, last_call_too=False)
 
-    def close(self, guard: Guard) -> None:
+    def close(self, guard: Recordable) -> None:
         """Append the rest, and end the file."""
         self._append(guard, last_call_too=True)
         self._file.close()
 
-    def _append(self, guard: Guard, *, last_call_too: bool) -> None:
+    def _append(self, guard: Recordable, *, last_call_too: bool) -> None:
         session = guard.recorded
         if not self._begun:
             self._begun = True
@@ -82,11 +104,21 @@ class Recorder:
         }
         self._file.flush()
 
-    def _header(self, guard: Guard, session: Session) -> Session:
+    def _header(self, guard: Recordable, session: Session) -> Session:
         window = Sourced(self._window or guard.window, Provenance.USER, "the window that its guard was given")
         bare = msgspec.structs.replace(session, events=(), calls=(), compactions=())
-        return msgspec.structs.replace(bare, format=NAME, source_id=uuid4().hex, window=window, **self._about)
+        title = self._title or _first_words(session)
+        return msgspec.structs.replace(
+            bare, format=NAME, source_id=uuid4().hex, window=window, title=title, **self._about
+        )
 
     def _write(self, value: dict[str, Any]) -> None:
         storable, _ = normalise.tree(msgspec.to_builtins(value, str_keys=True))
         self._file.write(msgspec.json.encode(storable) + b"\n")
+
+
+def _first_words(session: Session) -> str:
+    """The beginning of what the user wrote first."""
+    users = (event for event in session.events if event.role is Role.USER and not event.meta)
+    texts = (part.text for event in users for part in event.parts if isinstance(part, TextPart))
+    return next((words[:TITLE_CHARS] for text in texts if (words := " ".join(text[:1_000].split()))), "")

@@ -32,6 +32,7 @@ from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolRes
 from guard_core.forms import get_form
 from guard_core.guarding.log import GuardedLog
 from guard_core.guarding.summarisers import AskedModel, Prompt, host_loop
+from guard_core.integrations.adk_recording import Recordings, RecordTo
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.memory import REAL_TOKENS, TODOS, Memory, dump_memory, load_memory
@@ -64,12 +65,15 @@ class _Guarded:
 class ContextGuardPlugin(BasePlugin):
     """Compacts the requests of the agents that were added; all others pass untouched.
 
-    `listener` is called after each decision with the agent's name, the session's id and the decision. Whatever goes
-    wrong in a guard is logged, and the request is sent as it was.
+    `listener` is called after each decision with the agent's name, the session's id and the decision. `record_to`
+    gives what the recording of a conversation is written to: the path of a new file, or a `guard_core.streaming.Client`
+    that sends it to an inspector. Each agent of a session has a recording of its own. Whatever goes wrong in a guard or
+    a recording is logged, and the request is sent as it was.
     """
 
-    def __init__(self, listener: Listener | None = None) -> None:
+    def __init__(self, listener: Listener | None = None, record_to: RecordTo | None = None) -> None:
         super().__init__(name=NAME)
+        self._recordings = None if record_to is None else Recordings(record_to)
         self._guarded: dict[str, _Guarded] = {}
         self._waiting: dict[tuple[str, str], GuardedLog] = {}
         self._memories: dict[tuple[str, str], Memory] = {}
@@ -121,6 +125,9 @@ class ContextGuardPlugin(BasePlugin):
         guarded = self._guarded.get(agent)
         if guarded is None or llm_response.partial:
             return None
+        if self._recordings is not None:
+            event = _event(llm_response.content) if llm_response.content and llm_response.content.parts else None
+            self._recordings.answered((callback_context.session.id, agent), event, llm_response)
         usage = llm_response.usage_metadata
         tokens = usage.prompt_token_count if usage is not None else None
         state = callback_context.state
@@ -133,6 +140,11 @@ class ContextGuardPlugin(BasePlugin):
             log.answered(tokens)
             state[STATE + agent] = log.dump().decode()
         return None
+
+    async def close(self) -> None:
+        """End the recordings."""
+        if self._recordings is not None:
+            await asyncio.to_thread(self._recordings.close)
 
     async def _guard(self, guarded: _Guarded, context: CallbackContext, request: LlmRequest) -> None:
         agent, session = context.agent_name, context.session.id
@@ -159,6 +171,10 @@ class ContextGuardPlugin(BasePlugin):
                 context.state[key] = value
         else:
             self._waiting[session, agent] = log
+        if self._recordings is not None:
+            self._recordings.asked(
+                (session, agent), guarded.policy, window, request.model or "", events, system, tools, asked
+            )
         if self._listener is not None:
             self._listener(agent, session, asked)
 

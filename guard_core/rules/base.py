@@ -102,7 +102,7 @@ class Stretch(NamedTuple):
 
     `window` is None where neither the file nor the model table has it. `largest` is the largest prompt among the calls
     in tokens. `settings` are the agent's own as far as the file has them. `is_window_doubted`: the agent compacts far
-    below it.
+    below it. `guarded_by` is the policy that guarded the agent, by its name, empty where none is known.
     """
 
     start: int
@@ -113,6 +113,7 @@ class Stretch(NamedTuple):
     largest: int = 0
     settings: tuple[AgentSetting, ...] = ()
     is_window_doubted: bool = False
+    guarded_by: str = ""
 
     @property
     def window_tokens(self) -> int:

@@ -17,6 +17,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import ModelCall, Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
+COMPARED = "compared"  # by a guard that recorded it
 INVOCATIONS, EVENTS = "invocations", "events"  # of agents that count these instead of tokens
 COUNTED = {  # what each is a count of, for people; another one by its own name
     PROMPT: "prompt tokens of the last answer",
@@ -25,6 +26,7 @@ COUNTED = {  # what each is a count of, for people; another one by its own name
     INVOCATIONS: "invocations since the last compaction",
     EVENTS: "events of the request",
     "estimate": "the agent's own estimate of the request",
+    COMPARED: "what the guard compared, as it recorded it",
 }
 UNKNOWN = -1  # a count that is not known
 

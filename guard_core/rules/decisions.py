@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import ExplainedCompaction
 from guard_core.rules.base import Moment, OwnRule
-from guard_core.rules.counters import LAST_PROMPT, PROMPT, UNKNOWN, Counter, output_of, why_uncounted
+from guard_core.rules.counters import COMPARED, LAST_PROMPT, PROMPT, UNKNOWN, Counter, output_of, why_uncounted
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import agent_of
@@ -174,7 +174,8 @@ class OwnChecks:
             if counter.pending is not None or counter.is_recorded:
                 terms.append(self._pending_term(row, counter))
         if count is not None:
-            source = Provenance.RECORDER if recorded is not None else Provenance.RECOMPUTED
+            is_recorded = recorded is not None or counter.name == COMPARED
+            source = Provenance.RECORDER if is_recorded else Provenance.RECOMPUTED
             parts = " + ".join(f"{int(term.value):,}" for term in terms)
             is_sum = len(terms) > 1 and sum(int(term.value) for term in terms) == count
             terms.append(Term("count", count, source=source.value, expression=parts if is_sum else ""))

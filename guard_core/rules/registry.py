@@ -12,6 +12,7 @@ from guard_core.rules import (
     copilot_cli,
     crush,
     gemini_cli,
+    guarded,
     hermes,
     inspect_ai,
     kimi_cli,
@@ -32,6 +33,7 @@ from guard_core.sessions import Session
 NOTHING: Typed = {}
 
 AGENTS: tuple[Agent, ...] = (
+    guarded.AGENT,
     contextguard.AGENT,
     claude_code.AGENT,
     codex.AGENT,

@@ -31,7 +31,7 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
     if not changes:
         version = versions[0][1] if versions else ""
         sourced = window or _known(session, judge_session(session).sourced)
-        return (Stretch(0, 0, version, model, sourced, settings=session.settings),)
+        return (Stretch(0, 0, version, model, sourced, settings=session.settings, guarded_by=session.guarded_by),)
     judged = judge_session(session)
     is_doubted = window is None and judged.status is Status.DOUBTED
     stops = [*(start for start, _, _ in changes[1:]), len(session.calls)]
@@ -49,7 +49,9 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
         if in_file is not None and stated:
             own_window = msgspec.structs.replace(in_file, value=stated[start])
         doubted = is_doubted and own_window == main
-        stretches.append(Stretch(start, stop, version, name, own_window, largest, session.settings, doubted))
+        stretches.append(
+            Stretch(start, stop, version, name, own_window, largest, session.settings, doubted, session.guarded_by)
+        )
     return tuple(stretches)
 
 

@@ -10,6 +10,8 @@ import http.client
 import json
 import os
 import random
+import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -38,8 +40,9 @@ from guard_core.simulator.samples import big_session
 from guard_core.streaming import Client
 from tests.inspector.streamed import lines_of
 from tests.services.databases import query
-from tests.services.server import PATIENCE, ROOT, Running, running, until
+from tests.services.server import PATIENCE, ROOT, Running, command, running, until
 from tests.services.test_orphans import processes_of
+from tests.services.test_watching import claude_line
 
 KILLS = int(os.environ.get("KILLS", "1"))
 SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))
@@ -206,14 +209,17 @@ def test_the_lines_of_the_readme_stream_an_agent(server: Running, tmp_path: Path
     assert (mine["steps"], mine["model"], mine["window"]) == (20, "gpt-5", 200_000)
 
 
-def exporter_of(server: Running) -> OTLPSpanExporter:
-    """OpenTelemetry's own, packing what it sends."""
-    return OTLPSpanExporter(f"{server.origin}/v1/traces", compression=Compression.Gzip, timeout=PATIENCE)
+def shell_line(start: str, server: Running) -> list[str]:
+    """The words of the README's line that begins so, with the server of the test."""
+    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith(start))
+    return shlex.split(re.sub(r"http://127.0.0.1:\d+", server.origin, line), comments=True)
 
 
-def test_an_opentelemetry_exporter_sends_a_session(server: Running) -> None:
+def test_an_opentelemetry_exporter_sends_a_session(server: Running, monkeypatch) -> None:
+    for setting in shell_line("export OTEL_", server)[1:]:
+        monkeypatch.setenv(*setting.split("=", 1))
     provider = TracerProvider(resource=Resource({"service.name": "shop agent"}))
-    provider.add_span_processor(SimpleSpanProcessor(exporter_of(server)))
+    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(compression=Compression.Gzip, timeout=PATIENCE)))
     text = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is my parcel?"}]}])
     with provider.get_tracer("test").start_as_current_span("chat gpt-4o") as span:
         span.set_attribute("gen_ai.operation.name", "chat")
@@ -229,6 +235,18 @@ def test_an_opentelemetry_exporter_sends_a_session(server: Running) -> None:
 
     until(lambda: bool(sessions()))
     assert [row["prompt_tokens_max"] for row in sessions()] == [4321]
+
+
+def test_the_watch_line_of_the_readme_sends_files_of_claude_code(server: Running, tmp_path: Path) -> None:
+    (tmp_path / ".claude/projects").mkdir(parents=True)
+    (tmp_path / ".claude/projects/watched.jsonl").write_text(
+        json.dumps(claude_line(0)) + "\n" + json.dumps(claude_line(1)) + "\n"
+    )
+    _, *words = shell_line("compaction-inspector watch ~", server)
+    process = command(*(word.replace("~", str(tmp_path)) for word in words), "--once")
+    said, trouble = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, trouble
+    assert f"watched.jsonl: {server.origin}/s/" in said
 
 
 def told(connection: ClientConnection, frame: Any) -> dict[str, Any]:

@@ -84,6 +84,8 @@ def _answered(terms: dict[str, Term], at: int) -> dict[str, Any]:
 
 
 def _added(terms: dict[str, Term], at: int) -> dict[str, Any]:
+    if "count" in terms and not terms.keys() & {*LAST_ANSWER, ADDED}:
+        return stage(AGENT, "Its own count", "–", "This agent makes a count of its own, not a sum of parts.", off=True)
     if ADDED not in terms:
         text = "What was added to the conversation since is not part of this agent's count."
         return stage(AGENT, "What came since is not counted", "–", text, off=True)

@@ -11,7 +11,11 @@ from guard_core import AskedModel, Guard, Recorder, read
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.ledger import Ledger
+from guard_core.policies import policy_kind
 from guard_core.requests import materialise
+from guard_core.rules.agreement import Agreement
+from guard_core.rules.decisions import OwnChecks
+from guard_core.rules.explanation import explain
 from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.guarding.test_guard import SYSTEM, turn
 
@@ -34,7 +38,8 @@ def play(path, policy="contextguard", **settings):
 
 
 def bare(session):
-    return msgspec.structs.replace(session, source_id="", agent="", model="", window=None, format="", system=None)
+    unset = dict.fromkeys(("source_id", "agent", "model", "title", "format"), "")
+    return msgspec.structs.replace(session, window=None, system=None, **unset)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +61,50 @@ def test_the_file_is_the_session_with_the_requests_that_were_sent(tmp_path, poli
         ]
         contents = [message["content"] for message in messages if message["role"] != "tool" and message["content"]]
         assert texts == contents, step
+
+
+def explained(path):
+    session = read(path).sessions[0]
+    ledger = Ledger.of(session)
+    explanation = explain(session, ledger)
+    return session, explanation, OwnChecks(session, ledger, explanation)
+
+
+@pytest.mark.parametrize("policy", ["contextguard", "codex", "openhands"])
+def test_the_recording_is_explained_by_what_the_guard_compared(tmp_path, policy):
+    guard, _, _ = play(tmp_path / "session.jsonl", policy)
+    session, explanation, checks = explained(tmp_path / "session.jsonl")
+    (rule,) = explanation.rules
+    assert rule.agent == policy_kind(policy).title
+    compacted = {item.at for item in session.compactions if item.trigger == "auto"}
+    assert compacted
+    for step, live in enumerate(guard.recorded.calls):
+        assert checks.at(step).count == live.compared_tokens
+        assert checks.at(step).fires == (live.at in compacted)
+    assert {item.verdict for item in explanation.compactions} == {Agreement.AGREES}
+    assert not explanation.missed
+
+
+def test_a_guard_that_looks_at_more_than_tokens_is_not_judged_by_them(tmp_path):
+    settings = {"trigger": "messages 6 or tokens 900000", "keep": "messages 2"}
+    play(tmp_path / "session.jsonl", "langchain-summarization", **settings)
+    session, explanation, checks = explained(tmp_path / "session.jsonl")
+    assert session.compactions
+    assert {item.verdict for item in explanation.compactions} == {Agreement.NOT_MODELLED}
+    assert "does not decide by this count alone" in explanation.compactions[0].reason
+    facts = Facts(session, checks.ledger, attribute(checks.ledger), judge_session(session))
+    assert not {"own_early", "own_missed", "other_threshold"} & {item.kind for item in recorded_findings(facts)}
+
+
+def test_a_policy_that_never_looks_is_no_rule_of_a_recording(tmp_path):
+    play(tmp_path / "session.jsonl", "none")
+    session = read(tmp_path / "session.jsonl").sessions[0]
+    assert (session.guarded_by, explain(session, Ledger.of(session)).rule) == ("", None)
+
+
+def test_the_title_is_what_the_user_wrote_first(tmp_path):
+    play(tmp_path / "session.jsonl")
+    assert read(tmp_path / "session.jsonl").sessions[0].title == turn(0, 3_000)[0]["content"][:80]
 
 
 def test_the_file_can_be_read_while_it_grows(tmp_path):

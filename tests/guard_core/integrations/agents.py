@@ -76,9 +76,18 @@ def by_size(ratio: float) -> Callable[[LlmRequest], int]:
 class Agents:
     """A runner with one session, whose agent is guarded."""
 
-    def __init__(self, llm: Scripted, plugin: ContextGuardPlugin, service: Any = None, **agent: Any) -> None:
-        root = LlmAgent(name="coder", model=llm, tools=[read], instruction="Mend programs.", **agent)
-        app = App(name="agents", root_agent=root, plugins=[plugin])
+    def __init__(
+        self,
+        llm: Scripted,
+        plugin: ContextGuardPlugin | None = None,
+        service: Any = None,
+        app: App | None = None,
+        **agent: Any,
+    ) -> None:
+        """Of an `app`, or of one agent with the plugin."""
+        if app is None:
+            root = LlmAgent(name="coder", model=llm, tools=[read], instruction="Mend programs.", **agent)
+            app = App(name="agents", root_agent=root, plugins=[plugin] if plugin else [])
         self.service = service or InMemorySessionService()
         self.runner = Runner(app=app, session_service=self.service)
         self.llm = llm
@@ -94,8 +103,8 @@ class Agents:
         return (await self.service.get_session(app_name="agents", user_id="u", session_id="s")).state
 
 
-def guarded(**settings: Any) -> ContextGuardPlugin:
-    plugin = ContextGuardPlugin()
+def guarded(record_to: Any = None, **settings: Any) -> ContextGuardPlugin:
+    plugin = ContextGuardPlugin(record_to=record_to)
     plugin.add("coder", **settings)
     return plugin
 

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
+from guard_core import read
 from guard_core.errors import GuardError, UnknownName
+from guard_core.events import Role, TextPart
+from guard_core.ledger import Ledger
+from guard_core.requests import materialise
+from guard_core.rules.agreement import Agreement
+from guard_core.rules.explanation import explain
 
 MARK = "[Previous conversation summary]"
 WATERMARK, REAL, STORED = (
@@ -156,6 +162,50 @@ async def test_a_guard_that_fails_lets_the_request_pass(adk, caplog):
     await agents.say("Read the log.")
     assert adk.texts(llm.sent[1])[0] == "Read the log."
     assert "sent as it is" in caplog.text
+
+
+@pytest.mark.parametrize("policy", ["", "codex"])
+async def test_a_recording_has_what_was_sent_and_changes_nothing(adk, tmp_path, policy):
+    sent = []
+    for number, record_to in enumerate((None, lambda: tmp_path / "session.jsonl")):
+        answers = [adk.call(9_000), adk.call(18_000), "done", adk.call(18_000), "again", "more"]
+        llm = adk.Scripted(answers=answers, sent=[], asked=[], count=adk.by_size(1.6))
+        plugin = adk.guarded(record_to, policy=policy, max_tokens=20_000)
+        agents = adk.Agents(llm, plugin)
+        for words in ("Read the log.", "And the other one.", "Thanks."):
+            await agents.say(words)
+        await agents.runner.close()
+        sent.append([[content.model_dump(exclude_none=True) for content in contents] for contents in llm.sent])
+        assert len(llm.asked) == 1, number
+    assert sent[0] == sent[1]
+    (session,) = read(tmp_path / "session.jsonl").sessions
+    assert (session.agent, session.model, session.title) == ("coder", "scripted", "Read the log.")
+    assert [call.prompt_tokens for call in session.calls] == [
+        adk.by_size(1.6)(adk.LlmRequest(contents=contents)) for contents in llm.sent
+    ]
+    assert all(session.events[call.response].role is Role.MODEL for call in session.calls)
+    assert [item.trigger for item in session.compactions if item.trigger] == ["auto"]
+    ledger = Ledger.of(session)
+    for step, contents in enumerate(llm.sent):
+        view, epoch = ledger.recorded_view(step)
+        recorded = [part for event in materialise(view, session, epoch) for part in event.parts]
+        texts = [part.text for content in contents for part in content.parts if part.text]
+        assert [part.text for part in recorded if isinstance(part, TextPart)] == texts, step
+    assert {item.verdict for item in explain(session, ledger).compactions} == {Agreement.AGREES}
+
+
+async def test_another_history_is_another_recording_and_a_failing_one_is_only_logged(adk, tmp_path, caplog):
+    paths = iter([tmp_path / "0.jsonl", tmp_path / "1.jsonl", tmp_path / "1.jsonl"])
+    llm = adk.Scripted(answers=["one", "two", "three"], sent=[], asked=[], count=adk.by_size(2.0))
+    plugin = adk.guarded(lambda: next(paths), policy="none", max_tokens=20_000)
+    agents = adk.Agents(llm, plugin, include_contents="none")  # every turn begins without the ones before
+    await agents.say("First.")
+    await agents.say("Second.")
+    assert [read(tmp_path / f"{n}.jsonl").sessions[0].title for n in (0, 1)] == ["First.", "Second."]
+    assert "not recorded" not in caplog.text
+    await agents.say("Third.")
+    assert "a call of agent coder was not recorded" in caplog.text
+    assert adk.texts(llm.sent[2])[0] == "Third."
 
 
 def test_what_cannot_be_is_refused(adk):

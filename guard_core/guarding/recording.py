@@ -1,0 +1,111 @@
+"""What a guard sees, as a recording: the conversation, its model calls, and what the policy made of the requests.
+
+log = RecordedLog(policy, window=200_000)
+log.extend(events)                  # what is new since the last call
+log.begin()                         # a request over the log as it is now
+log.answered(asked, counts)         # how it was decided, and what the provider counted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from guard_core.events import Event, Part, Role, TextPart
+from guard_core.policies.base import Policy
+from guard_core.replay import Asked
+from guard_core.requests import synthetic_text
+from guard_core.rules.guarded import THRESHOLD
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.trace import WHOLE_LOG, Head, head_of
+from guard_core.views import Inserted, Segment, Span, Synthetic
+
+
+class RecordedLog:
+    """The events of one conversation, its model calls and recorded compactions. `policy` is the guard's, `window` in
+    tokens."""
+
+    def __init__(self, policy: Policy, window: int) -> None:
+        self._window = window
+        self._policy = policy.name if policy.moments else ""  # one that never looks guards nothing
+        self.events: list[Event] = []
+        self.calls: list[ModelCall] = []
+        self.compactions: list[RecordedCompaction] = []
+        self.system: tuple[Part, ...] | None = None
+        self.tools: tuple[ToolDefinition, ...] | None = None
+        self.head: Head = WHOLE_LOG  # of the last request that was answered
+        self._threshold: int | None = None
+
+    @property
+    def window(self) -> int:
+        """The context window in tokens."""
+        return self._window
+
+    @property
+    def session(self) -> Session:
+        """The conversation, without what the policy did to it."""
+        return Session(events=tuple(self.events), calls=tuple(self.calls), system=self.system, tools=self.tools)
+
+    @property
+    def recorded(self) -> Session:
+        """The same with what the policy did to it."""
+        settings = () if self._threshold is None else (AgentSetting(THRESHOLD, self._threshold),)
+        return msgspec.structs.replace(
+            self.session, compactions=tuple(self.compactions), guarded_by=self._policy, settings=settings
+        )
+
+    def extend(self, events: Iterable[Event]) -> None:
+        """What was added to the conversation since the last call: first the answer of that call, if it had one."""
+        for event in events:
+            last = self.calls[-1] if self.calls else None
+            if last is not None and last.at == len(self.events) and event.role is Role.MODEL:
+                self.calls[-1] = msgspec.structs.replace(last, response=last.at)
+            self.events.append(event)
+
+    def begin(self) -> None:
+        """A request is made of the log as it is now."""
+        self.calls.append(ModelCall(at=len(self.events)))
+
+    def withdraw(self) -> None:
+        """The last request was not sent, or not answered at all."""
+        self.calls.pop()
+
+    def answered(self, asked: Asked, counts: ModelCall) -> None:
+        """How the last request was decided, and what the provider counted: the figures of `counts`, wherever it is."""
+        evidence = asked.decision.evidence
+        compared, threshold = (int(evidence.get(name, -1)) for name in ("decision_tokens", "threshold"))
+        if self._threshold is None and threshold > 0:
+            self._threshold = threshold
+        self.calls[-1] = msgspec.structs.replace(
+            counts, at=self.calls[-1].at, compared_tokens=compared if compared >= 0 else None
+        )
+        self._note(asked, compared)
+
+    def _note(self, asked: Asked, compared: int) -> None:
+        """Note a request that is not the one before with more at its end."""
+        at, compacted = self.calls[-1].at, bool(asked.all_compactions)
+        head = head_of(asked.decision.view, at)
+        if head == self.head and not compacted:
+            return
+        base: list[Segment] = []
+        messages: list[Event] = []
+        for segment in asked.decision.view:
+            if isinstance(segment, Synthetic):
+                messages.append(Event(segment.role, (TextPart(synthetic_text(segment)),), meta=True))
+                segment = Inserted(len(messages) - 1)
+            base.append(segment)
+        has_events = any(isinstance(segment, Span) for segment in base)
+        kind = "edit" if not compacted else "trim" if not messages else "summary+tail" if has_events else "summary"
+        self.compactions.append(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.DECLARED,
+                kind=kind,
+                base=tuple(base),
+                messages=tuple(messages),
+                trigger="auto" if compacted else "",
+                tokens_before=compared if compacted and compared > 0 else None,
+            )
+        )
+        self.head = head

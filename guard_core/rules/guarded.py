@@ -1,0 +1,86 @@
+"""An agent that a guard of this package recorded: its policy, by the numbers that the guard compared at each call.
+
+The recording has them (`guard_core.guarding.recorder`), so that nothing is computed again here: a live guard knows less
+of a request than a replay does, and the two may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from guard_core.errors import UnknownName
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies import policy_kind
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
+from guard_core.rules.counters import COMPARED, UNKNOWN, Checks, Counter
+from guard_core.rules.settings import RuleSetting, Typed, window_setting
+from guard_core.sessions import Provenance, Session
+
+THRESHOLD = "threshold"  # the setting of a recording that has the guard's threshold, in tokens
+COUNTER = Counter(COMPARED, "what the guard compared, as it recorded it")
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    stated = stretch.setting(THRESHOLD)
+    threshold = None if stated is None else int(stated.value)
+    title, free = _title(stretch.guarded_by), stretch.window_tokens - (threshold or 0)
+    settings = [window_setting(stretch.window)] if stretch.window else []
+    if threshold is not None and free > 0:
+        note = "the window less the threshold that the guard recorded"
+        settings.append(RuleSetting("kept_free", free, "tokens", Provenance.RECORDER, note))
+    return OwnRule(
+        agent=title,
+        policy=stretch.guarded_by,
+        settings=tuple(settings),
+        counter=COMPARED,
+        threshold=threshold,
+        formula=f"{stretch.window_tokens:,} − {free:,} (kept free)" if free > 0 else f"{threshold or 0:,} (recorded)",
+        reason="" if threshold is not None else f"{title} compares no count of tokens",
+    )
+
+
+def _title(name: str) -> str:
+    """A policy for people; one that this version does not have by its name."""
+    try:
+        return policy_kind(name).title
+    except UnknownName:
+        return name
+
+
+def variants(_: Stretch, __: Typed) -> Iterable[Hypothesis]:
+    """None: the threshold is in the recording."""
+    return ()
+
+
+def series(session: Session, _: Ledger, checks: Checks, __: Stretch) -> Ints:
+    """What was compared before each call, in tokens, UNKNOWN behind the last one and where nothing was."""
+    compared = [UNKNOWN if call.compared_tokens is None else call.compared_tokens for call in session.calls]
+    return np.asarray([*compared, UNKNOWN], dtype=np.int64)[checks.step]
+
+
+def beside_the_count(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+    """1 for each check at which the guard compacted below its threshold, or did not at it: most policies look at more
+    than one count."""
+    stretch = Stretch(0, len(session.calls), "", "", None, settings=session.settings)
+    stated = stretch.setting(THRESHOLD)
+    if stated is None:
+        return checks.step * 0
+    counts = series(session, ledger, checks, stretch)
+    return np.asarray((counts != UNKNOWN) & ((counts >= stated.value) != (checks.place >= 0)), dtype=np.int64)
+
+
+AGENT = Agent(
+    format="compaction-inspector",
+    label="Guard",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: COUNTER,
+    names={},
+    held=beside_the_count,
+    held_reason="the guard does not decide by this count alone",
+    wrote=lambda session: bool(session.guarded_by),
+    series=series,
+)
