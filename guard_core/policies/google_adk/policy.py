@@ -75,8 +75,11 @@ class AdkCompaction(ListPolicy):
         if "adk left out" not in ledger.derived:
             flags = ledger.events["flags"]
             is_empty = (ledger.events["chars"] == 0) & ((flags & (HAS_CALL | HAS_RESULT | HAS_MEDIA)) == 0)
-            # consecutive messages of the user are one event, which is sent whole where any of them says something
-            users, turns = roles_of(ledger) == USER, np.cumsum(_is_turn_start(ledger))
+            # Consecutive messages of the user are one event, which is sent whole where any of them says something; one
+            # that comes after a call was not yet there.
+            begins, at = _is_turn_start(ledger).copy(), ledger.steps["at"]
+            begins[at[at < len(begins)]] = True
+            users, turns = roles_of(ledger) == USER, np.cumsum(begins)
             words = np.bincount(turns[users], ~is_empty[users], minlength=int(turns[-1]) + 1 if len(turns) else 1)
             ledger.derived["adk left out"] = is_empty & ~(users & (words[turns] > 0))
         left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
