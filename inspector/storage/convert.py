@@ -318,7 +318,10 @@ def load_attribution(row: Session) -> Attribution | None:
     """The attribution of a session, by what was learnt when it was shorter if it has grown since; None where it was
     not made. Raises Outdated."""
     learnt = cast(Attribution | None, _kept_of(row, _attribution))
-    if learnt is None or len(learnt.tokens) == (ledger := load_ledger(row)).event_count:
+    if learnt is None:
+        return None
+    ledger = load_ledger(row)
+    if (len(learnt.tokens), len(learnt.residual)) == (ledger.event_count, ledger.step_count):
         return learnt
     key = extended, str(row.pk), row.revision
     return cast(Attribution, _cache.get(key, lambda: extended(learnt, ledger)))

@@ -66,6 +66,18 @@ def test_its_attribution_is_extended_and_learnt_again_after_a_tenth():
     assert convert.load_attribution(row).to_bytes() == attribute(convert.load_ledger(row)).to_bytes()
 
 
+@pytest.mark.parametrize("start", [3, 400])  # too little to learn from, and enough
+def test_a_call_that_comes_after_its_answer_is_attributed(client, start):
+    short = beginning(whole, start)
+    last = msgspec.structs.replace(short, calls=short.calls[:-1])
+    row = stored(last)
+    append(row, (), short.calls[-1:])
+    row.refresh_from_db()
+    attribution = convert.load_attribution(row)
+    assert len(attribution.residual) == convert.load_ledger(row).step_count == len(short.calls)
+    assert client.get(reverse("session_overview", args=[row.pk])).status_code == 200
+
+
 def test_its_verdict_is_assessed_again(client):
     row = stored(beginning(whole, 400))
     append_from(row, 400, 420)
