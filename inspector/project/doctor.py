@@ -98,6 +98,7 @@ def _database(check: Callable[[], None] | None) -> Iterator[Line]:
     from inspector.data_folder.owner import Refused
     from inspector.data_folder.versions import is_outdated
     from inspector.models import Account, Recording
+    from inspector.models.recordings import STREAM
 
     if connection.vendor == "sqlite":
         is_new = sqlite3.sqlite_version_info >= SQLITE_WITHOUT_RACE
@@ -108,7 +109,8 @@ def _database(check: Callable[[], None] | None) -> Iterator[Line]:
         if is_outdated():
             yield Line(NOTE, "database", "the next start upgrades it, after a copy")
             return
-        missing = [row.name for row in Recording.unscoped.order_by("-created")[:1_000] if not row.path.exists()]
+        files = Recording.unscoped.exclude(sha256__startswith=STREAM).order_by("-created")
+        missing = [row.name for row in files[:1_000] if not row.path.exists()]
         lonely = settings.TEAM and not Account.objects.exists()
     except (Error, Refused) as error:
         yield Line(BAD, "database", " ".join(str(error).split()))
