@@ -7,8 +7,7 @@ array has no tokens, unless its messages carry `usage` themselves; system prompt
 A `compaction` block declares a compaction by the provider: what precedes it was not given to the model any more, from
 the answer on that begins with it; `usage.iterations` has what the summary cost. Tool results that the provider cleared
 in a request (`applied_edits` of its response) are the oldest but those of `exclude_tools`; the request is read without
-them. A request that only counts tokens is not a call.
-Sources: https://docs.anthropic.com/en/api/messages and, below
+them. A request that only counts tokens is not a call. Sources: https://docs.anthropic.com/en/api/messages and, below
 https://docs.anthropic.com/en/docs/build-with-claude/, `compaction` and `context-editing`.
 """
 

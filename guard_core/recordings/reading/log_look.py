@@ -78,7 +78,7 @@ class _Record(_Request, gc=False):
 
 
 class _Call(NamedTuple):
-    """What one record says of its call. `compacts`: the next request is the first that a compaction made shorter."""
+    """What one record says of its call. `compacts`: its answer begins with the summary of what was sent."""
 
     at: float | None
     tokens: int
@@ -94,9 +94,9 @@ def look(source: ByteSource, usage: Usage) -> FirstLook:
         calls.sort(key=lambda call: call.at or 0.0)
     looked = looks.Calls()
     for call in calls:
-        looked.call(call.tokens, call.key, call.model)
         if call.compacts:
             looked.compacted()
+        looked.call(call.tokens, call.key, call.model)
     return looked.look()
 
 
@@ -135,8 +135,7 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     if not tokens:
         return None
     at = log_records.time_of(record_fields, response)
-    blocks = fields.objects(response.get("content"))
-    compacts = any(fields.text(block, "type") == "compaction" for block in blocks)
+    compacts = any(fields.text(block, "type") == "compaction" for block in fields.objects(response.get("content")))
     body = _body(record)
     name, model = fields.text(response, "id"), fields.text(response, "model") or looks.text_of(body.model)
     # Ids alone do not show that a response is logged again: some servers give every response the same.

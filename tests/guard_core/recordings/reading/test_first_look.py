@@ -236,13 +236,17 @@ def anthropic_record(number: int, messages: list[JSON], content: list[JSON], **u
     return {"request": {"system": "Be kind", "messages": messages}, "response": {**response, "usage": usage}}
 
 
-def test_anthropics_cached_tokens_are_added_and_its_compaction_stands_before_the_next_call(tmp_path: Path) -> None:
+def test_anthropics_cached_tokens_are_added_and_its_compaction_stands_before_its_own_answer(tmp_path: Path) -> None:
     block = {"type": "compaction", "content": "The user wants a list of files"}
     words = {"type": "text", "text": "Here they are"}
     first = anthropic_record(1, ASKED[1:], [block, words], input_tokens=20, cache_read_input_tokens=80)
     answer = {"role": "assistant", "content": [block, words]}
     second = anthropic_record(2, [*ASKED[1:], answer, *MORE], [words], input_tokens=3, cache_creation_input_tokens=40)
-    assert looked_at(tmp_path, lines(first, second)) == FirstLook((100, 43), (1,), "c")
+    assert looked_at(tmp_path, lines(first, second)) == FirstLook((100, 43), (0,), "c")
+    alone = anthropic_record(1, ASKED[1:], [block], input_tokens=20, cache_read_input_tokens=80)
+    later = [*ASKED[1:], {"role": "assistant", "content": [block]}, *MORE]
+    second = anthropic_record(2, later, [words], input_tokens=3, cache_creation_input_tokens=40)
+    assert looked_at(tmp_path, lines(alone, second)) == FirstLook((100, 43), (0,), "c")
 
 
 def responses_record(name: str, sent: list[JSON], brought: list[JSON], tokens: int, **more: str) -> JSON:
