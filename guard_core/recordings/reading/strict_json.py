@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from guard_core.recordings.reading.limits import Limits
 
@@ -39,7 +39,6 @@ _REFUSED = object()  # in the place of a value that was not read
 # much as 6 kB of searching.
 _LARGE = 8 * 1024
 _BACKSLASH, _QUOTE, _COLON_BYTE = b'\\":'
-_BLANKS = np.frombuffer(b" \t\n\r", dtype=np.uint8)
 
 
 class Mended(NamedTuple):
@@ -173,7 +172,8 @@ def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:  # noqa: C
 
 def _may_repeat_keys(raw: bytes, keys: int) -> bool:
     """Cheap and never wrong in saying no: are there more key separators in the text than keys in the value?"""
-    return (_separators(raw) if len(raw) < _LARGE else _separators_of_many(raw)) != keys
+    is_quick = len(raw) >= _LARGE and "numpy" in sys.modules  # to load it costs more than it saves in reading one file
+    return (_separators_of_many(raw) if is_quick else _separators(raw)) != keys
 
 
 def _separators(raw: bytes) -> int | None:
@@ -193,10 +193,12 @@ def _separators(raw: bytes) -> int | None:
 def _separators_of_many(raw: bytes) -> int | None:
     """The same of a long text, by what is before each colon. Where an index runs over the beginning, it finds the last
     byte, which is no backslash."""
+    import numpy as np  # only where it is loaded already
+
     data = np.frombuffer(raw, dtype=np.uint8)
     colons = np.flatnonzero(data == _COLON_BYTE)
     before = data[colons - 1]
-    if np.isin(before, _BLANKS).any() and _SPACED_KEY.search(raw):
+    if np.isin(before, np.frombuffer(b" \t\n\r", dtype=np.uint8)).any() and _SPACED_KEY.search(raw):
         return None
     quoted = colons[before == _QUOTE]
     escaped = quoted[data[quoted - 2] == _BACKSLASH]
