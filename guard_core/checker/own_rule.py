@@ -24,6 +24,7 @@ from guard_core.findings.claims import Finding
 _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
 _NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
 _WROTE = {
+    "anthropic-messages",
     "claude-code",
     "inspect",
     "pi",
@@ -207,12 +208,17 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
         for place in compactions:
             item = story.session.compactions[place]
             least, most = _count(story, counter, last, item.at)
+            if counter == "request":
+                least = most = None
             if item.tokens_before and _WROTE & {story.session.format, story.session.agent}:
                 least = most = item.tokens_before
             yield Check(step, least, most, places[place])
             last = -1
         if not compactions and step < len(calls):
-            yield Check(step, *_count(story, counter, -1 if _clears(story, before, at) else last, at), None)
+            count = _count(story, counter, -1 if _clears(story, before, at) else last, at)
+            if counter == "request":  # the provider counts what it is sent
+                count = calls[step].prompt_tokens or None, calls[step].prompt_tokens or None
+            yield Check(step, *count, None)
         if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
             last = step if calls[step].prompt_tokens else -1
 

@@ -18,11 +18,13 @@ from guard_core.sessions import ModelCall, Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
 COMPARED = "compared"  # by a guard that recorded it
+REQUEST = "request"  # of a provider, which counts the request itself before it answers
 INVOCATIONS, EVENTS = "invocations", "events"  # of agents that count these instead of tokens
 COUNTED = {  # what each is a count of, for people; another one by its own name
     PROMPT: "prompt tokens of the last answer",
     TOTAL: "prompt and output tokens of the last answer",
     TOTAL_PENDING: "prompt and output tokens of the last answer, and an estimate of what was added since",
+    REQUEST: "input tokens of the request",
     INVOCATIONS: "invocations since the last compaction",
     EVENTS: "events of the request",
     "estimate": "the agent's own estimate of the request",

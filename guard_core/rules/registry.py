@@ -5,6 +5,7 @@ from __future__ import annotations
 from guard_core.rules import (
     adk,
     aider,
+    anthropic,
     claude_code,
     cline,
     codex,
@@ -57,6 +58,7 @@ AGENTS: tuple[Agent, ...] = (
     swe_agent.AGENT,
     swe_agent.MINI_AGENT,
     aider.AGENT,
+    anthropic.AGENT,
 )
 
 

@@ -13,6 +13,7 @@ https://docs.anthropic.com/en/docs/build-with-claude/, `compaction` and `context
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
@@ -38,13 +39,18 @@ from guard_core.recordings.reading.known_names import (
 )
 from guard_core.recordings.reading.requests import Declared, Request, message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import ModelCall
+from guard_core.sessions import AgentSetting, ModelCall
 
 JSON = dict[str, Any]
 NAME = "anthropic-messages"
 _OWN_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"})
 _SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
 CLEARED = "[tool result cleared]"  # ours: the provider's wording is not published
+# Settings of the provider's compaction and clearing by the names of its rule, and their documented defaults in tokens
+# and tool uses: https://docs.anthropic.com/en/docs/build-with-claude/, `compaction` and `context-editing`.
+COMPACT, CLEAR, CLEAR_USES = "compact_trigger", "clear_trigger", "clear_trigger_uses"
+KEEP, AT_LEAST, EXCLUDED = "clear_keep", "clear_at_least", "clear_excluded"
+COMPACT_TRIGGER, CLEAR_TRIGGER, CLEAR_KEEP = 150_000, 100_000, 3
 _HEADS = 200  # messages looked at for a block that only Anthropic has
 
 
@@ -130,7 +136,7 @@ class AnthropicReader(ChatReader):
         self._summarisers: dict[str, ModelCall] = {}  # by the summary that they made
         self._compacted: set[str] = set()  # summaries whose compaction is known
         self._summaries: dict[str, Event] = {}  # with which an answer begins, by the id of its response
-        self._compacts = False  # does a request ask the provider to compact
+        self._settings: dict[str, AgentSetting] = {}  # of the provider's compaction and clearing, the last by name
         self._clearings: dict[str, _Clearing] = {}  # by the response that states it
         self._spared: set[str] = set()  # tools whose results are never cleared
         self._replaced: dict[tuple[int, tuple[bool, ...]], Event] = {}  # messages without those results
@@ -156,7 +162,7 @@ class AnthropicReader(ChatReader):
 
     def note_settings(self, body: JSON) -> None:
         for edit in fields.objects(fields.mapping(body, "context_management").get("edits")):
-            self._compacts |= fields.text(edit, "type").startswith("compact_")
+            self._settings |= {item.name: item for item in _settings_of(edit)}
             self._spared.update(name for name in fields.items(edit, "exclude_tools") if isinstance(name, str))
 
     def window(self, request: Request) -> Request:
@@ -170,7 +176,7 @@ class AnthropicReader(ChatReader):
             return request
         self._compacted.add(summary.source_id)
         summariser = self._summarisers[summary.source_id]
-        trigger = "auto" if self._compacts else ""
+        trigger = "auto" if COMPACT in self._settings else ""
         before = summariser.prompt_tokens
         line = request.call.line
         declared = Declared("summary", 1, summariser, trigger=trigger, tokens_before=before, line=line)
@@ -232,6 +238,9 @@ class AnthropicReader(ChatReader):
                 return _summary_event(part.value, event.line), replace(event, parts=event.parts[at + 1 :])
         return None
 
+    def settings(self) -> tuple[AgentSetting, ...]:
+        return tuple(self._settings.values())
+
     def remarks(self) -> list[str]:
         if not self._clearings:
             return []
@@ -243,6 +252,29 @@ class AnthropicReader(ChatReader):
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         return block_parts(body.get("system")) or None
+
+
+def _settings_of(edit: JSON) -> Iterator[AgentSetting]:
+    """The settings of one edit that a request asks for, with the documented defaults of what it leaves out."""
+    kind, trigger = fields.text(edit, "type"), fields.mapping(edit, "trigger")
+    value = fields.tokens(trigger, "value")
+    if kind.startswith("compact_"):
+        yield _setting(COMPACT, value, COMPACT_TRIGGER)
+    elif kind.startswith("clear_tool_uses_"):
+        by_uses = fields.text(trigger, "type") == "tool_uses" and value is not None
+        yield _setting(CLEAR_USES, value, 0) if by_uses else _setting(CLEAR, value, CLEAR_TRIGGER)
+        yield _setting(KEEP, fields.tokens(fields.mapping(edit, "keep"), "value"), CLEAR_KEEP)
+        if (least := fields.tokens(fields.mapping(edit, "clear_at_least"), "value")) is not None:
+            yield _setting(AT_LEAST, least, 0)
+        if spared := fields.items(edit, "exclude_tools"):
+            yield _setting(EXCLUDED, len(spared), 0)
+
+
+def _setting(name: str, value: int | None, default: int) -> AgentSetting:
+    where = "context_management of the requests"
+    if value is None:
+        return AgentSetting(name, default, f"default of {where}, which leave it out")
+    return AgentSetting(name, value, where)
 
 
 class _Clearing(NamedTuple):

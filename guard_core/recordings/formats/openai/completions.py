@@ -31,7 +31,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.triggers import is_counted
 from guard_core.views import Inserted
 
@@ -154,6 +154,10 @@ class ChatReader:
     def compaction_in(self, event: Event) -> tuple[Event, Event] | None:
         """The summary of a compaction that a message declares, and the rest of the message; chats declare none."""
         return None
+
+    def settings(self) -> tuple[AgentSetting, ...]:
+        """What the requests of a log ask the provider to compact or clear; chats ask for nothing."""
+        return ()
 
     def remarks(self) -> list[str]:
         """Notes about a log besides those that every log may have."""
@@ -371,7 +375,8 @@ class ChatReader:
                 else f"{beside:,} requests are not part of the conversation: their tokens are counted, not their "
                 "messages."
             )
-        return thread.session(self.name, self.source.limits, title=title, notes=tuple(notes))
+        limits, settings = self.source.limits, self.settings()
+        return thread.session(self.name, limits, title=title, notes=tuple(notes), settings=settings)
 
     def _count(self, events: Iterable[Event]) -> None:
         for event in events:
