@@ -49,5 +49,9 @@ def send(key: UUID | str) -> None:
     try:
         if (layer := get_channel_layer()) is not None:
             async_to_sync(layer.group_send)(group(key), {"type": "changed"})
-    except Exception:
-        log.warning("a hint was not sent; watchers will notice the change when they next poll", exc_info=True)
+    except Exception as error:  # of Redis or of what connects to it: once for each hint while it is away
+        log.warning(
+            "a hint was not sent (%s: %s); watchers will notice the change when they next poll",
+            type(error).__name__,
+            error,
+        )

@@ -29,7 +29,7 @@ class OneLineFormatter(logging.Formatter):
 
 
 class WithoutTraceback(logging.Filter):
-    """Warnings without a traceback: for what anyone outside can cause, which is not an error of this program."""
+    """Warnings without a traceback: for what is caused outside of this program, which is not an error of it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.exc_info = record.exc_text = None

@@ -280,7 +280,10 @@ LOGGING = {
         "json": {"()": "inspector.project.logs.JsonFormatter"},
     },
     "filters": {"without_traceback": {"()": "inspector.project.logs.WithoutTraceback"}},
-    "loggers": {"django.security.DisallowedHost": {"filters": ["without_traceback"]}},
+    "loggers": {
+        "django.security.DisallowedHost": {"filters": ["without_traceback"]},
+        "channels_redis.pubsub": {"filters": ["without_traceback"]},  # once a second while Redis is away
+    },
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": env.choice("LOG_FORMAT", "line", ("line", "json"))}
     },

@@ -66,7 +66,7 @@ function begin(box) {
     const text = [count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords)].filter(Boolean).join(" ");
     if (words.textContent !== text) words.textContent = text;
     show.href = newest(steps).href;
-    box.hidden = false;
+    show.hidden = box.hidden = false;
     for (const { key, name, step } of alerts.filter((alert) => !notified.has(alert.key))) {
       notified.add(key);
       notify(key, box.dataset.title, `${name}, step ${step.toLocaleString("en")}`);
@@ -109,6 +109,7 @@ function begin(box) {
   if (following()) {
     follow.checked = true;
     words.textContent = "Following: new steps are shown as they come.";
+    show.hidden = true;
     box.hidden = false;
     listen();
   }
