@@ -42,6 +42,7 @@ ATTRIBUTION_VERSION = 5
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
 _COLUMNS = ("tokens", "source", "residual", "baseline", "dropped")
 _SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")
+Guesses = tuple[tuple[int, ...], ...]  # tokens of each message that recorded compactions inserted, by compaction
 _LEARNT = ("fitted_events", "drift", "habit")
 CHARACTERS = "characters"  # what the events are weighed by where the counts follow characters
 
@@ -199,8 +200,9 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
     estimate = drifted(ledger, estimate, later)
     tokens, source = share_out(ledger, intervals, estimate, anything=len(intervals.tokens) > 0)
     lexical = ratios if weights is None else ratios.scaled(_share(weights.sum(), ledger.events["lexical_tokens"].sum()))
-    overhead, prologue, overhead_source = _overhead(ledger, tokens, source, lexical)
-    inserted = inserted_tokens(ledger, tokens, overhead, lexical, prologue)
+    guesses = guesses_of(ledger, lexical)
+    overhead, prologue, overhead_source = _overhead(ledger, tokens, source, guesses)
+    inserted = inserted_tokens(ledger, tokens, overhead, guesses, prologue)
     attributed = attributed_steps(ledger, overhead, PriceList(prefix_sums(tokens), inserted, prologue=prologue))
     recorded = ledger.steps["prompt_tokens"]
     return Attribution(
@@ -243,7 +245,7 @@ def _byte_ratios(ledger: Ledger, ratios: Ratios) -> Floats:
     return np.round(scaled, 6)
 
 
-def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tuple[int, int, int]:
+def _overhead(ledger: Ledger, tokens: Ints, source: Ints, guesses: Guesses) -> tuple[int, int, int]:
     """What the first reported request holds besides its events; a negative rest is taken off those events.
 
     A recording may begin in the middle of a conversation. Then the request after a recorded compaction is clearly
@@ -253,8 +255,8 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tup
     """
     first = _first_calls(ledger)
     if not first:
-        return _overhead_of_total(ledger, tokens, ratios)
-    sizes, rests = _rests(ledger, first, tokens, ratios)
+        return _overhead_of_total(ledger, tokens, guesses)
+    sizes, rests = _rests(ledger, first, tokens, guesses)
     if rests[0] < 0:
         step = next(iter(first.values()))
         _shrink(tokens, source, int(ledger.steps["at"][step]), 1 + rests[0] / sizes[0])
@@ -269,7 +271,7 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tup
     return overhead, rests[0] - overhead if begun else 0, SHARED
 
 
-def _overhead_of_total(ledger: Ledger, tokens: Ints, ratios: Ratios) -> tuple[int, int, int]:
+def _overhead_of_total(ledger: Ledger, tokens: Ints, guesses: Guesses) -> tuple[int, int, int]:
     """The overhead where no call was reported: with it the modelled requests sum to the total that was recorded.
 
     Where the total covers other calls than the log has, their averages are made equal. Without a total it is what the
@@ -278,8 +280,7 @@ def _overhead_of_total(ledger: Ledger, tokens: Ints, ratios: Ratios) -> tuple[in
     total, calls = ledger.prompt_tokens_total, ledger.total_calls
     if not total or not calls or not ledger.step_count:
         return ledger.system_tokens + ledger.tools_tokens, 0, ASSUMED
-    inserted = tuple(_guesses(base, ratios) for base in ledger.bases)
-    views = attributed_steps(ledger, 0, PriceList(prefix_sums(tokens), inserted))
+    views = attributed_steps(ledger, 0, PriceList(prefix_sums(tokens), guesses))
     return max(0, round(total / calls - float(views.mean()))), 0, TOTAL
 
 
@@ -291,11 +292,10 @@ def _first_calls(ledger: Ledger) -> dict[int, int]:
 
 
 def _rests(
-    ledger: Ledger, first: dict[int, int], tokens: Ints, ratios: Ratios, prologue: int = 0
+    ledger: Ledger, first: dict[int, int], tokens: Ints, guesses: Guesses, prologue: int = 0
 ) -> tuple[list[int], list[int]]:
     """For the first call of each epoch: tokens of its view, and what the recorded count holds beyond it."""
-    inserted = tuple(_guesses(base, ratios) for base in ledger.bases)
-    prices = PriceList(prefix_sums(tokens), inserted, prologue=prologue)
+    prices = PriceList(prefix_sums(tokens), guesses, prologue=prologue)
     priced = [prices.view(*ledger.recorded_view(step)) for step in first.values()]
     recorded = [int(ledger.steps["prompt_tokens"][step]) for step in first.values()]
     return priced, [count - size for count, size in zip(recorded, priced, strict=True)]
@@ -307,26 +307,27 @@ def _shrink(tokens: Ints, source: Ints, stop: int, share: float) -> None:
     tokens[events] = np.floor(tokens[events] * max(0.0, share)).astype(np.int64)
 
 
-def inserted_tokens(
-    ledger: Ledger, tokens: Ints, overhead: int, ratios: Ratios, prologue: int
-) -> tuple[tuple[int, ...], ...]:
-    """Tokens of the messages that recorded compactions inserted.
-
-    They are estimated; the first reported call after a compaction corrects that within the error of an estimate, and
-    gives the size of what is sealed.
-    """
-    guesses = [_guesses(base, ratios) for base in ledger.bases]
-    first = _first_calls(ledger)
-    _, rests = _rests(ledger, first, tokens, ratios, prologue)
-    for epoch, rest in zip(first, rests, strict=True):
-        if epoch >= 0:
-            guesses[epoch] = _explained(guesses[epoch], rest - overhead, ledger.bases[epoch])
+def guesses_of(ledger: Ledger, ratios: Ratios) -> Guesses:
+    """Estimates of the messages that recorded compactions inserted."""
+    guesses = []
+    for base in ledger.bases:
+        rows = {name: np.array(values, dtype=np.int64) for name, values in base.costs.items()}
+        estimates = np.rint(ratios.estimates(content_of(rows), rows["tool"]))
+        guesses.append(tuple(estimates.astype(np.int64).tolist()))
     return tuple(guesses)
 
 
-def _guesses(base: Base, ratios: Ratios) -> tuple[int, ...]:
-    rows = {name: np.array(values, dtype=np.int64) for name, values in base.costs.items()}
-    return tuple(int(value) for value in np.rint(ratios.estimates(content_of(rows), rows["tool"])))
+def inserted_tokens(ledger: Ledger, tokens: Ints, overhead: int, guesses: Guesses, prologue: int) -> Guesses:
+    """The estimates corrected by the first reported call after each compaction, within the error of an estimate; it
+    gives the size of what is sealed, too.
+    """
+    inserted = list(guesses)
+    first = _first_calls(ledger)
+    _, rests = _rests(ledger, first, tokens, guesses, prologue)
+    for epoch, rest in zip(first, rests, strict=True):
+        if epoch >= 0:
+            inserted[epoch] = _explained(guesses[epoch], rest - overhead, ledger.bases[epoch])
+    return tuple(inserted)
 
 
 def _explained(guess: tuple[int, ...], missing: int, base: Base) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from guard_core.estimation.attribution import (
     PriceList,
     attribute,
     attributed_steps,
+    guesses_of,
     inserted_tokens,
 )
 from guard_core.estimation.fitting import drifted
@@ -58,7 +59,7 @@ def extended(attribution: Attribution, ledger: Ledger) -> Attribution:
     tail = _Tail(ledger, begin, attribution)
     tokens = np.concatenate([attribution.tokens[:event], tail.tokens[event - tail.event :]])
     prologue, overhead = attribution.prologue, attribution.overhead
-    inserted = inserted_tokens(ledger, tokens, overhead, tail.ratios, prologue)
+    inserted = inserted_tokens(ledger, tokens, overhead, guesses_of(ledger, tail.ratios), prologue)
     prices = PriceList(prefix_sums(tokens), inserted, prologue=prologue)
     recorded = ledger.steps["prompt_tokens"]
     after = step + 1 - begin  # of the tail's steps
