@@ -387,6 +387,10 @@ class Ledger:
         alone = self.changes_one(start, stop, form)
         return self.changed_by(form)[start:stop] if alone is None else np.array([alone])
 
+    def changes_event(self, event: int, *forms: str) -> bool:
+        """Does one of some forms ("" for none) change an event."""
+        return any(form and self.changed_in(event, event + 1, form).any() for form in forms)
+
     def changes_one(self, start: int, stop: int, form: str) -> bool | None:
         """Does a form change one event, None as for `alone`."""
         alone = self.of_one(start, stop, form, "changed", lambda alone: int(alone.changed_by(form).item()))

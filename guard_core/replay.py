@@ -27,7 +27,8 @@ from guard_core.version import __version__
 from guard_core.views import View, content_count
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked over at once, doubling while nothing happens
-CALM = 2  # steps decided one by one after a vain try, or after two compactions with fewer than FIRST_BLOCK between them
+CALM = 2  # steps decided one by one after a vain try, or after two compactions that are near
+NEAR = 4  # steps; ours: to look ahead costs about as much as to decide so many
 MOST_CALM = 32  # ours: as many after looking ahead in vain several times, twice as many each time
 MOST_ATTEMPTS = 4  # requests of one step: the first, and three after a refusal, as Hermes does
 
@@ -200,7 +201,7 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
         if decided.compactions:  # the next one comes after about as many steps as this one: looked over at once
             apart, last = step - last, step
             usual = min(max(FIRST_BLOCK, 5 * apart // 4), LARGEST_BLOCK)
-            calm = CALM if apart > FIRST_BLOCK else calm + 1 if acts_in_runs else 0
+            calm = CALM if apart > NEAR else calm + 1 if acts_in_runs else 0
         else:
             is_held = bool(decided.decision.evidence.get("held"))
             calm = 0 if is_held and not acts_in_runs else calm + 1

@@ -250,10 +250,13 @@ def common_beginnings(ledger: Ledger, first: ViewColumns, second: ViewColumns) -
 
 
 def _changed_from(ledger: Ledger, names: tuple[str, ...], starts: Ints, stops: Ints, forms: tuple[Ints, Ints]) -> Ints:
-    """The first event of each stretch that one of its two forms changes, or one behind it; of a single event, which is
-    in two forms, that event."""
-    firsts = np.where(stops - starts <= 1, starts, ledger.event_count)
-    several = np.flatnonzero(stops - starts > 1)
+    """The first event of each stretch that one of its two forms changes, or one behind it."""
+    firsts = np.full(len(starts), ledger.event_count)
+    is_one = stops - starts <= 1
+    for place in np.flatnonzero(is_one).tolist():
+        if ledger.changes_event(starts.item(place), *(names[numbers[place]] for numbers in forms)):
+            firsts[place] = starts[place]
+    several = np.flatnonzero(~is_one)
     for numbers in forms:
         for number in np.unique(numbers[several]).tolist():
             if number:

@@ -354,8 +354,8 @@ def _first_different(ledger: Ledger, mine: Span, other: Span) -> int:
         return mine.start
     if mine.form == other.form:
         return min(mine.stop, other.stop)
-    if min(mine.stop, other.stop) - mine.start <= 1:  # one event, in two forms
-        return mine.start
+    if min(mine.stop, other.stop) - mine.start <= 1:
+        return mine.start + (not ledger.changes_event(mine.start, mine.form, other.form))
     return min(ledger.first_changed(mine.start, form) for form in (mine.form, other.form) if form)
 
 

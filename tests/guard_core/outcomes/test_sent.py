@@ -39,8 +39,13 @@ NOTE_TEXT = "the plan so far " * 300
             (Span(0, 3, "pruned"), Span(3, 4)),
         ),
         ((), (Span(0, 9),), True, ()),
+        ((Span(0, 1),), (Span(0, 9, "pruned"),), True, (Span(0, 1),)),
+        ((Span(2, 3),), (Span(2, 9, "pruned"),), True, ()),
     ],
-    ids=["grown", "same summary", "new summary", "summary gone", "head gone", "pruned now", "pruned further", "empty"],
+    ids=[
+        *("grown", "same summary", "new summary", "summary gone", "head gone", "pruned now", "pruned further", "empty"),
+        *("one that a form leaves", "one that a form changes"),
+    ],
 )
 def test_the_common_beginning_of_two_requests(first, second, same, expected):
     common = common_beginning(Ledger.of(RESULTS), first, second, ("summary",) if same else ())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from guard_core.ledger import Ledger
+from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import POLICIES
 from guard_core.replay import replay
 from guard_core.summaries.sizes import FixedSummaries
@@ -38,6 +39,8 @@ def test_a_run_of_steps_is_what_each_of_them_decides(name, window):
     assert ahead.digest() == slow.digest()
     for step, at in enumerate(FACTS.ledger.steps["at"].tolist()):
         assert ahead.view(step, at, FACTS.ledger) == slow.view(step, at, FACTS.ledger)
+    shared, alone = (SentRequests.replayed(FACTS, trace).shared.tolist() for trace in (ahead, slow))
+    assert shared == alone
 
 
 @pytest.mark.parametrize(
