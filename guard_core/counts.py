@@ -109,10 +109,11 @@ class Requests:
 
     @cached_property
     def peak(self) -> Peak | None:
-        """The largest request; None where there was no call."""
+        """The largest request, of several the first that was counted; None where there was no call."""
         if not len(self.tokens):
             return None
-        step = int(np.argmax(self.tokens))
+        largest = np.flatnonzero(self.tokens == self.tokens.max())
+        step = int(largest[np.argmax(self.reported[largest])])
         return Peak(int(self.tokens[step]), step, RECORDED if self.reported[step] else MODELLED)
 
 

@@ -46,7 +46,9 @@ def _claim(verdict: Verdict, findings: Sequence[Finding]) -> Finding:
 def _common(story: Story) -> set[str]:
     """What any verdict may say besides its claim: how many compactions there are, and the largest request."""
     peak = max(story.sent)
-    step = story.sent.index(peak)
+    steps = [step for step, tokens in enumerate(story.sent) if tokens == peak]
+    is_counted = not isinstance(story, Replay) and any(story.counts[step] is not None for step in steps)
+    step = next(step for step in steps if not is_counted or story.counts[step] is not None)
     window = story.windows[step] or story.window
     shares = [peak / window] if window else []
     return {

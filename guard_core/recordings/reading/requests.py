@@ -35,7 +35,7 @@ from guard_core.events import (
 )
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.summary_words import begins_with_summary
+from guard_core.recordings.reading.summary_words import begins_with_summary, is_empty_summary
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
@@ -372,6 +372,8 @@ class Thread:
             return "edit"
         if len(results) == len(inserted):
             return "trim"
+        if len(inserted) == 1 and is_empty_summary(inserted[0].event):
+            return "empty"
         last = max(index for index, item in enumerate(items) if item.index is None)
         return "summary" if last == len(items) - 1 else "summary+tail"
 

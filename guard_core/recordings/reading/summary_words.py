@@ -19,6 +19,12 @@ PI = "The conversation history before this point was compacted into the followin
 _OPENINGS = tuple(words.casefold() for words in (CLAUDE_CODE, CODEX, SNAPSHOT, *HERMES, KIMI_CLI, LANGCHAIN, PI))
 
 
+def is_empty_summary(message: Event) -> bool:
+    """Is a message only the words with which a client opens a summary."""
+    texts = (part.text for part in message.parts if isinstance(part, TextPart))
+    return bool(message.parts) and " ".join(texts).strip().casefold() in _OPENINGS
+
+
 def begins_with_summary(messages: Iterable[Event]) -> bool:
     """Does a text before the model's first message open as the summary of an earlier context."""
     opening = takewhile(lambda event: event.role is not Role.MODEL, messages)

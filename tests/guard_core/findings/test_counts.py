@@ -64,6 +64,14 @@ def test_the_peak_is_modelled_where_a_larger_request_has_no_count():
     assert peak.tokens > max(call.prompt_tokens or 0 for call in built.calls)
 
 
+def test_of_two_requests_as_large_the_peak_is_the_one_that_was_counted():
+    built = session(*EVENTS, calls=(ModelCall(1, None, 100), ModelCall(3, None), ModelCall(3, 3, 150)))
+    requests = requests_of(Ledger.of(built))
+    assert requests.tokens.tolist() == [100, 150, 150]  # a failed request, and the same again
+    assert (requests.peak.step, requests.peak.source) == (2, "recorded")
+    assert recorded_verdict(facts := Facts.of(built), recorded_findings(facts)).numbers["peak_step"] == 2
+
+
 def test_the_peak_of_a_session_without_counts_is_modelled():
     assert requests_of(Ledger.of(session(*EVENTS, calls=(ModelCall(1), ModelCall(3))))).peak.source == "modelled"
 

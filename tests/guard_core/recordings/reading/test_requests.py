@@ -8,7 +8,7 @@ from guard_core.counts import counted_compactions
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.requests import Declared, Request, threads_of
-from guard_core.recordings.reading.summary_words import CLAUDE_CODE
+from guard_core.recordings.reading.summary_words import CLAUDE_CODE, LANGCHAIN
 from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, Evidence, ModelCall, Session
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
@@ -317,6 +317,17 @@ def test_two_restarts_from_one_summary_are_two_branches():
 def test_other_runs_from_the_same_first_messages_are_no_compaction():
     for begin in ((STATIC, A), (STATIC, user("Write the notes of this release."))):
         assert [(len(session.calls), session.compactions) for session in two_runs(*begin)] == [(2, ()), (2, ())]
+
+
+def test_a_summary_of_opening_words_alone_is_empty():
+    frame = user(f"{LANGCHAIN}\n\n")
+    (session,) = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, reply=DONE),
+        ask(frame, DONE, reply=OTHER_STEPS[0]),
+        ask(frame, DONE, *OTHER_STEPS, reply=DONE),
+    )
+    assert [item.kind for item in session.compactions] == ["empty"]
 
 
 def test_a_summary_behind_the_first_message_is_a_compaction():
