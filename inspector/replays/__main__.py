@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from io import BytesIO
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, whose end ends this process
 
@@ -40,6 +40,9 @@ from inspector.replays.messages import (  # noqa: E402
     write,
 )
 
+if TYPE_CHECKING:
+    from inspector.replays.analysis import Analysis
+
 MOST_COPIES = 2  # of this process, for a comparison: two such tasks run at a time
 SAY_EVERY = 0.2  # seconds between two words about progress
 NICENESS = 5  # other pages go first
@@ -60,7 +63,8 @@ def main() -> int:
 
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever a library prints is not a message
-        write(out, _replayed(task, out, listen))
+        outcome, _held = _replayed(task, out, listen)  # held: other sides of a comparison drive it out of no cache
+        write(out, outcome)
         listen()
         while isinstance(ask := asked.get(), Ask):
             write(out, _page(ask))
@@ -73,8 +77,8 @@ def _listen(source: IO[bytes], asked: SimpleQueue[Message | None]) -> None:
     os._exit(0)  # the server is gone, or has no use for this process any more
 
 
-def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> Ready | Failed:
-    """Do the task, and compute everything that pages will ask of it.
+def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> tuple[Ready | Failed, Analysis | None]:
+    """Do the task, and compute everything that pages will ask of it: how it ended, and the analysis that they show.
 
     A comparison is made by copies of this process, which can be made while it has one thread only: until then nobody
     listens whether the server is still there.
@@ -91,6 +95,7 @@ def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> Ready |
         from inspector.storage.byte_cache import keep_for_good
 
     keep_for_good()
+    analysis.read_stored()
     memory.keep_little()
     limit(MOST_MEMORY)
     try:
@@ -111,13 +116,13 @@ def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> Ready |
         result.narrow()
         memory.trim()
     except (GuardError, Session.DoesNotExist) as error:
-        return Failed(str(error))
+        return Failed(str(error)), None
     except MemoryError:
-        return Failed("There is not enough memory for this computation.")
+        return Failed("There is not enough memory for this computation."), None
     except Exception:
         traceback.print_exc()
-        return Failed(OUR_MISTAKE)
-    return Ready()
+        return Failed(OUR_MISTAKE), None
+    return Ready(), result
 
 
 class _Progress:

@@ -57,6 +57,7 @@ BYTES_A_STEP = 290  # of an analysis besides its traces: the series of the chart
 FACTS_BYTES_A_STEP = 60  # of what is computed once of a recording, without its columns
 BYTES_A_RECORD = 1_950  # of one replayed compaction with its passes and views
 SMALLEST = 20_000  # bytes that any analysis takes
+_reads_stored = False
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def analyse(row: Session, choice: Choice) -> Analysis:
     if (under_way := REPLAYS.find(key)) is not None:
         raise ReplayUnderWay(under_way)
     try:
-        return _cache.get(key, lambda: _analyse(row, choice, budget())).narrow()
+        return _cache.get(key, lambda: _quick(row, choice)).narrow()
     except TooLong:
         raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), choice), row.calls)) from None
 
@@ -228,18 +229,37 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
     return _cache.get(_key(row, choice), lambda: _stored_or_made(row, choice, each))
 
 
+def _quick(row: Session, choice: Choice) -> Analysis:
+    analysis = _stored(row, choice, budget()) if _reads_stored else None
+    return analysis or _analyse(row, choice, budget())
+
+
 def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
     convert.ensure_current(row)
-    place = stored.place_of(row, choice)
-    if (known := stored.load(place, stored.Result)) is not None:
-        analysis = _analyse(row, choice, each, known.trace)
-        vars(analysis.facts).update(findings=known.recorded)
-        vars(analysis).update(replayed_findings=known.replayed)
+    if (analysis := _stored(row, choice, each)) is not None:
         return analysis
     analysis = _analyse(row, choice, each)
     if stored.is_storable(analysis.replayed):
-        stored.store(place, stored.result_of(analysis.replayed, analysis.recorded_findings, analysis.replayed_findings))
+        result = stored.result_of(analysis.replayed, analysis.recorded_findings, analysis.replayed_findings)
+        stored.store(stored.place_of(row, choice), result)
     return analysis
+
+
+def _stored(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis | None:
+    """The analysis with the replay and the findings that are stored; None where none are."""
+    if (known := stored.load(stored.place_of(row, choice), stored.Result)) is None:
+        return None
+    analysis = _analyse(row, choice, each, known.trace)
+    vars(analysis.facts).update(findings=known.recorded)
+    vars(analysis).update(replayed_findings=known.replayed)
+    return analysis
+
+
+def read_stored() -> None:
+    """Pages of this process read stored replays by themselves: that of a long replay has none to ask for them, and one
+    page may compare several that take long."""
+    global _reads_stored
+    _reads_stored = True
 
 
 def forget() -> None:

@@ -105,6 +105,15 @@ def test_every_page_of_a_session_waits_for_its_replay_alike(served: tuple[Runnin
 
 
 @pytest.mark.once
+def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> None:
+    server, session = served
+    sides = "&".join(f"side={session[3:-1]}%3Fwindow%3D{window}" for window in (1020, 1021))
+    page = until(lambda: shown(server, f"/compare/?{sides}"))
+    assert "window 1020" in page.text
+    assert "window 1021" in page.text
+
+
+@pytest.mark.once
 def test_a_search_shows_its_matches_at_once_and_their_places_when_the_replay_is_done(
     served: tuple[Running, str],
 ) -> None:
