@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from guard_core.policies import POLICIES
+from inspector.accounts.access import allows
 from inspector.models import Session
 from inspector.pages.shared import parameters, tour
 from inspector.pages.shared.glossary import GLOSSARY
@@ -18,11 +20,13 @@ from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.parts import visible
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import policy_title
+from inspector.watching.offered import is_offered
 
 PAGES = (
     ("All sessions", "home"),
     ("Search all sessions", "search"),
     ("Running agents", "running"),
+    ("Webhooks", "webhooks"),
     ("Compare", "compare"),
     ("Triggers", "triggers"),
     ("Sweeps", "sweeps"),
@@ -32,6 +36,8 @@ PAGES = (
     ("Help", "help"),
     ("Tour", "tour"),
 )
+WATCHING = (("Watched folders", "watching"),)  # where the server may watch its machine
+TEAM_PAGES = (("Account and projects", "account"), ("Members, invitations, keys", "team"), ("Audit log", "team_audit"))
 SESSION_PAGES = (
     ("Overview", "session_overview"),
     ("Steps", "session_steps"),
@@ -82,7 +88,7 @@ def go(request: HttpRequest) -> HttpResponse:
     session = _session(request)
     groups = [
         ("This session", _steps(session, words) + _named(SESSION_PAGES, words, session) if session else []),
-        ("Pages", _named(PAGES, words)),
+        ("Pages", _named(_pages(request), words)),
         ("Sessions", _sessions(request, words)),
         ("Policies", _policies(words)),
     ]
@@ -92,6 +98,12 @@ def go(request: HttpRequest) -> HttpResponse:
         "session_id": session.pk if session else "",
     }
     return render_part(request, "places", "inspector/help/_places.html", "inspector/help/go.html", context)
+
+
+def _pages(request: HttpRequest) -> tuple[tuple[str, str], ...]:
+    """The pages of this server that whoever asks may see."""
+    pages = PAGES + (WATCHING if is_offered() else ()) + (TEAM_PAGES if settings.TEAM else ())
+    return tuple(page for page in pages if allows(request, page[1], "GET"))
 
 
 def _session(request: HttpRequest) -> Session | None:

@@ -60,7 +60,10 @@ def test_the_tour_can_be_followed_by_its_links_alone(client, db):
     assert titles == [stop.title for stop in STOPS]
 
 
-@pytest.mark.parametrize(("words", "place"), [("trig", "/triggers/"), ("hermes", "/policies/hermes")])
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [("trig", "/triggers/"), ("hermes", "/policies/hermes"), ("watch", "/watching/"), ("webh", "/webhooks/")],
+)
 def test_it_goes_to_pages_and_policies_by_name(client, db, words, place):
     assert f'href="{place}"' in client.get("/go", {"q": words}).content.decode()
 

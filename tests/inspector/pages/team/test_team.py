@@ -35,6 +35,22 @@ def test_an_owner_changes_a_role_and_it_counts_at_once(owner, vera, team_handler
     assert client.get("/").status_code == 403
 
 
+def test_the_list_that_goes_anywhere_has_what_whoever_asks_may_see(owner, vera, team_handler):
+    places = {
+        "webh": "/webhooks/",
+        "members": "/team/",
+        "audit": "/team/audit",
+        "account": "/account/",
+        "watch": "/watching/",
+    }
+
+    def reachable(client):
+        return {words for words, place in places.items() if f'href="{place}"' in client.get(f"/go?q={words}").text}
+
+    assert reachable(owner) == {"webh", "members", "audit", "account"}  # a server of a team watches no folders
+    assert reachable(browser(team_handler, vera.account)) == {"account"}
+
+
 def test_a_project_keeps_an_owner(owner, vera):
     mine = Membership.objects.of(default_project()).get(account__name="olga")
     for role in ("viewer", "remove"):
