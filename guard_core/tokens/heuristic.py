@@ -96,13 +96,16 @@ _GO_ESCAPES = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", 
 
 
 def render(value: Any) -> str:
-    """A JSON value in Go's `%v` form; every JSON number is a float64 there."""
+    """A JSON value in Go's `%v` form; every JSON number is a float64 there. An integer beyond 64 bits, as only a live
+    agent has, is the text that a recording has in its place."""
     if isinstance(value, str):
         return value
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return str(value)
     if isinstance(value, int | float):
         return render_float(value)
     if isinstance(value, Mapping):

@@ -42,6 +42,23 @@ def bare(session):
     return msgspec.structs.replace(session, window=None, system=None, **unset)
 
 
+@pytest.mark.parametrize("digits", [20, 30, 400])  # the last is larger than any float
+def test_an_integer_beyond_64_bits_costs_what_its_recording_costs(tmp_path, digits):
+    guard = Guard("contextguard", window=4_000, summarizer=AskedModel(lambda prompt: "It is counted."))
+    call = {"id": "c1", "function": {"name": "count", "arguments": {"to": 10**digits}}}
+    history = [
+        {"role": "user", "content": "Count."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "done"},
+    ]
+    assert guard.before_call(history) == history
+    guard.after_call(100)
+    Recorder(tmp_path / "session.jsonl").close(guard)
+    (session,) = read(tmp_path / "session.jsonl").sessions
+    read_again, live = (Ledger.of(value).parts["heuristic"].tolist() for value in (session, guard.recorded))
+    assert read_again == live
+
+
 @pytest.mark.parametrize(
     ("policy", "settings"), [("contextguard", {}), ("anthropic-clear-tool-uses", {"trigger": 2_000, "keep": 1})]
 )
