@@ -9,7 +9,8 @@ from inspector.models import Import, Session
 
 SUB_AGENTS = "links between this session and its sub-agents"
 VERSION = "version of the agent, on which its own rule depends"
-LOST = "lines whose predecessor is not in the file, no compactions on branches that were left"
+LEFT = "compactions on branches that were left"
+LOST = f"lines whose predecessor is not in the file, no {LEFT}"
 CONTINUED = "conversation that continues from a summary of its own"
 REQUESTS = ("anthropic-messages", "capture", "inspect", "langchain", "lhar", "openai-chat", "openai-responses", "otel")
 GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that earlier ones did not
@@ -27,9 +28,8 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "atif": "steps that their numbers skip",
         "openhands": "model and window of single calls",
         "swe-agent": "observations that its configuration leaves out of requests",
-        **dict.fromkeys(
-            ("pi", "qwen-code"), "lines whose predecessor is not in the file, or compactions on branches that were left"
-        ),
+        **dict.fromkeys(("pi", "qwen-code"), LOST),
+        "gemini-cli": LEFT,
     },
 }
 

@@ -42,8 +42,8 @@ from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import Evidence, RecordedCompaction
-from guard_core.triggers import RESUME
+from guard_core.sessions import Evidence, LeftBranches, RecordedCompaction
+from guard_core.triggers import RESUME, is_counted
 from guard_core.views import Inserted, Segment, Span, View, content_count
 
 JSON = dict[str, Any]
@@ -147,6 +147,7 @@ class GeminiChatReader:
         self.used: set[str] = set()  # ids whose tokens are counted
         self.answered: set[str] = set()  # calls whose results are in the log
         self.waiting: tuple[ToolResultPart, ...] = ()
+        self.left = LeftBranches()  # what rewinds took back
         self.snapshot = ""  # the last one that was seen
         self.edits = 0
         self.based: list[str] = []  # ids of the messages of the last replacing history
@@ -357,9 +358,17 @@ class GeminiChatReader:
         removed = self.log.calls[first:]
         del self.log.calls[first:]
         self.log.side_calls += [replace(call, at=cut, response=None) for call in removed]
+        compactions = 0
         while self.log.compactions and self.log.compactions[-1].at > cut:
-            self.log.compactions.pop()
+            compactions += is_counted(self.log.compactions.pop())
             self.based = []
+        self.left = LeftBranches(
+            self.left.messages + len(self.log.events) - cut,
+            self.left.compactions + compactions,
+            self.left.refused + sum(at > cut for at in self.log.refused),
+            max([self.left.largest, *(call.prompt_tokens or 0 for call in removed)]),
+        )
+        self.log.refused = [at for at in self.log.refused if at <= cut]
         while self.placed and (self.places[self.placed[-1]] or 0) >= cut:
             self.places[self.placed.pop()] = None
         del self.log.events[cut:]
@@ -413,6 +422,7 @@ class GeminiChatReader:
             agent=self.agent,
             started_at=fields.timestamp(self.header, "startTime"),
             notes=tuple(notes),
+            left=self.left if self.left != LeftBranches() else None,
         )
         return Recording(self.name, (session,), self.facts.facts(), self.notes)
 

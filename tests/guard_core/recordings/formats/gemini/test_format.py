@@ -10,7 +10,7 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.gemini.format import FORMAT
-from guard_core.sessions import Evidence
+from guard_core.sessions import Evidence, LeftBranches
 from guard_core.views import content_count
 from tests.guard_core.recordings.checks import (
     SAMPLES,
@@ -179,6 +179,7 @@ def test_a_rewind_takes_messages_out_of_the_log():
     )
     assert texts(session)[-2:] == ["Done", "Keep"]
     assert [step.prompt_tokens for step in session.side_calls] == [160]
+    assert session.left == LeftBranches(messages=2, largest=160)
 
 
 def test_a_rewind_into_the_history_that_replaced_another_cuts_it_there():
@@ -248,6 +249,8 @@ def test_an_error_of_a_request_that_was_too_long_is_a_refused_request():
     error = {"id": "e1", "type": "error", "timestamp": TIME, "content": words}
     other = {**error, "id": "e2", "content": "[API Error: quota exceeded]"}
     assert session_of(*TALK[:2], error, error, other, *TALK[2:]).refused == (2,)
+    left = session_of(*TALK, user("u3", "All"), error, {"$rewindTo": "u3"}, user("u4", "Less"), gemini("g4", "Yes", 60))
+    assert (left.refused, left.left) == ((), LeftBranches(messages=1, refused=1))
 
 
 def test_a_sub_agent_says_so():
