@@ -2,7 +2,7 @@
 
 Nothing here is fast. It walks a session step by step in plain lists, prices every request on its own, looks for words
 in every message of a request, and compares each number of a claim with its own. What it cannot confirm is a
-contradiction; so is a kind that it does not know, and a number in a sentence that the claim's data do not explain.
+contradiction; so is a kind that it does not know, and a number in a sentence where the claim's data have another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import OF_A_RULE, REPLAYED
 from guard_core.checker.sentences import check_sentence, check_window_words
-from guard_core.checker.story import Replay, Story, Wrong
+from guard_core.checker.story import Replay, Story, Wrong, step_of
 from guard_core.checker.verdicts import check_verdict
 from guard_core.findings.claims import Finding, Verdict
 from guard_core.sessions import Session
@@ -55,8 +55,9 @@ def check(
         try:
             if finding.kind not in checks:
                 raise Wrong("the checker knows no such kind of claim")
+            step_of(story, finding)
             checks[finding.kind](story, finding)
-            check_sentence(finding)
+            check_sentence(story, finding)
             check_window_words(story, finding)
         except Wrong as reason:
             contradictions.append(Contradiction(finding.kind, finding.step, str(reason)))

@@ -258,6 +258,7 @@ def request_lost(story: Story, finding: Finding) -> None:
     if bool(in_turn) and story.places[in_turn[0]] not in unread and finding.severity == INFO:
         raise Wrong(f"the request of step {in_turn[0]} is known not to have it")
     same("first_absent", start, in_turn[0] if in_turn else -1)
+    same("step", finding.step, first if start < 0 else start)
     if start < 0:
         return
     is_known = story.places[start] not in unread and not story.says(start - 1, quote)

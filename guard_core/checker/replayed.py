@@ -95,6 +95,7 @@ def avoided_overflows(story: Replay, finding: Finding) -> None:
         sum(story.is_over(step, count) for step, count in enumerate(counts)) for counts in (story.whole, story.sent)
     )
     agree(finding, **{"without": before, "with": after, "window": story.window})
+    same("count", finding.count, before - after)
     if after >= before:
         raise Wrong("no overflow is avoided")
 
@@ -186,9 +187,11 @@ def _is_gap(story: Story, step: int) -> bool:
 
 
 def still_over(story: Story, finding: Finding) -> None:
-    step = step_of(story, finding)
-    if story.column("held", step) != STILL_OVER:
-        raise Wrong(f"the policy was content at step {step}")
+    step, calls = step_of(story, finding), range(len(story.sent))
+    over = [at for at in calls if story.column("held", at) == STILL_OVER and story.column("threshold", at) > 0]
+    if not over or step != over[0]:
+        raise Wrong(f"step {step} is not the first at which the last pass left too much")
+    same("count", finding.count, len(over))
     agree(finding, heuristic=story.column("heuristic_sent", step), threshold=story.column("threshold", step))
     if story.column("heuristic_sent", step) < story.column("threshold", step):
         raise Wrong("the request is below the threshold")

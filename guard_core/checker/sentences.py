@@ -1,60 +1,123 @@
-"""A sentence says nothing that its claim's data do not explain, and names the window it rests on."""
+"""A sentence says each number in the role that its claim's data give it, and names the window it rests on."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from string import Formatter
 from typing import Any
 
-from guard_core.checker.story import Story, Wrong
+from guard_core.checker.phrases import ANYWHERE, FINDINGS, OF_ANY_VERDICT, VERDICTS
+from guard_core.checker.story import Replay, Story, Wrong
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, Finding, Verdict
 from guard_core.windows.window_evidence import Status
 
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")
 _QUOTE = re.compile(r'".*"', re.DOTALL)  # a quoted request may hold quotation marks of its own
-# Shares and means are said with one decimal, or none from 110 % on; factors and US dollars with two, less than a dollar
-# with four.
-_FORMS = ("{:,.0f}", "{:,.1f}", "{:,.2f}", "{:,.4f}")
+_NEVER = re.compile("(?!)")
+_NAMED = 5  # compactions that a sentence lists by number
 
 
-def check_sentence(finding: Finding) -> None:
-    """Raise Wrong for a number that is neither in the claim's data nor follows from two of them."""
-    check_numbers(finding, explained_numbers(finding))
+def check_sentence(story: Story, finding: Finding) -> None:
+    """Raise Wrong for a number that does not stand where the claim's data have it."""
+    roles = {"step": finding.step, "count": finding.count, **finding.numbers}
+    named = finding.numbers.get("compactions")
+    first: Any = finding.numbers.get("compaction", named[0] if isinstance(named, list) and named else -1)
+    if first >= 0:
+        roles["compacted_at"] = story.compaction(first).step
+    _check(story, finding, roles, FINDINGS.get(finding.kind, ()))
 
 
-def check_numbers(claim: Finding | Verdict, explained: set[str]) -> None:
-    """Raise Wrong for a number in the sentence, outside of quotations, that is not among those explained."""
-    for number in _NUMBER.findall(_QUOTE.sub("", claim.sentence)):
-        if number.rstrip(",") not in explained:
-            raise Wrong(f"the sentence says {number}, which its numbers do not explain")
+def check_verdict_sentence(story: Story, verdict: Verdict) -> None:
+    """The same of a verdict, which also says how many compactions there are, and how large the largest request."""
+    largest = max(story.sent)
+    steps = [step for step, tokens in enumerate(story.sent) if tokens == largest]
+    counted = [step for step in steps if not isinstance(story, Replay) and story.counts[step] is not None]
+    step = (counted or steps)[0]
+    declared = [item for item in story.session.compactions if item.evidence == "declared"]
+    roles = {
+        "step": verdict.step,
+        "all_compactions": len(story.compactions),
+        "edits": 0 if isinstance(story, Replay) else len(declared),
+        "largest": largest,
+        "largest_step": step,
+        "largest_window": story.windows[step] or story.window,
+        **{f"left_{name}": value for name, value in verdict.numbers.get("left", {}).items()},
+        **verdict.numbers,
+    }
+    _check(story, verdict, roles, (*VERDICTS.get(verdict.kind, ()), *OF_ANY_VERDICT))
 
 
-def explained_numbers(claim: Finding | Verdict) -> set[str]:
-    """How the numbers of a claim may be written: as they are, counted from 1, one less ("3 more"), as shares."""
-    values = [claim.step, *_flat(claim.numbers.values())]
-    count = getattr(claim, "count", 1)
-    whole = {value for value in values if isinstance(value, int)} | {count}
-    texts = {f"{value + offset:,}" for value in whole for offset in (-1, 0, 1)}
-    texts |= {f"{len(value):,}" for value in claim.numbers.values() if isinstance(value, list)}
-    texts |= {f"{len(value) - 1:,}" for value in claim.numbers.values() if isinstance(value, list)}
-    shares = [value for value in values if isinstance(value, float)]
-    shares += [part / window for window in _windows(claim) for part in whole]
-    shares += [part / window - 1 for window in _windows(claim) for part in whole]
-    texts |= {form.format(abs(value) * scale) for value in shares for scale in (1, 100) for form in _FORMS}
-    texts |= {f"{100 * value:.4f}" for value in shares if 1 < value < 1.0005}  # nor as if it fitted
-    texts |= {"99.9" for value in shares if 0.999 <= value < 1}  # not rounded up to all of it
-    texts |= {"0.1" for value in shares if 0 < abs(value) < 0.0005}  # nor down to nothing: "under 0.1 %"
-    texts |= {"0.0001" for value in shares if 0 < abs(value) < 0.00005}  # of dollars
-    difference = claim.numbers.get("without", 0) - claim.numbers.get("with", 0) if "with" in claim.numbers else 0
-    return texts | {f"{difference:,}", "90", "90.0"}
+def _check(story: Story, claim: Finding | Verdict, roles: dict[str, Any], phrases: Iterable[str]) -> None:
+    roles["assumed"] = roles.get("own_window", roles.get("window", story.window))
+    sentence = _QUOTE.sub("", claim.sentence)
+    said = [match.span() for phrase in (*phrases, *ANYWHERE) for match in _spoken(phrase, roles).finditer(sentence)]
+    for number in _NUMBER.finditer(sentence):
+        if not any(start <= number.start() and number.end() <= stop for start, stop in said):
+            raise Wrong(f"the sentence says {number[0]} where its numbers have another, or none")
 
 
-def _windows(claim: Finding | Verdict) -> list[int]:
-    window = claim.numbers.get("window", 0)
-    return [window] if window else []
+def _spoken(phrase: str, roles: dict[str, Any]) -> re.Pattern[str]:
+    """A phrase with the claim's numbers in it; where the claim lacks one of them, a pattern that nothing matches."""
+    pattern = ""
+    for words, role, form, _ in Formatter().parse(phrase):
+        pattern += re.escape(words).replace(r"\(s\)", "s?")
+        if role is None:
+            continue
+        values: list[Any] = [roles.get(name) for name in role.split("/")]
+        if None in values or 0 in values[1:]:
+            return _NEVER
+        value = values[0] if len(values) == 1 else values[0] / values[1]
+        texts = _FORMS[form](value) if form in _FORMS else [str(value) if isinstance(value, str) else f"{value:,}"]
+        pattern += rf"(?<![\d,.])(?:{'|'.join(map(re.escape, texts))})(?!\d|[,.]\d)"
+    return re.compile(pattern, re.IGNORECASE)
 
 
-def _flat(values: Any) -> list[Any]:
-    return [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+def _from_one(index: int) -> list[str]:
+    return [f"{index + 1:,}"]
+
+
+def _others(all_of_them: list[int] | int) -> list[str]:
+    return [f"{(all_of_them if isinstance(all_of_them, int) else len(all_of_them)) - 1:,}"]
+
+
+def _listed(indices: list[int]) -> list[str]:
+    parts = [f"{index + 1:,}" for index in indices[:_NAMED]]
+    parts += [f"{len(indices) - _NAMED:,} more"] if len(indices) > _NAMED else []
+    return [" and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))]
+
+
+def _share(share: float) -> list[str]:
+    """In per cent, not rounded to all of it, nor down to nothing: "under 0.1"."""
+    texts = [f"{100 * share:,.{digits}f}" for digits in (0, 1)]
+    if 0 < share < 0.0005:
+        return ["under 0.1"]
+    if 0.999 <= share < 1:
+        return [f"{100 * share:.1f}"] if 100 * share < 99.95 else ["99.9"]
+    return [f"{100 * share:.{digits}f}" for digits in (2, 4)] + ["over 100"] if 1 < share < 1.0005 else texts
+
+
+def _dollars(amount: float) -> list[str]:
+    if 0 < abs(amount) < 0.00005:
+        return ["under $0.0001"]
+    sign = "−" if amount < 0 else ""
+    return [f"{sign}${abs(amount):,.{2 if abs(amount) >= 1 else 4}f}"]
+
+
+_FORMS: dict[str, Callable[[Any], list[str]]] = {
+    "place": _from_one,
+    "first": lambda indices: _from_one(indices[0]),
+    "list": _listed,
+    "beginning": lambda indices: [text for stop in range(len(indices)) for text in _listed(indices[: stop + 1])],
+    "others": _others,
+    "share": _share,
+    "whole": lambda excess: _share(1 + excess),
+    "excess": lambda share: _share(share - 1),
+    "dollars": _dollars,
+    "loss": lambda amount: _dollars(-amount),
+    "mean": lambda value: [f"{value:.1f}"],
+    "factor": lambda value: [f"{value:,.2f}"],
+}
 
 
 def check_window_words(story: Story, claim: Finding | Verdict) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guard_core.checker.sentences import check_numbers, explained_numbers
+from guard_core.checker.sentences import check_verdict_sentence
 from guard_core.checker.story import Replay, Story, Wrong, same
 from guard_core.findings.claims import ERROR, WARNING, Finding, Verdict
 
@@ -27,39 +27,18 @@ def check_verdict(story: Story, verdict: Verdict, findings: Sequence[Finding]) -
         raise Wrong("the file has a request that failed as too long")
     if verdict.kind == "healthy":
         _check_healthy(story, verdict, findings)
-        explained = explained_numbers(verdict) | {f"{number:,}" for number in verdict.numbers.get("left", {}).values()}
     else:
-        claim = _claim(verdict, findings)
-        explained = explained_numbers(claim) | explained_numbers(verdict) | _common(story)
-    check_numbers(verdict, explained)
+        _check_claim(verdict, findings)
+    check_verdict_sentence(story, verdict)
 
 
-def _claim(verdict: Verdict, findings: Sequence[Finding]) -> Finding:
+def _check_claim(verdict: Verdict, findings: Sequence[Finding]) -> None:
     claims = [item for item in findings if item.kind == verdict.kind and item.numbers == verdict.numbers]
     if not claims:
         raise Wrong("it repeats none of the findings")
     gravest = ERROR if any(item.severity == ERROR for item in findings) else verdict.severity
     same("severity", verdict.severity, gravest)
-    return claims[0]
-
-
-def _common(story: Story) -> set[str]:
-    """What any verdict may say besides its claim: how many compactions there are, and the largest request."""
-    peak = max(story.sent)
-    steps = [step for step, tokens in enumerate(story.sent) if tokens == peak]
-    is_counted = not isinstance(story, Replay) and any(story.counts[step] is not None for step in steps)
-    step = next(step for step in steps if not is_counted or story.counts[step] is not None)
-    window = story.windows[step] or story.window
-    shares = [peak / window] if window else []
-    return {
-        f"{len(story.compactions):,}",
-        f"{peak:,}",
-        f"{step + 1:,}",
-        *(f"{100 * share:.1f}" for share in shares),
-        *(f"{100 * share:,.0f}" for share in shares),
-        *("99.9" for share in shares if 0.999 <= share < 1),
-        *(f"{100 * share:.{digits}f}" for share in shares if 1 < share < 1.0005 for digits in (2, 4)),
-    }
+    same("step", verdict.step, claims[0].step)
 
 
 def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import msgspec
 
+from guard_core.checker.sentences import check_sentence, check_verdict_sentence
+from guard_core.checker.story import Replay, Story, Wrong
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import (
     Facts,
@@ -29,6 +33,7 @@ from guard_core.views import CHANGED, Inserted, Rewritten, Span
 from guard_core.windows.window_evidence import WindowJudgement
 from tests.builders import transcript
 
+_NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")
 WINDOW = Sourced(100_000, Provenance.RECORDER)
 WORDS = "please keep the public interface of the parser as it is today"
 
@@ -381,6 +386,40 @@ def lies(finding: Finding) -> Iterator[tuple[str, Finding]]:
             yield name, _with(finding, name, value + 1)
     yield "sentence", msgspec.structs.replace(finding, sentence=f"{finding.sentence} It happened 987,654 times.")
     yield "kind", msgspec.structs.replace(finding, kind="unheard_of")
+
+
+def exchanged(sides: Iterable[Claims]) -> Iterator[tuple[str, bool]]:
+    """The sentences with two of their different numbers exchanged, outside of quotations, and whether each is believed;
+    of sentences that differ in numbers alone, the first."""
+    known: set[str] = set()
+    for claims in sides:
+        story = Story(claims.session, claims.window)
+        if claims.trace is not None:
+            story = Replay(claims.session, claims.window, claims.trace)
+        said: list[tuple[Finding | Verdict, Callable[..., None]]] = [(one, check_sentence) for one in claims.findings]
+        said += [(claims.verdict, check_verdict_sentence)] if claims.session.calls else []
+        for claim, test in said:
+            words = _NUMBER.sub("", claim.sentence)
+            for sentence in () if words in known else _exchanges(claim.sentence):
+                yield sentence, _passes(test, story, msgspec.structs.replace(claim, sentence=sentence))
+            known.add(words)
+
+
+def _exchanges(sentence: str) -> Iterator[str]:
+    open_, close = sentence.find('"'), sentence.rfind('"')
+    numbers = [item for item in _NUMBER.finditer(sentence) if not open_ < item.start() < close]
+    for one, other in combinations(numbers, 2):
+        if one[0] != other[0]:
+            between = sentence[one.end() : other.start()]
+            yield f"{sentence[: one.start()]}{other[0]}{between}{one[0]}{sentence[other.end() :]}"
+
+
+def _passes(test: Callable[..., None], story: Story, claim: Finding | Verdict) -> bool:
+    try:
+        test(story, claim)
+    except Wrong:
+        return False
+    return True
 
 
 def _with(finding: Finding, name: str, value: Any) -> Finding:

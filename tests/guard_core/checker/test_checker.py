@@ -16,7 +16,7 @@ from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import REPLAYED
 from guard_core.findings import Finding
-from tests.guard_core.checker.cases import Claims, lies, of_recording, recordings, replays, ruled
+from tests.guard_core.checker.cases import Claims, exchanged, lies, of_recording, recordings, replays, ruled
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,29 @@ def test_a_false_number_in_a_claim_of_any_kind_is_caught(side, request):
             if not check(claims.session, [lie], claims.window, trace=claims.trace):
                 believed.append(f"{finding.kind}: {what}")
     assert believed == []
+
+
+@pytest.mark.parametrize("side", ["recorded", "replayed"])
+def test_exchanging_any_two_numbers_of_a_sentence_is_caught(side, request):
+    tried = list(exchanged(request.getfixturevalue(side).values()))
+    assert len(tried) > 300
+    assert [sentence for sentence, believed in tried if believed] == []
+
+
+def test_a_step_that_is_not_in_the_session_is_caught(recorded):
+    claims = recorded["needless"]
+    far = [msgspec.structs.replace(item, step=len(claims.session.calls)) for item in claims.findings]
+    assert len(check(claims.session, far, claims.window)) == len(far)
+
+
+def test_another_step_of_a_compaction_that_is_named_is_caught(recorded):
+    """In the data and in the sentence alike."""
+    for name, said in (("grown", "Compaction 1 (step 6)"), ("counted over", "compaction 1 (step 21)")):
+        claims = recorded[name]
+        claim = next(item for item in claims.findings if said in item.sentence)
+        other = said.replace(f"step {claim.step + 1}", f"step {claim.step + 2}")
+        lie = msgspec.structs.replace(claim, step=claim.step + 1, sentence=claim.sentence.replace(said, other))
+        assert check(claims.session, [lie], claims.window), name
 
 
 def test_a_claim_about_another_session_is_caught(recorded):

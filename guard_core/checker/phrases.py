@@ -1,0 +1,306 @@
+"""Around which words each number of a sentence stands, by kind of claim: the role that it has there.
+
+In braces is the name of a number of the claim, after a colon how it is said (`sentences.py` has these forms); the other
+words are those around it, as many as tell it from every other number of its kind. `(s)` is a plural that may be
+missing. A claim's own `step` and `count` are roles, too, unless its data have a number of that name; `compacted_at` is
+the step of the first compaction that it names, as the session has it, and `assumed` the window that it rests on. Of a
+verdict, `all_compactions` are those of the session, `edits` its recorded edits, and `largest` is its largest request,
+at `largest_step`, in a window of `largest_window`; what is on branches that were left begins with `left_`.
+"""
+
+from __future__ import annotations
+
+ANYWHERE = (
+    "the window is {assumed}",
+    "{uncounted} of {all_calls} call(s) not counted",
+    "what triggered {unknown_trigger} of them",
+    "{agent}",
+)
+
+_COMPACTION = "Compaction {compaction:place} (step {compacted_at:place})"
+_FIRST_COMPACTION = "Compaction {compactions:first} (step {compacted_at:place})"
+_COMPACTIONS = "Compaction(s) {compactions:list}:"
+_MORE = "{compactions:others} more compaction(s)"
+_OF_WINDOW = "window of {window}"
+_OF_STATED_WINDOW = " of {window}. Set the real window"
+_FELL = "fell from {before} to {after} tokens at step {step:place}"
+_LOOP = "{length} compactions at consecutive steps {first:place} to {last:place}"
+_PACE = (
+    "{length} compactions in steps {first:place} to {last:place}",
+    "on average one every {mean_gap:mean} steps",
+)
+_REQUESTS = (
+    "request of step {first:place} is",
+    "requests of steps {first:place} to {last:place} are",
+)
+_FIRED = (
+    "at {high} tokens",
+    "a prompt of {high} tokens",
+    "at {low} to {high} tokens",
+    "prompts of {low} to {high} tokens",
+    _OF_WINDOW,
+)
+_REFUSED = ("{requests} request(s) failed", "after step {after:place}", "before step 1")
+_ON_AVERAGE = "Prompts of {tokens} tokens on average"
+
+FINDINGS: dict[str, tuple[str, ...]] = {
+    "window_contradicted": (
+        "A prompt of {tokens} tokens was answered at step {step:place}",
+        f"{_ON_AVERAGE} over {{calls}} call(s)",
+        _OF_STATED_WINDOW,
+    ),
+    "window_doubted": ("{compactions} compaction(s) took place", *_FIRED),
+    "overflow": (
+        *_REQUESTS,
+        "{calls} requests between step {first:place} and step {last:place} are",
+        _OF_WINDOW,
+        "of its model, {window}",
+        "of their model, {window}",
+        "at worst one of {window}",
+        ": {tokens} tokens",
+        "tokens at step {step:place}",
+        "{over_share:share} % too many",
+    ),
+    "near_miss": (
+        "request of step {step:place} fills {share:share} % of",
+        ": {tokens} of {window} tokens",
+        "rose above 90.0 % {approaches} times",
+    ),
+    "late": (
+        "Compaction {compaction:place} came too late, at step {step_compacted:place}",
+        "request of step {step_over:place} has {tokens} tokens",
+        "{tokens/window:excess} % over the window of {window}",
+        "So did {compactions:others} later",
+    ),
+    "counted_over": (
+        "compaction {compaction:place} (step {compacted_at:place}) the agent counted {tokens} tokens",
+        _OF_WINDOW,
+        _MORE,
+    ),
+    "refused": _REFUSED,
+    "refused_again": (
+        *_REQUESTS,
+        "{requests} requests between step {first:place} and step {last:place} are",
+        "refused before step 1:",
+        "refused after step {after:place}:",
+        ": {tokens} tokens at step {step:place}, {refused_tokens} there",
+    ),
+    "needless": (
+        "{compactions} compaction(s) was",
+        "{compactions} compaction(s) were",
+        "{compactions} automatic compaction(s)",
+        "has {peak} tokens at step {peak_step:place}, {peak/window:share} % of",
+        _OF_WINDOW,
+    ),
+    "needed": (
+        "the peak is {peak/window:share} % of",
+        _OF_WINDOW,
+        "at step {peak_step:place}, {calls_over} call(s) over",
+        "at step {peak_step:place}, no call over",
+        "come {could_wait} call(s) later, at step {first_over:place}",
+    ),
+    "request_lost": (
+        "left the context at step {step:place} (",
+        "missing from the request of step {first_absent:place} (",
+        "missing from the requests of steps {first_absent:place} to {last_absent:place} (",
+        "compaction {compaction:place})",
+        "Compaction(s) {quoted_by:list} still quoted",
+        "summary of compaction(s) {sealed:beginning}, which",
+        "After compaction {compaction:place} (step {compacted_at:place})",
+        "(message {message:place})",
+        _MORE,
+    ),
+    "grown": (
+        _COMPACTION,
+        ": {before} → {after} tokens",
+        ": {before} (modelled) → {after} tokens",
+        "{count:others} more compaction(s)",
+    ),
+    "summary_not_kept": (
+        _COMPACTION,
+        "last: {before} → {after} tokens, and {again} again at step {again_step:place}",
+        "last: {before} (modelled) → {after} tokens, and {again} again at step {again_step:place}",
+        "only {added} (modelled)",
+        "{count:others} more compaction(s)",
+    ),
+    "loop": (_LOOP, "from {before} to {after} tokens, the next began at {again}"),
+    "sliding_window": ("from step {first:place} to step {last:place}, {changed} of {calls} calls",),
+    "thrash": _PACE,
+    "sealed_summary": (_COMPACTIONS,),
+    "fallback_summary": (_COMPACTIONS,),
+    "empty_summary": (_COMPACTIONS,),
+    "left_branches": (
+        "{messages} message(s) on branches",
+        "{compactions} compaction(s)",
+        "{refused} request(s) refused",
+        "a prompt of {largest} tokens, more than any here ({peak})",
+    ),
+    "silent_truncation": (_FELL, "about {added} were added", "{count:others} more fall(s)"),
+    "usage_in_characters": (
+        "Of {compared} recorded count(s) after {least_bytes} bytes of new text or more, {same} grew",
+        "The first is step {step:place}",
+    ),
+    "usage_repeated": ("{repeated} of {counted} recorded counts", "The first is step {step:place}"),
+    "cached_above": ("{above} of {counted} recorded count(s)", "first at step {step:place}: {cached} of {prompt}"),
+    "results_cleared": (
+        "of {messages} older message(s)",
+        "from step {step:place} on",
+        "at {edits} steps, the first step {step:place}",
+        "({cuts} cuts in all)",
+        "about {tokens} tokens less (estimated), {bytes} bytes",
+        "records {recorded} of these",
+    ),
+    "no_usage": (
+        "None of the {calls} ",
+        "{missing} of {calls} call(s)",
+        "{missing} of {calls} answered call(s)",
+        "usage: step {step:place}",
+        "The first is step {step:place}",
+        "{total} prompt tokens over all calls",
+        "{total} prompt tokens over {total_calls} call(s), {average} on average",
+        "than the {calls} here, a request had {each} on average",
+    ),
+    "never_paid": (
+        _COMPACTION,
+        "it cost {paid:dollars} at once",
+        "and {calls} later call(s)",
+        "saved {saved:dollars} (",
+        "cost another {saved:loss} (",
+        _MORE,
+    ),
+    "timing_gap": (_FIRST_COMPACTION, "last count {seen}, estimate {now}, threshold {threshold}", _MORE),
+    "no_fit": (
+        "request of step {step:place}:",
+        "about {floor} tokens",
+        _OF_WINDOW,
+        "threshold of {threshold}",
+    ),
+    "still_over": (
+        "pass at step {step:place} ",
+        "threshold of {threshold} tokens (estimated {heuristic} before",
+        "{count:others} more step(s)",
+    ),
+    "correction_limited": (
+        "its limit at {count} step(s): at step {step:place}, {raw:factor} was needed and {applied:factor} used",
+    ),
+    "inline_data": (
+        "compaction at step {step:place} was",
+        "an estimate of {estimate} tokens",
+        "about {real} (modelled): {inline_share:share} % of",
+        "{count:others} more compaction(s)",
+    ),
+    "stacked_continuations": (_COMPACTIONS, "{continuations} at step {step:place}"),
+    "tail_lost": (_FIRST_COMPACTION, "messages {first:place} to {last:place}", _MORE),
+    "avoided_overflows": (
+        "removes {count} overflow(s): without compaction {without} call(s)",
+        _OF_WINDOW,
+        "with it {with} (",
+    ),
+    "own_early": (
+        "Compaction {compactions:first} (step {step:place})",
+        ": {count} is {tokens} tokens below its threshold of {threshold}",
+        _MORE,
+    ),
+    "own_missed": (
+        "at {checks} check(s) more",
+        "at step {step:place}: {count} ≥ {threshold}",
+        "at step {step:place}: {count} > {threshold}",
+    ),
+    "other_threshold": (
+        "threshold above {low} (step {low_step:place})",
+        "at most {high} (step {high_step:place})",
+        "not the {threshold} of",
+        "assumed {assumed_window} would give {threshold}",
+        "{uncounted_compactions} of {automatic_compactions} compaction(s)",
+    ),
+    "setting_never_acts": (
+        "The typed {setting} of {value} never acts: with it the threshold is {threshold},",
+        "compacted at {high} (step {high_step:place})",
+        "not compact at {low} (step {low_step:place})",
+    ),
+}
+
+OF_ANY_VERDICT = (
+    "{all_compactions} compaction(s);",
+    "peak {largest/largest_window:share} % of the window at step {largest_step:place}",
+    "peak {largest/largest_window:share} % of its model's window at step {largest_step:place}",
+)
+
+VERDICTS: dict[str, tuple[str, ...]] = {
+    "healthy": (
+        "{all_compactions} compaction(s) at the end",
+        "{all_compactions} compaction(s), what",
+        "No compaction, {edits} recorded edit(s)",
+        "{left_refused} overflow(s) on others",
+        "{left_compactions} on others",
+        "{left_largest} tokens on another",
+    ),
+    "window_contradicted": ("A prompt of {tokens} tokens was", _ON_AVERAGE, _OF_STATED_WINDOW),
+    "window_doubted": ("{compactions} compaction(s)", *_FIRED),
+    "overflow": (
+        "estimated at {over_share:whole} % of the window at step {step:place}",
+        "{calls} call(s) over the window, step {first:place}",
+        "{calls} call(s) over the window, the first at step {first:place}",
+        "peak {over_share:whole} % of it",
+    ),
+    "near_miss": ("step {step:place} fills {share:share} % of",),
+    "late": ("too late: step {step_over:place} was {tokens/window:excess} % over",),
+    "counted_over": ("counted {tokens} tokens at step {step:place}", _OF_WINDOW),
+    "refused": _REFUSED,
+    "refused_again": ("{requests} request(s), up to {tokens} tokens",),
+    "needless": (
+        "{all_compactions} compaction(s), not needed",
+        "{all_compactions} compaction(s), none needed",
+        "{all_compactions} compaction(s), {compactions} not needed",
+        "peak is {peak/window:share} % of",
+        ", peak {peak/window:share} % of",
+        "window at step {peak_step:place}",
+    ),
+    "needed": (
+        "{all_compactions} compaction(s), no overflow",
+        "Without any: peak {peak/window:share} % of",
+        ", {calls_over} call(s) over it",
+    ),
+    "request_lost": (
+        "after step {step:place} the user's",
+        "left the context at step {step:place},",
+        "left the context by step {step:place},",
+        "missing from step {first_absent:place}.",
+        "missing from steps {first_absent:place} to {last_absent:place}.",
+    ),
+    "grown": ("compaction {compaction:place} ", ": {before} to {after} tokens at step {step:place}"),
+    "summary_not_kept": (
+        "compaction {compaction:place} did not last: {again} tokens are back at step {again_step:place}",
+    ),
+    "loop": (_LOOP,),
+    "sliding_window": ("Sliding window: {changed} call(s) from step {first:place}",),
+    "thrash": _PACE,
+    "empty_summary": ("the summary at step {step:place} is",),
+    "silent_truncation": (_FELL,),
+    "usage_in_characters": ("{same} recorded counts",),
+    "usage_repeated": ("{repeated} of {counted} recorded counts",),
+    "cached_above": ("{above} of {counted} recorded count(s)",),
+    "results_cleared": ("Tool results of {messages} message(s)", "first at step {step:place};"),
+    "no_usage": ("{total} prompt tokens in sum, {each} each if there were {calls};",),
+    "timing_gap": ("step {step:place} was caught", "(last count {seen}, estimate {now})"),
+    "no_fit": ("about {floor} tokens", "over the limit at step {step:place}"),
+    "inline_data": (
+        "at step {step:place} {inline_share:share} % of the estimate of {estimate} was",
+        "about {real} (modelled)",
+    ),
+    "tail_lost": ("messages {first:place} to {last:place}, kept at step {step:place},",),
+    "own_early": ("step {step:place} compacted", ": {count}, below {threshold}"),
+    "own_missed": (
+        "compacted at step {step:place}: {count} reached {threshold}",
+        "compacted at step {step:place}, too: {count} reached {threshold}",
+    ),
+    "other_threshold": (
+        "threshold is at most {high}, not the default {threshold} of",
+        "threshold is at most {high}; its window is not known, the assumed {assumed_window} would give {threshold}",
+    ),
+    "setting_never_acts": (
+        "the typed {setting} of {value} never acts",
+        "compacted at {high}, its threshold would be {threshold}",
+        "not compact at {low}, its threshold would be {threshold}",
+    ),
+}
