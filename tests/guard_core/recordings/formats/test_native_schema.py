@@ -31,6 +31,7 @@ from guard_core.sessions import (
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 
 NOTE = Event(Role.USER, (TextPart("note", {"a": [1, None]}),), "id", 3, 1.5, "me", meta=True, joined=True)
+PLAIN = Event(Role.USER, (TextPart("plain"),))  # in a compaction: what an event may be, its own lines have asked
 CALL = ModelCall(1, 1, 9, 1, 2, 3, "m", 2.5, 4, "id", 1, -1)
 PARTS = (
     *(
@@ -40,12 +41,12 @@ PARTS = (
     ),
     *(MediaPart("image/png", 8), OtherPart("code", {"k": "v"})),
 )
-BASE = (Span(0, 1, "cut"), Inserted(0), Rewritten(1, NOTE, "pruned"), Synthetic("summary", 7))
+BASE = (Span(0, 1, "cut"), Inserted(0), Rewritten(1, PLAIN, "pruned"), Synthetic("summary", 7))
 SESSION = Session(
     events=(NOTE, Event(Role.MODEL, PARTS)),
     calls=(CALL,),
     side_calls=(CALL,),
-    compactions=(RecordedCompaction(1, Evidence.DECLARED, "summary", BASE, (NOTE,), "auto", 9, 8, CALL),),
+    compactions=(RecordedCompaction(1, Evidence.DECLARED, "summary", BASE, (PLAIN,), "auto", 9, 8, CALL),),
     guard_states=(GuardState(1, "agent", "text", -1, 2, 3, 4),),
     system=(TextPart("system"),),
     tools=(ToolDefinition("look", "looks", {"type": "object"}),),
