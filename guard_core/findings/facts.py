@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -166,9 +167,13 @@ class Facts:
     def replaced_by(self, item: CountedCompaction) -> list[tuple[int, CountedCompaction]]:
         """The compactions, by index, whose result this one replaced before any call was made with it."""
         before = int(self.ledger.steps["epoch"][item.step - 1]) if item.step > 0 else -1
-        return [
-            (index, other) for index, other in enumerate(self.counts.compactions) if before < other.place < item.place
-        ]
+        start, stop = bisect_right(self._places, before), bisect_left(self._places, item.place)
+        return [*zip(range(start, stop), self.counts.compactions[start:stop], strict=True)]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Which of the recorded compactions each counted one is; they rise."""
+        return [item.place for item in self.counts.compactions]
 
     @property
     def is_contextguards(self) -> bool:
