@@ -68,7 +68,7 @@ def _session(project: Project, name: str) -> Session | None:
 
 @dataclass(frozen=True)
 class Side:
-    """One side, computed. `name` is what tables and the chart call it."""
+    """One side, computed. `name` is what tables call it, `label` the chart."""
 
     wanted: Wanted
     analysis: Analysis
@@ -87,8 +87,16 @@ class Side:
     @property
     def name(self) -> str:
         """Its letter, its session, and whether it is the recording or under which settings it is replayed."""
-        how = self.wanted.choice.words() if self.is_replay else "recording"
-        return f"{self.letter}: {self.wanted.row.title}, {how}"
+        return f"{self.letter}: {self.wanted.row.title}, {self._how}"
+
+    @property
+    def label(self) -> str:
+        """The same without the session, for the legend of a chart: beside it the sides are listed by name."""
+        return f"{self.letter}: {self._how}"
+
+    @property
+    def _how(self) -> str:
+        return self.wanted.choice.words() if self.is_replay else "recording"
 
     @property
     def steps(self) -> int:

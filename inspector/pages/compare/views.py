@@ -85,7 +85,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
     parts = [parting(first, side) for side in sides[1:]]
     address = f"{reverse('compare')}?{urlencode([('side', side.wanted.key) for side in sides])}"
     here = step_of(request, "at", max(1, count), next((step for step in parts if step is not None), 0))
-    lines = [Line(side.name, side.case.tokens, side.fired) for side in sides]
+    lines = [Line(side.label, side.case.tokens, side.fired) for side in sides]
     figure = comparison_figure(lines, parts[0])
     return {
         "errors": errors,
