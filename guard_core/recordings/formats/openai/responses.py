@@ -245,6 +245,7 @@ class ResponsesReader:
         self.answers_only = False
         self.sealed: set[bytes] = set()  # the compactions that a request has shown
         self.summariser: ModelCall | None = None  # the call that made the next one
+        self.compacts = False  # does a request ask the provider to compact by itself (`compact_threshold`)
 
     def record(self, line: int | None, record: JSON) -> None:
         if _is_logged(record):
@@ -269,6 +270,8 @@ class ResponsesReader:
     def _logged(self, record: JSON, line: int | None) -> None:
         body = log_records.request_within(record, "input") or {}
         response = log_records.response_of(record)
+        edits = fields.objects(body.get("context_management"))
+        self.compacts |= any(fields.text(edit, "type") == "compaction" for edit in edits)
         for item in _input_items(body):
             wrong_kinds.check_words(self.source, item, "content", "a message", line)
         wrong_kinds.check_counts(self.source, fields.mapping(response, "usage"), _COUNTS, "a response", line)
@@ -314,7 +317,8 @@ class ResponsesReader:
             return sent, None
         self.sealed.add(key)
         summariser, self.summariser = self.summariser, None
-        return sent, Declared("opaque", at + 1, summariser, line=line, note="The summary is encrypted.")
+        trigger = "auto" if self.compacts and summariser is None else ""
+        return sent, Declared("opaque", at + 1, summariser, trigger, line=line, note="The summary is encrypted.")
 
     def recording(self) -> Recording:
         sessions = self._threads() if self.requests else []

@@ -233,6 +233,11 @@ def test_a_compaction_by_the_provider_drops_what_stands_before_its_item():
     session = session_of(lines(*log))
     assert [(item.at, kept(item.base), len(item.messages)) for item in session.compactions] == [(4, [3], 1)]
     assert [step.prompt_tokens for step in session.calls] == [100, 150, 40, 50]
+    assert session.compactions[0].trigger == ""
+    asked = [{"type": "compaction", "compact_threshold": 120}]
+    for entry in log:
+        entry["request"]["context_management"] = asked
+    assert session_of(lines(*log)).compactions[0].trigger == "auto"
 
 
 def test_a_log_that_begins_behind_a_compaction_begins_with_it():
