@@ -49,7 +49,7 @@ class HintConsumer(SafeConsumer):
 
     look_every = 0.15  # seconds
     pause = 0.05  # seconds between checks at least, however many hints come
-    quiet = LONGEST_WATCH  # seconds without a change after which the socket closes
+    quiet, look_rarely = LONGEST_WATCH, 2.0  # seconds without a change after which it looks that often without a hint
 
     async def connect(self) -> None:
         self.key = UUID(str(self.scope["url_route"]["kwargs"]["pk"]))
@@ -76,7 +76,7 @@ class HintConsumer(SafeConsumer):
         seen: tuple[Any, ...] | None = None
         clock = asyncio.get_running_loop().time
         begun = last = clock()
-        while clock() < min(begun + LONGEST_WATCH, last + self.quiet):
+        while clock() < begun + LONGEST_WATCH:
             state = await self._look()
             if state is None:
                 break
@@ -86,8 +86,9 @@ class HintConsumer(SafeConsumer):
             if self.has_ended(state):
                 break
             await asyncio.sleep(self.pause)
+            every = self.look_every if clock() < last + self.quiet else self.look_rarely
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.nudge.wait(), self.look_every - self.pause)
+                await asyncio.wait_for(self.nudge.wait(), every - self.pause)
             self.nudge.clear()
         await self.close()
 
@@ -117,10 +118,11 @@ class ImportConsumer(HintConsumer):
 
 
 class SessionConsumer(HintConsumer):
-    """Of a session whose agent works: pages open this once it has grown before their eyes."""
+    """Of a session whose agent works: pages open this once it has grown before their eyes. It stays open while the
+    agent waits for a tool or its user, so that the step after a long pause is shown as soon as any other."""
 
     look_every, pause = 0.45, 0.2
-    quiet = 120.0
+    quiet = 60.0
 
     def state_in(self, project: Project) -> tuple[Any, ...] | None:
         sessions = Session.objects.of(project).filter(deleted=None)

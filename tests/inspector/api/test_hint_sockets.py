@@ -1,0 +1,42 @@
+"""What a page hears over its socket while the agent of its session works, and while it pauses."""
+
+import asyncio
+
+from inspector.api.sockets import SessionConsumer
+
+
+class Viewed(SessionConsumer):
+    """The socket of a row in memory, whose agent pauses all the time: only a hint makes it look in this test."""
+
+    pause, quiet, look_rarely = 0.0, 0.0, 600.0
+
+    def __init__(self) -> None:
+        self.nudge, self.state, self.sent = asyncio.Event(), (1,), []
+
+    async def _look(self):
+        return self.state
+
+    async def send(self, text_data=None, bytes_data=None, close=False):
+        self.sent.append(text_data)
+
+    async def close(self, code=None, reason=None):
+        self.sent.append("closed")
+
+
+async def heard(viewed: Viewed, count: int) -> None:
+    while len(viewed.sent) < count:
+        await asyncio.sleep(0)
+
+
+def test_the_step_after_a_long_pause_is_pushed_at_once():
+    async def watch() -> list[str]:
+        viewed = Viewed()
+        watching = asyncio.create_task(viewed._watch())
+        await asyncio.wait_for(heard(viewed, 1), 10)
+        viewed.state = (2,)
+        viewed.nudge.set()
+        await asyncio.wait_for(heard(viewed, 2), 10)
+        watching.cancel()
+        return viewed.sent
+
+    assert asyncio.run(watch()) == ['{"changed":true}'] * 2
