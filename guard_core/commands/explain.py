@@ -135,7 +135,11 @@ def _inference_words(interval: Interval, *, named: bool) -> str:
 
 def _table(explanation: Explanation) -> str:
     shown = explanation.compactions[:SHOWN]
-    rows = [(item.step + 1, item.trigger, item.decision_tokens, item.threshold, str(item.verdict)) for item in shown]
+    places = ["the end" if explanation.is_behind(item.step) else item.step + 1 for item in shown]
+    rows = [
+        (place, item.trigger, item.decision_tokens, item.threshold, str(item.verdict))
+        for place, item in zip(places, shown, strict=True)
+    ]
     lines = cli.table(("before step", "trigger", "count", "threshold", "verdict"), rows).split("\n")
     reasons = ["reason", *(plain(reason_words(item)) for item in shown)]
     lines = [f"{line}  {reason}" for line, reason in zip(lines, reasons, strict=True)]

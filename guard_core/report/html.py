@@ -23,7 +23,6 @@ from guard_core.report.words import (
     main_side,
     provenance,
     side_title,
-    step_words,
     title_of,
 )
 
@@ -137,7 +136,8 @@ def _compactions(report: Report, side: Side) -> Iterator[Content]:
 
 
 def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Content]:
-    yield tag("h3", f"Compaction {item.index + 1:,}, before step {step_words(item.step)}", id=anchor(side, item))
+    place = f"before step {item.step + 1:,}" if item.step >= 0 else "followed by no call"
+    yield tag("h3", f"Compaction {item.index + 1:,}, {place}", id=anchor(side, item))
     yield [tag("blockquote", remark.text) for remark in report.remarks if remark.step == item.step >= 0]
     if item.decision is not None:
         yield tag("p", item.decision.sentence, f" {item.decision.inequality}" if item.decision.inequality else "")

@@ -49,6 +49,10 @@ class Explanation(msgspec.Struct, frozen=True):
         own = (item for item in self.inference if (item.version, item.model, item.window) == key)
         return next((item for item in own if counter in ("", item.counter)), None)
 
+    def is_behind(self, step: int) -> bool:
+        """Was a check made after the last call, so that no call has its step."""
+        return not self.stretches or step >= self.stretches[-1].stop
+
     @property
     def comparable(self) -> int:
         """How many of the automatic compactions can be compared with the rule."""

@@ -109,7 +109,7 @@ def compactions(explanation: Explanation, page: Frame, shown: slice) -> list[dic
         step = min(item.step, page.count - 1)
         rows.append(
             {
-                "step": f"{item.step + 1:,}",
+                "step": "the end" if item.step > step else f"{item.step + 1:,}",
                 "url": page.paths["steps"] + page.choice.query(at=step_number(step)),
                 "trigger": item.trigger,
                 "count": "–" if item.decision_tokens is None else f"{item.decision_tokens:,}",
@@ -171,7 +171,7 @@ def missed(explanation: Explanation, page: Frame, shown: slice) -> dict[str, Any
         "count": counted(len(explanation.missed), "check"),
         "rows": [
             {
-                "step": f"{item.step + 1:,}",
+                "step": "the end" if item.step >= page.count else f"{item.step + 1:,}",
                 "url": page.paths["steps"] + page.choice.query(at=step_number(min(item.step, page.count - 1))),
                 "count": f"{item.count:,}",
                 "threshold": f"{item.threshold:,}",

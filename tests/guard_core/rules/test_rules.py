@@ -289,6 +289,17 @@ def test_a_compaction_below_the_rule_names_the_interval_of_another_threshold():
     assert "above 151,010 and at most 155,010" in item.reason
 
 
+def test_a_compaction_after_the_last_call_is_before_no_step():
+    built = transcript(version="2.1.21")
+    calls = tuple(call for call in built.calls if call.at < built.compactions[0].at)
+    explanation = explain(msgspec.structs.replace(built, calls=calls))
+    assert [item.step for item in explanation.compactions] == [len(calls)]
+    (row,) = explain_command._table(explanation).splitlines()[1:]
+    assert row.strip().startswith("the end  automatic")
+    uncounted = tuple(msgspec.structs.replace(call, prompt_tokens=None) for call in calls)
+    assert "; after the last call: " in headline(explain(msgspec.structs.replace(built, calls=uncounted)))
+
+
 def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():
     prompts = (20_000, 160_000, 158_000, 158_500, 30_000)
     explanation = explain(transcript(prompts=prompts, place=4))
