@@ -177,6 +177,8 @@ def measure(server: Running, streams: int, rate: float, seconds: float, viewers:
     watching = [Viewer(agent, _socket(server, agent)) for agent in (agents * viewers)[:viewers]]
     listeners = [threading.Thread(target=viewer.listen) for viewer in watching]
     with pages_of(server, agents[::-1][:pages]) as shown:
+        for connection in connections:  # the server has ended those that waited for the browser: they are opened anew
+            connection.close()
         before, memory, started = spent(server), proportional(server.process.pid), time.monotonic()
         senders = [
             threading.Thread(target=agent.run, args=(connection, rate, number / rate / streams, seconds))
