@@ -365,6 +365,13 @@ class Ledger:
         for asked in (self._with_columns, self._events_asked, self._numbers):
             asked.clear()
 
+    def forget(self) -> None:
+        """Drop all that policies and forms derived from the columns: it is made again where it is asked for. Not while
+        another thread reads this ledger."""
+        self.forget_forms()
+        for known in (self._prefixes, self._formed, self.derived, self._alone):
+            known.clear()
+
     @cached_property
     def _numbers(self) -> dict[tuple[int, str], dict[object, int]]:
         return {}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
-from guard_core.memory import limited_growth
+from guard_core.memory import held_data, limited_growth
 from guard_core.orphans import die_with_parent
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.losses import StatedRule
@@ -27,6 +27,7 @@ from guard_core.trace import Trace
 NO_MEMORY = "its replay of a session of this length needs more memory than there is"
 T = TypeVar("T")
 MOST_MEMORY = 2_000_000_000  # bytes, as for the process of a long replay
+MOST_DERIVED = 24_000_000  # bytes, ours: with more, what policies derived from the log is dropped after a row
 
 
 class Candidate(NamedTuple):
@@ -120,7 +121,7 @@ def made_apart(
     prices = Prices.of(facts.session, facts.ledger)
     with limited_growth(MOST_MEMORY // copies):
         yield from map(made, _recording(facts, prices, options.get("rules")))
-        work: Work = partial(_rows_of, facts, chosen, prices, options, made)
+        work: Work = partial(_rows_of, facts, chosen, prices, options, made, held_data() + MOST_DERIVED)
         if copies == 1:
             copied()
             yield from _heard(map(work, range(len(chosen))), facts.ledger.step_count, each)
@@ -157,11 +158,16 @@ def _rows_of(
     prices: Prices,
     options: Mapping[str, Any],
     made: Callable[[Compared], T],
+    most: int,
     place: int,
 ) -> T:
+    """One row. The ledger forgets what was derived once this process holds more than `most` bytes."""
     row = made(_row(facts, chosen[place], prices, **options))
     if threading.active_count() == 1:
-        facts.ledger.forget_forms()
+        if held_data() > most:
+            facts.ledger.forget()
+        else:
+            facts.ledger.forget_forms()
     return row
 
 

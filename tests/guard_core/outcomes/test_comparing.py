@@ -10,6 +10,7 @@ import pytest
 from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.memory import limited_growth
+from guard_core.outcomes import comparing
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart
 from guard_core.policies import POLICIES, get_policy
@@ -57,6 +58,14 @@ def test_the_figures_are_those_of_the_single_replay(growing):
         assert row.outcome.compactions == len(trace.compactions), name
         assert (row.outcome.costs.prompt, row.outcome.peak) == (int(sent.sum()), int(sent.max())), name
         assert sum(row.outcome.held.values()) == int((trace.columns["held"] > 0).sum()), name
+
+
+def test_what_policies_derived_is_dropped_once_there_is_much_of_it(growing, monkeypatch):
+    monkeypatch.setattr(comparing, "MOST_DERIVED", -1)
+    facts = facts_of(GROWING)
+    table = list(compared_apart(facts, candidates()[:12], 1))
+    assert [row.outcome for row in table] == [row.outcome for row in growing[:13]]
+    assert not facts.ledger.derived
 
 
 def test_never_compacting_sends_the_recording_where_it_has_no_compaction(growing):
