@@ -30,8 +30,8 @@ class ByteCache(Generic[V]):
     """A cache bounded by bytes. The newest value stays whatever its size, until another is made or it is not used for a
     while.
 
-    At most `at_once` values are computed at a time: more threads would not be faster, would hold more memory, and would
-    keep the event loop from its turns.
+    At most `at_once` values are computed at a time, each by one thread while others wait for it: more threads would not
+    be faster, would hold more memory, and would keep the event loop from its turns.
     """
 
     def __init__(self, budget: int, size: Callable[[V], int], at_once: int = 2) -> None:
@@ -39,6 +39,7 @@ class ByteCache(Generic[V]):
         self.bytes = 0
         self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
         self._alive: WeakValueDictionary[Hashable, V] = WeakValueDictionary()  # what others hold is not made twice
+        self._turns: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
         self._lock = threading.Lock()
         self._gate = threading.BoundedSemaphore(at_once)
 
@@ -47,14 +48,15 @@ class ByteCache(Generic[V]):
         entry = self._find(key)
         if entry is not None:
             return entry.value
-        if (value := self._alive.get(key)) is None:
-            with self._gate:
-                entry = self._find(key)  # it may have been computed while this thread waited
-                if entry is not None:
-                    return entry.value
-                self._make_room()
-                value = make()
-        self._keep(key, value)
+        with self._turn(key):
+            entry = self._find(key)  # it may have been computed while this thread waited
+            if entry is not None:
+                return entry.value
+            if (value := self._alive.get(key)) is None:
+                with self._gate:
+                    self._make_room()
+                    value = make()
+            self._keep(key, value)
         return value
 
     def known(self, key: Hashable) -> V | None:
@@ -79,6 +81,11 @@ class ByteCache(Generic[V]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def _turn(self, key: Hashable) -> threading.Lock:
+        """Held while the value of a key is computed, so that nobody computes the same at that time."""
+        with self._lock:
+            return self._turns.setdefault(key, threading.Lock())
 
     def _find(self, key: Hashable) -> _Entry[V] | None:
         with self._lock:

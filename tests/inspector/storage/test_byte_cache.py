@@ -47,6 +47,24 @@ def test_a_value_beyond_the_budget_is_let_go_before_another_is_made():
     assert held[1] == (5, 1)
 
 
+def test_a_value_that_several_ask_for_at_once_is_made_once():
+    cache, computed, gate = ByteCache(100, len, at_once=2), [], threading.Event()
+
+    def make() -> str:
+        computed.append(1)
+        gate.wait()
+        return "text"
+
+    threads = [threading.Thread(target=lambda: cache.get("a", make)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)  # all of them have asked by then, or one finds it made
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert computed == [1]
+
+
 def test_what_fails_is_not_kept():
     cache = ByteCache(10, len)
     with pytest.raises(ZeroDivisionError):
