@@ -146,7 +146,10 @@ class StreamConsumer(SafeConsumer):
         if project is None:  # the key was revoked
             await self.close(code=4403)
             return
-        reply = await self._reply(project, text_data.encode("utf-8", "replace") if text_data is not None else b"")
+        if text_data is None:
+            reply = bad(BadMessage("a message is a text frame; this one is binary"))
+        else:
+            reply = await self._reply(project, text_data.encode("utf-8", "replace"))
         await self.send(text_data=msgspec.json.encode({"status": reply.status, **reply.body}).decode())
         self.bad_frames += reply.status == BAD
         if self.bad_frames >= MAX_BAD_FRAMES:
