@@ -45,8 +45,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
     def interval_of(self, stretch: Stretch, counter: str = "") -> Interval | None:
         """What the checks of a stretch prove, by a counter; without one, by the first that says something."""
-        key = (stretch.version, stretch.model, stretch.window_tokens)
-        own = (item for item in self.inference if (item.version, item.model, item.window) == key)
+        own = (item for item in self.inference if item.is_of(stretch))
         return next((item for item in own if counter in ("", item.counter)), None)
 
     def is_behind(self, step: int) -> bool:
@@ -67,12 +66,35 @@ class Explanation(msgspec.Struct, frozen=True):
     @property
     def refuting(self) -> Interval | None:
         """Where the threshold of `rule` lies, if every check fits one threshold and that is not the one of the rule."""
-        if self.rule is None or self.rule.threshold is None:
+        return None if self.rule is None else self._refuting(_main(self.stretches), self.rule)
+
+    @property
+    def latest(self) -> OwnRule | None:
+        """The rule in force at the last call: that of the last stretch."""
+        return self.rules[-1] if self.rules else None
+
+    @property
+    def latest_refuting(self) -> Interval | None:
+        """As `refuting`, of `latest`."""
+        return None if self.latest is None else self._refuting(self.stretches[-1], self.latest)
+
+    @property
+    def latest_bound(self) -> Interval | None:
+        """What the checks of the last stretch prove, where that has an upper bound."""
+        last = self.stretches[-1:]
+        intervals = (item for stretch in last for item in self.inference if item.is_of(stretch))
+        return next((item for item in intervals if item.at_most is not None and not item.contradiction), None)
+
+    @property
+    def has_changed(self) -> bool:
+        """Has another stretch another rule than the last one, in its threshold."""
+        return len({(item.threshold, item.unit) for item in self.rules}) > 1
+
+    def _refuting(self, stretch: Stretch, rule: OwnRule) -> Interval | None:
+        interval = self.interval_of(stretch, rule.counter)
+        if rule.threshold is None or interval is None or interval.at_most is None or interval.contradiction:
             return None
-        interval = self.interval_of(_main(self.stretches), self.rule.counter)
-        if interval is None or interval.at_most is None or interval.contradiction:
-            return None
-        return None if interval.contains(self.rule.threshold) else interval
+        return None if interval.contains(rule.threshold) else interval
 
 
 def explain(

@@ -96,6 +96,10 @@ class Interval(msgspec.Struct, frozen=True):
         high = "" if self.at_most is None else f"{words[1]} {self.at_most:,}"
         return " and ".join(filter(None, (low, high))) or "not bounded"
 
+    def is_of(self, stretch: Stretch) -> bool:
+        """Does it speak of the checks of a stretch."""
+        return (self.version, self.model, self.window) == (stretch.version, stretch.model, stretch.window_tokens)
+
     @property
     def sentence(self) -> str:
         """What the checks say of the threshold."""

@@ -53,18 +53,17 @@ def assessment(facts: Facts) -> dict[str, Any]:
 
 
 def _threshold(facts: Facts) -> dict[str, Any]:
-    """The threshold of the own rule in tokens, if the recording does not exclude it, else the smallest count at which
-    the recording proves that it was reached; none where the rule counts other things."""
-    rule, refuting = facts.explanation.rule, facts.explanation.refuting
+    """The threshold of the own rule at the last call, in tokens, if the recording does not exclude it, else the
+    smallest count at which the recording proves that it was reached; none where the rule counts other things."""
+    rule, refuting = facts.explanation.latest, facts.explanation.latest_refuting
     if rule is not None and rule.unit != "tokens":
         return {"threshold": 0, "threshold_source": ""}
     if refuting is not None:
         return {"threshold": refuting.at_most, "threshold_source": "inferred"}
     if rule is not None and rule.threshold is not None:
         return {"threshold": rule.threshold, "threshold_source": "rule"}
-    intervals = facts.explanation.inference
-    bounds = [item.at_most for item in intervals if item.at_most is not None and not item.contradiction]
-    return {"threshold": bounds[0] if bounds else 0, "threshold_source": "inferred" if bounds else ""}
+    bound = facts.explanation.latest_bound
+    return {"threshold": bound.at_most if bound else 0, "threshold_source": "inferred" if bound else ""}
 
 
 def assess(row: Session) -> None:

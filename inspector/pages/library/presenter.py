@@ -82,7 +82,7 @@ def _threshold(session: Session) -> dict[str, str]:
     if session.threshold <= 0 or not session.is_assessed:
         return {}
     if session.threshold_source == "rule":
-        title = f"{session.threshold:,} tokens by the agent's own rule"
+        title = f"{session.threshold:,} tokens by the agent's own rule at the last call"
         return {"words": f"at {short(session.threshold)}", "title": title}
     title = f"inferred: it compacted at {session.threshold:,} tokens; its rule gives no threshold, or another one"
     return {"words": f"≤ {short(session.threshold)} inferred", "title": title}

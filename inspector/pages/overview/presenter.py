@@ -51,25 +51,27 @@ def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
 
 
 def _threshold(explanation: Explanation) -> dict[str, str] | None:
-    """The threshold of the agent's own rule and how its compactions agree, else what the recording proves of it."""
-    rule = explanation.rule
+    """The threshold of the agent's own rule, at the last call where it changed, and how its compactions agree, else
+    what the recording proves of it."""
+    rule, when = explanation.latest, " at the last call" if explanation.has_changed else ""
     is_contradicted = rule is not None and not rule.is_known and explanation.auto and not explanation.comparable
-    refuting = explanation.refuting
+    refuting = explanation.latest_refuting
     if rule is not None and refuting is not None and rule.is_known:
         note = f"not the {rule.threshold:,} of {rule.formula}; {refuting.sentence}"
-        kpi = _kpi(f"threshold of {rule.agent}", f"≤ {tokens(refuting.at_most or 0)}", "inferred", note)
+        kpi = _kpi(f"threshold of {rule.agent}{when}", f"≤ {tokens(refuting.at_most or 0)}", "inferred", note)
         return {**kpi, "page": "rule"}
     if rule is not None and rule.threshold is not None and not is_contradicted:
         note = f"{rule.formula}; {agreement_words(explanation)}" if explanation.auto else rule.formula
         source = Provenance.USER if any(item.source is Provenance.USER for item in rule.settings) else ""
-        return {**_kpi(f"threshold of {rule.agent}", tokens(rule.threshold), str(source), note), "page": "rule"}
-    bounded = next((item for item in explanation.inference if item.at_most is not None), None)
-    if bounded is not None and not bounded.contradiction:
-        return {**_kpi("threshold", f"≤ {tokens(bounded.at_most)}", "inferred", bounded.sentence), "page": "rule"}
+        return {**_kpi(f"threshold of {rule.agent}{when}", tokens(rule.threshold), str(source), note), "page": "rule"}
+    bounded = explanation.latest_bound
+    if bounded is not None:
+        kpi = _kpi(f"threshold{when}", f"≤ {tokens(bounded.at_most)}", "inferred", bounded.sentence)
+        return {**kpi, "page": "rule"}
     if rule is None or not rule.reason:
         return None
     value = threshold_words(rule).removeprefix("threshold ")
-    return {**_kpi(f"threshold of {rule.agent}", value, "", rule.reason), "page": "rule"}
+    return {**_kpi(f"threshold of {rule.agent}{when}", value, "", rule.reason), "page": "rule"}
 
 
 def simulated_kpis(trace: Trace) -> list[dict[str, str]]:

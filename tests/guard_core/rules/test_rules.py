@@ -437,6 +437,16 @@ def test_a_change_of_version_begins_another_stretch():
     assert [item.threshold for item in explanation.rules] == [155_000, 167_000]
 
 
+def test_the_rule_in_force_at_the_last_call_is_that_of_the_last_stretch():
+    built = transcript(version="2.1.21")
+    explanation = explain(msgspec.structs.replace(built, versions=((0, "2.1.21"), (built.calls[-1].at, "2.1.14"))))
+    assert explanation.has_changed
+    assert (explanation.rule.threshold, explanation.latest.threshold) == (167_000, 155_000)
+    assert explanation.latest_refuting is None
+    assert explanation.latest_bound.start == 3
+    assert not explain(built).has_changed
+
+
 def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
     explanation = explain(transcript("homemade"))
     assert explanation.rule is None

@@ -223,5 +223,5 @@ def test_a_row_says_where_its_agent_compacts(client):
     session_row("by rule", threshold=155_000, threshold_source="rule")
     session_row("by its recording", threshold=154_000, threshold_source="inferred")
     text = client.get("/").content.decode()
-    assert 'title="155,000 tokens by the agent&#x27;s own rule">at 155k' in text
+    assert 'title="155,000 tokens by the agent&#x27;s own rule at the last call">at 155k' in text
     assert "≤ 154k inferred" in text

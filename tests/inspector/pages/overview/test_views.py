@@ -3,6 +3,7 @@
 import json
 import re
 
+import msgspec
 import pytest
 
 from guard_core.recordings.formats import native
@@ -261,6 +262,14 @@ def test_a_recording_is_explained_by_its_own_rule(client, store):
     assert "threshold of Claude Code" in text
     assert "1 of 1 compaction agrees" in text
     assert '"calibrated estimate"' not in text
+
+
+def test_the_tile_has_the_threshold_at_the_last_call_where_the_version_changed(client, store):
+    built = transcript(version="2.1.21")
+    changed = msgspec.structs.replace(built, versions=((0, "2.1.21"), (built.calls[-1].at, "2.1.14")))
+    row = store(changed)
+    assert (row.threshold, row.threshold_source) == (155_000, "rule")
+    assert "threshold of Claude Code at the last call" in page(client, row).content.decode()
 
 
 def test_its_table_has_the_count_and_the_margin(client, store):
