@@ -30,7 +30,7 @@ LONGEST = 300  # characters of a typed text
 def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The ledger of instructions, or of details; with ?q= the lane of a text, under ?policy= those of a replay.
 
-    The lane of a text in a long session does not wait for the ledger: the page asks for it when it is shown.
+    The lane of a text in a long session does not wait for the ledger: the page asks for it when it comes into sight.
     """
     page = frame(request, session_id)
     if page.choice.changed and "side" not in request.GET and page.analysis.diverges:

@@ -69,7 +69,7 @@ def test_the_lane_of_a_typed_text_does_not_wait_for_a_list_that_takes_long(clien
     content = client.get(address).content.decode()
     assert "“tenant”" in content
     assert "lane-key" not in content
-    later = html.unescape(re.search(r'hx-get="([^"]+)" hx-trigger="load"', content)[1])
+    later = html.unescape(re.search(r'hx-get="([^"]+)" hx-trigger="intersect once"', content)[1])
     assert f'<a href="{html.escape(later)}">' in content
     part = client.get(later, headers={"HX-Request": "true", "HX-Target": "ledger"}).content.decode()
     assert part.lstrip().startswith("<section")
