@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
+# Ours: how long an import waits for a worker that has its bytes, and how long a worker without them leaves it to others.
+PATIENCE, PAUSE = timedelta(minutes=5), timedelta(seconds=2)
+BYTES_ELSEWHERE = "No worker has the bytes of this file. Web servers and workers of several machines share one data folder (DATA_DIR)."
 
 
 READING = 7  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
@@ -175,6 +178,10 @@ class Imports(LeasedJob[Import]):
 IMPORTS = Imports()
 
 
+class _BytesElsewhere(Exception):
+    """The file is not in the data folder of this worker: perhaps in that of another one."""
+
+
 def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, Pace], Watch] | None = None) -> None:
     """Read the file and store what is in it. Does nothing when another worker has the import.
 
@@ -189,6 +196,11 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
         _read_and_store(job, watch)
     except Cancelled:
         watch.end(Import.State.CANCELLED, message=CANCELLED)
+    except _BytesElsewhere:
+        if timezone.now() - job.created < PATIENCE:
+            IMPORTS.hand_back(job_id, timezone.now() + PAUSE)
+        else:
+            watch.end(Import.State.FAILED, message=BYTES_ELSEWHERE)
     except GuardError as error:
         _fail(watch, error)
     except MemoryError as error:
@@ -313,7 +325,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     if recording is None:
         raise Cancelled
     if not recording.path.is_file():
-        raise RecordingError("the bytes of this file are not in the data folder of the worker")
+        raise _BytesElsewhere
     continuation = Continuation(recording)
     look = partial(_look_first, recording, watch)
     options = Options(str(recording.path), job.strict, job.window, batch=watch.pace.batch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
@@ -65,10 +65,10 @@ class LeasedJob(ABC, Generic[Row]):
         dead = self.model.unscoped.filter(silent("heartbeat", self.silence), state=self.model.State.RUNNING)
         return sum(self._take_back(row) for row in dead) + self._requeue_stranded()
 
-    def hand_back(self, key: str) -> None:
-        """Queue a job again that was broken off, without counting it as an attempt."""
+    def hand_back(self, key: str, run_after: datetime | None = None) -> None:
+        """Queue a job again that was broken off, without counting it as an attempt; `run_after` as for the queue."""
         running = self.model.unscoped.filter(pk=key, state=self.model.State.RUNNING)
-        self._queue_again(running, key, attempts=F("attempts") - 1)
+        self._queue_again(running, key, run_after, attempts=F("attempts") - 1)
 
     def _take_back(self, row: Row) -> bool:
         mine = self.held(row.pk, row.lease)
@@ -76,11 +76,11 @@ class LeasedJob(ABC, Generic[Row]):
             return self.give_up(row, mine)
         return self._queue_again(mine, str(row.pk))
 
-    def _queue_again(self, mine: QuerySet[Row], key: str, **more: Any) -> bool:
+    def _queue_again(self, mine: QuerySet[Row], key: str, run_after: datetime | None = None, **more: Any) -> bool:
         with transaction.atomic():
             if not mine.update(state=self.model.State.RECEIVED, lease="", **self.fresh, **more):
                 return False
-            queue.enqueue(self.kind, key, priority=self.priority_again)
+            queue.enqueue(self.kind, key, priority=self.priority_again, run_after=run_after)
         return True
 
     def _requeue_stranded(self) -> int:
