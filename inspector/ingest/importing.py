@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
-from django.db import Error, transaction
+from django.db import Error, connection, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
-# Ours: how long an import waits for a worker that has its bytes, and how long a worker without them leaves it to others.
+# Ours: how long an import waits for a worker that has its bytes, and the pause in which others may take it.
 PATIENCE, PAUSE = timedelta(minutes=5), timedelta(seconds=2)
-BYTES_ELSEWHERE = "No worker has the bytes of this file. Web servers and workers of several machines share one data folder (DATA_DIR)."
+BYTES_ELSEWHERE = "the bytes of this file are not in the data folder (DATA_DIR), which all servers and workers share"
 
 
 READING = 7  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
@@ -178,10 +178,6 @@ class Imports(LeasedJob[Import]):
 IMPORTS = Imports()
 
 
-class _BytesElsewhere(Exception):
-    """The file is not in the data folder of this worker: perhaps in that of another one."""
-
-
 def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, Pace], Watch] | None = None) -> None:
     """Read the file and store what is in it. Does nothing when another worker has the import.
 
@@ -191,16 +187,14 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
     if not lease:
         return
     job = Import.unscoped.select_related("recording").get(pk=job_id)
+    if _may_be_elsewhere(job):
+        IMPORTS.hand_back(job_id, timezone.now() + PAUSE)
+        return
     watch = (watching or Watch)(job, lease, pace)
     try:
         _read_and_store(job, watch)
     except Cancelled:
         watch.end(Import.State.CANCELLED, message=CANCELLED)
-    except _BytesElsewhere:
-        if timezone.now() - job.created < PATIENCE:
-            IMPORTS.hand_back(job_id, timezone.now() + PAUSE)
-        else:
-            watch.end(Import.State.FAILED, message=BYTES_ELSEWHERE)
     except GuardError as error:
         _fail(watch, error)
     except MemoryError as error:
@@ -219,6 +213,14 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
         watch.end(Import.State.FAILED, message="An internal error stopped the import; see the server log.")
     hints.send(job.pk)
     _clean_up(watch)
+
+
+def _may_be_elsewhere(job: Import) -> bool:
+    """Are the bytes missing here, and perhaps in the data folder of another machine's worker: not with SQLite, whose
+    workers share one folder."""
+    is_here = job.recording is None or job.recording.path.is_file()
+    is_shared = connection.vendor != "sqlite"
+    return not is_here and is_shared and timezone.now() - job.created < PATIENCE
 
 
 def _clean_up(watch: Watch) -> None:
@@ -325,7 +327,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     if recording is None:
         raise Cancelled
     if not recording.path.is_file():
-        raise _BytesElsewhere
+        raise RecordingError(BYTES_ELSEWHERE)
     continuation = Continuation(recording)
     look = partial(_look_first, recording, watch)
     options = Options(str(recording.path), job.strict, job.window, batch=watch.pace.batch)
