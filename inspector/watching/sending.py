@@ -67,7 +67,7 @@ class Server:
         return _read(answer, self.origin)
 
     def _greet(self) -> None:
-        response, page = self._ask("GET", "/no-such-page/")  # every page carries a token, the smallest is this
+        response, page = self._ask("GET", "/search")  # every page carries a token; without words this one is short
         token = TOKEN.search(page.decode("utf-8", "replace"))
         cookie = response.getheader("Set-Cookie") or ""
         if token is None or not cookie:

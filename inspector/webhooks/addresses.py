@@ -80,12 +80,14 @@ def check(target: Target, address: IP) -> None:
     if any(address in ipaddress.ip_network(item, strict=False) for item in settings.WEBHOOK_NETWORKS):
         return
     if not _is_public(address):
+        what = "is not" if _literal(target.host) else f"is {address}, which is not"
         raise NotAllowed(
-            f"{target.host} is {address}, which is not a public address. The operator of this server can allow its "
-            "network with WEBHOOK_NETWORKS."
+            f"{target.host} {what} a public address. The operator of this server can allow its network with "
+            "WEBHOOK_NETWORKS."
         )
     if not target.is_tls:
-        raise NotAllowed(f"{target.host} is {address}, a public address: messages go there only over https://.")
+        what = "is" if _literal(target.host) else f"is {address},"
+        raise NotAllowed(f"{target.host} {what} a public address: messages go there only over https://.")
     if target.port != TLS_PORT and not settings.WEBHOOK_HOSTS:
         raise NotAllowed(
             f"Port {target.port} of a public address is used only where the operator names {target.host}:{target.port} "

@@ -8,7 +8,7 @@ import pytest
 
 from inspector.watching.command import watch
 from inspector.watching.files import Watched, companions, versions_of, whole_size
-from inspector.watching.sending import Answer, _read
+from inspector.watching.sending import TOKEN, Answer, Away, Server, _read
 
 
 def changed(watched: Watched) -> list[str]:
@@ -86,3 +86,18 @@ def test_what_cannot_be_watched_is_said(tmp_path, capsys):
     Path(tmp_path, "a.jsonl").write_text("{}\n")
     assert watch([str(tmp_path)], "http://127.0.0.1:1", once=True) == 1
     assert "does not answer (ConnectionRefusedError); trying again." in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+def test_the_page_that_is_asked_for_a_token_is_there(client, monkeypatch):
+    asked = []
+
+    def ask(_, method, path):
+        asked.append(client.generic(method, path))
+        raise Away("asked")
+
+    monkeypatch.setattr(Server, "_ask", ask)
+    with pytest.raises(Away):
+        Server("http://h")._greet()
+    assert asked[0].status_code == 200
+    assert TOKEN.search(asked[0].content.decode())

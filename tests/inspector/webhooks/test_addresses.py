@@ -46,6 +46,13 @@ def test_what_does_not_lead_out_over_tls_is_refused_with_the_reason(url, words):
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize("host", ["169.254.169.254", "[::1]"])
+def test_a_host_that_is_an_address_is_named_once(host):
+    with pytest.raises(NotAllowed) as refused:
+        target_of(f"https://{host}/")
+    assert str(refused.value).startswith(f"{host.strip('[]')} is not a public address.")
+
+
 def test_an_address_is_taken_in_its_parts():
     assert target_of("https://Hooks.example/a/b?c=d") == Target(True, "hooks.example", 443, "/a/b?c=d")
     assert target_of("https://hooks.example").path == "/"
