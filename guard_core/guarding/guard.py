@@ -104,6 +104,10 @@ class Guard:
         has them: both cost tokens. Raises GuardError where the history is not the one of the last call with more at its
         end.
         """
+        if self._log.asked is not None:
+            raise GuardError(
+                "the last request has no answer yet: call after_call() or withdraw() before the next before_call()"
+            )
         head = self._dialect.split_system(messages)
         self._head = list(messages[:head])
         self._take(messages[head:])
@@ -120,16 +124,19 @@ class Guard:
     def refused(self) -> list[Any] | None:
         """The messages to send after the provider refused the last ones as too large; None where the policy has no
         others."""
+        self._require_request()
         asked = self._log.refused()
         return None if asked is None else self._written(asked)
 
     def after_call(self, prompt_tokens: int | None = None, **counts: int | None) -> None:
         """What the provider counted, in tokens: `prompt_tokens` with the cached ones, and by name `cached_tokens`,
         `cache_write_tokens`, `output_tokens`. None where it reported nothing."""
+        self._require_request()
         self._log.answered(prompt_tokens, **counts)  # type: ignore[arg-type]  # an unknown name is a TypeError there
 
     def withdraw(self) -> None:
         """The request failed and is not tried again: the policy is as it was before it."""
+        self._require_request()
         self._log.withdraw()
 
     def dump(self) -> bytes:
@@ -150,6 +157,10 @@ class Guard:
             raise GuardError("the messages are not those that this guard was stored with")
         self._log.restore(bytes(stored.log))
         self._take(rest)
+
+    def _require_request(self) -> None:
+        if self._log.asked is None:
+            raise GuardError("no request waits for an answer: call before_call() first")
 
     def _take(self, messages: Sequence[Message]) -> None:
         digests = [_digest(message) for message in messages]

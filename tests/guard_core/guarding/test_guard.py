@@ -180,15 +180,16 @@ def test_a_guard_goes_on_from_what_was_stored():
 def test_what_is_misused_is_refused_in_a_sentence():
     guard = Guard("contextguard", window=200_000)
     guard.before_call(turn(0))
-    with pytest.raises(GuardError, match="no answer yet"):
+    with pytest.raises(GuardError, match=r"no answer yet: call after_call\(\) or withdraw\(\)"):
         guard.before_call(turn(0))
     with pytest.raises(GuardError, match="whole numbers"):
         guard.after_call(-5)
     guard.withdraw()
     with pytest.raises(GuardError, match="message 1 is not the one"):
         guard.before_call(turn(1))
-    with pytest.raises(GuardError, match="no request waits"):
-        guard.after_call(5)
+    for late in (lambda: guard.after_call(5), guard.withdraw, guard.refused):
+        with pytest.raises(GuardError, match=r"no request waits for an answer: call before_call\(\) first"):
+            late()
     with pytest.raises(SettingError, match="openai or anthropic"):
         Guard("contextguard", window=1, dialect="latin")
     with pytest.raises(GuardError, match="role"):
