@@ -11,6 +11,7 @@ from guard_core.findings.claims import ERROR, INFO, LISTED, MODELLED_TOKENS, WAR
 from guard_core.findings.facts import Case, Fired
 from guard_core.findings.sliding import others, rows_of
 from guard_core.findings.words import at_step, counted, steps_words
+from guard_core.triggers import MANUAL
 
 # Ours, like the words.
 THRASH_LENGTH, THRASH_STEPS = 3, 6  # so many compactions in a row, each fewer than so many steps after the one before
@@ -25,7 +26,7 @@ MOST_UNSEEN = 20_000  # tokens that one call may grow by besides the text in the
 def loops(case: Case) -> list[Finding]:
     """Compactions at every step."""
     findings = []
-    for group in rows_of(others(case), 1):
+    for group in rows_of(_automatic(case), 1):
         if len(group) >= LOOP_LENGTH:
             first, last = group[0], group[-1]
             sentence = (
@@ -46,6 +47,11 @@ def loops(case: Case) -> list[Finding]:
     return findings
 
 
+def _automatic(case: Case) -> list[Fired]:
+    """The compactions that nobody asked for, and that are not steps of a sliding window."""
+    return [item for item in others(case) if item.counted is None or item.counted.trigger != MANUAL]
+
+
 def _loop_sizes(case: Case, first: Fired, following: Fired) -> str:
     """From which size to which the first took the request, and where the next began."""
     if _is_guessed(case, first):
@@ -58,7 +64,7 @@ def _loop_sizes(case: Case, first: Fired, following: Fired) -> str:
 def thrashing(case: Case) -> list[Finding]:
     """Compactions in quick succession, though not at every step."""
     findings = []
-    for group in rows_of(others(case), THRASH_STEPS - 1):
+    for group in rows_of(_automatic(case), THRASH_STEPS - 1):
         gaps = [after.step - before.step for before, after in pairwise(group)]
         if len(group) >= THRASH_LENGTH and max(gaps) > 1:
             first, last = group[0].step, group[-1].step

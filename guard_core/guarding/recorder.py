@@ -105,7 +105,8 @@ class Recorder:
         self._file.flush()
 
     def _header(self, guard: Recordable, session: Session) -> Session:
-        window = Sourced(self._window or guard.window, Provenance.USER, "the window that its guard was given")
+        note = "the window that its recorder was given" if self._window else "the window that its guard was given"
+        window = Sourced(self._window or guard.window, Provenance.USER, note)
         bare = msgspec.structs.replace(session, events=(), calls=(), compactions=())
         title = self._title or _first_words(session)
         return msgspec.structs.replace(
@@ -121,4 +122,4 @@ def _first_words(session: Session) -> str:
     """The beginning of what the user wrote first."""
     users = (event for event in session.events if event.role is Role.USER and not event.meta)
     texts = (part.text for event in users for part in event.parts if isinstance(part, TextPart))
-    return next((words[:TITLE_CHARS] for text in texts if (words := " ".join(text[:1_000].split()))), "")
+    return next((words[:TITLE_CHARS].rstrip() for text in texts if (words := " ".join(text[:1_000].split()))), "")

@@ -13,12 +13,14 @@ from collections.abc import Iterable
 import msgspec
 
 from guard_core.events import Event, Part, Role, TextPart
+from guard_core.policies import POLICIES
 from guard_core.policies.base import Policy
 from guard_core.replay import Asked
 from guard_core.requests import synthetic_text
-from guard_core.rules.guarded import THRESHOLD
+from guard_core.rules.guarded import GUARDED_WINDOW, THRESHOLD
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.trace import WHOLE_LOG, Head, head_of
+from guard_core.triggers import OVERFLOW
 from guard_core.views import Inserted, Segment, Span, Synthetic
 
 
@@ -28,6 +30,8 @@ class RecordedLog:
 
     def __init__(self, policy: Policy, window: int) -> None:
         self._window = window
+        kind = POLICIES.get(policy.name)
+        self._summarises = kind is None or kind.summarises
         self._policy = policy.name if policy.moments else ""  # one that never looks guards nothing
         self.events: list[Event] = []
         self.calls: list[ModelCall] = []
@@ -50,9 +54,12 @@ class RecordedLog:
     @property
     def recorded(self) -> Session:
         """The same with what the policy did to it."""
-        settings = () if self._threshold is None else (AgentSetting(THRESHOLD, self._threshold),)
+        settings = {GUARDED_WINDOW: self._window, THRESHOLD: self._threshold}
         return msgspec.structs.replace(
-            self.session, compactions=tuple(self.compactions), guarded_by=self._policy, settings=settings
+            self.session,
+            compactions=tuple(self.compactions),
+            guarded_by=self._policy,
+            settings=tuple(AgentSetting(name, value) for name, value in settings.items() if value is not None),
         )
 
     def extend(self, events: Iterable[Event]) -> None:
@@ -75,18 +82,18 @@ class RecordedLog:
         """How the last request was decided, and what the provider counted: the figures of `counts`, wherever it is."""
         evidence = asked.decision.evidence
         compared, threshold = (int(evidence.get(name, -1)) for name in ("decision_tokens", "threshold"))
-        if self._threshold is None and threshold > 0:
+        if self._threshold is None and threshold >= 0:
             self._threshold = threshold
         self.calls[-1] = msgspec.structs.replace(
             counts, at=self.calls[-1].at, compared_tokens=compared if compared >= 0 else None
         )
-        self._note(asked, compared)
+        self._note(asked)
 
-    def _note(self, asked: Asked, compared: int) -> None:
+    def _note(self, asked: Asked) -> None:
         """Note a request that is not the one before with more at its end."""
         at, compacted = self.calls[-1].at, bool(asked.all_compactions)
         head = head_of(asked.decision.view, at)
-        if head == self.head and not compacted:
+        if head == self.head:
             return
         base: list[Segment] = []
         messages: list[Event] = []
@@ -96,7 +103,8 @@ class RecordedLog:
                 segment = Inserted(len(messages) - 1)
             base.append(segment)
         has_events = any(isinstance(segment, Span) for segment in base)
-        kind = "edit" if not compacted else "trim" if not messages else "summary+tail" if has_events else "summary"
+        summarised = "summary+tail" if has_events else "summary"
+        kind = "edit" if not compacted else summarised if messages and self._summarises else "trim"
         self.compactions.append(
             RecordedCompaction(
                 at=at,
@@ -104,8 +112,7 @@ class RecordedLog:
                 kind=kind,
                 base=tuple(base),
                 messages=tuple(messages),
-                trigger="auto" if compacted else "",
-                tokens_before=compared if compacted and compared > 0 else None,
+                trigger="" if not compacted else OVERFLOW if asked.attempt else "auto",
             )
         )
         self.head = head

@@ -32,6 +32,7 @@ class Moment(StrEnum):
     BEFORE_CALL = "before every call"
     TURN_END = "at the end of a turn"
     REFUSAL = "only when the provider refuses the request"
+    GUARD = "where its guard looks"
     NEVER = "never"
 
 
@@ -170,7 +171,8 @@ class Agent:
     `names` are the settings that can be typed, with what they mean; `aliases` say which of them each name of the
     agent's own configuration or environment is: "!" before it where true and false are exchanged, WINDOW for the
     context window. `held` marks checks (not 0) at which the agent did not or could not compact for another reason than
-    a count; `held_reason` says why. A compaction there at which the rule fires is compared like any other, for the file
+    a count; `held_reason` says why. `uncounted` says why a check has no count, where that is not for want of the
+    provider's. A compaction there at which the rule fires is compared like any other, for the file
     may not name a version that does compact there. `records_count`: the agent writes the compared count into the
     recording (`tokens_before`), from the version `records_from` on. `forgets_on_resume`: in a resumed session the last
     count is not known until the next answer. `clears_apart`: it clears old results by another rule than this one, and
@@ -190,6 +192,7 @@ class Agent:
     aliases: Mapping[str, str] = field(default_factory=dict)
     held: Callable[[Session, Ledger, Checks], Ints] = no_hold
     held_reason: str = ""
+    uncounted: str = ""
     records_count: bool = False
     records_from: tuple[int, ...] = ()
     forgets_on_resume: bool = False

@@ -159,7 +159,8 @@ class OwnChecks:
             return self._counted.agent.held_reason
         if count is not None:
             return ""
-        return why_uncounted(checks, row, self.ledger)
+        agent = self._counted.agent
+        return (agent.uncounted if agent is not None else "") or why_uncounted(checks, row, self.ledger)
 
     def _count_terms(self, row: int, counter: Counter, count: int | None, recorded: int | None) -> list[Term]:
         """The numbers that the count is the sum of, each with the call that it was reported by."""

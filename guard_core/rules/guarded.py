@@ -13,12 +13,13 @@ import numpy as np
 from guard_core.errors import UnknownName
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import policy_kind
-from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import COMPARED, UNKNOWN, Checks, Counter
 from guard_core.rules.settings import RuleSetting, Typed, window_setting
-from guard_core.sessions import Provenance, Session
+from guard_core.sessions import Provenance, Session, Sourced
 
-THRESHOLD = "threshold"  # the setting of a recording that has the guard's threshold, in tokens
+# Settings of a recording, in tokens: the guard's threshold, and the window that it was given.
+THRESHOLD, GUARDED_WINDOW = "threshold", "guarded_window"
 COUNTER = Counter(COMPARED, "what the guard compared, as it recorded it")
 
 
@@ -26,19 +27,24 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     stated = stretch.setting(THRESHOLD)
     threshold = None if stated is None else int(stated.value)
-    title, free = _title(stretch.guarded_by), stretch.window_tokens - (threshold or 0)
-    settings = [window_setting(stretch.window)] if stretch.window else []
-    if threshold is not None and free > 0:
-        note = "the window less the threshold that the guard recorded"
+    given = stretch.setting(GUARDED_WINDOW)
+    window = Sourced(int(given.value), Provenance.USER, "as the guard was given it") if given else stretch.window
+    settings = [window_setting(window)] if window else []
+    formula = "a limit of its own" if threshold is None else f"{threshold:,} (recorded)"
+    if threshold is not None and window is not None and threshold < window.value:
+        free, note = window.value - threshold, "the window less the threshold that the guard recorded"
         settings.append(RuleSetting("kept_free", free, "tokens", Provenance.RECORDER, note))
+        formula = f"{window.value:,} − {free:,} (kept free)"
+    title = _title(stretch.guarded_by)
     return OwnRule(
         agent=title,
         policy=stretch.guarded_by,
         settings=tuple(settings),
         counter=COMPARED,
         threshold=threshold,
-        formula=f"{stretch.window_tokens:,} − {free:,} (kept free)" if free > 0 else f"{threshold or 0:,} (recorded)",
-        reason="" if threshold is not None else f"{title} compares no count of tokens",
+        formula=formula,
+        checks=Moment.GUARD,
+        reason="" if threshold is not None else "the guard recorded no threshold in tokens",
     )
 
 
@@ -81,6 +87,7 @@ AGENT = Agent(
     names={},
     held=beside_the_count,
     held_reason="the guard does not decide by this count alone",
+    uncounted="the guard compared no count of tokens here",
     wrote=lambda session: bool(session.guarded_by),
     series=series,
 )

@@ -356,7 +356,8 @@ class StretchChecks:
             verdict = Agreement.AGREES if self.trigger(row) == OVERFLOW else Agreement.NOT_MODELLED
             return verdict, excuse, 0, 0
         if count is None:
-            return Agreement.NOT_MODELLED, why_uncounted(self.checks, row, self.counted.ledger), 0, 0
+            own = "" if self.agent is None else self.agent.uncounted
+            return Agreement.NOT_MODELLED, own or why_uncounted(self.checks, row, self.counted.ledger), 0, 0
         if (refused := self.refusal(row, count)) is not None:
             return refused
         if step in interval.left_out and not _is_sure(self.session, int(self.checks.place[row])):

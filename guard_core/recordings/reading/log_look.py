@@ -139,7 +139,9 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     body = _body(record)
     name, model = fields.text(response, "id"), fields.text(response, "model") or looks.text_of(body.model)
     # Ids alone do not show that a response is logged again: some servers give every response the same.
-    repeats = value_text((name, response.get("usage"), at, len(body.messages))) if name and body.messages else ""
+    newest = body.messages[-1] if body.messages else ""
+    last = newest if isinstance(newest, str) else bytes(newest).decode("utf-8", "replace")
+    repeats = value_text((name, response.get("usage"), at, len(body.messages), last)) if name and body.messages else ""
     return _Call(at, tokens, repeats, model, compacts)
 
 

@@ -113,6 +113,48 @@ def test_a_guard_that_looks_at_more_than_tokens_is_not_judged_by_them(tmp_path):
     assert not {"own_early", "own_missed", "other_threshold"} & {item.kind for item in recorded_findings(facts)}
 
 
+def test_a_compaction_after_a_refusal_is_recorded_as_one(tmp_path):
+    guard = Guard("claude-code", window=20_000, summarizer=AskedModel(lambda prompt: "The user wants it read."))
+    recorder = Recorder(tmp_path / "session.jsonl")
+    history = [SYSTEM]
+    for number in range(6):
+        history += turn(number, 3_000)[:1]
+        guard.before_call(history)
+        if number == 4:
+            assert guard.refused() is not None
+        guard.after_call(1_000 * (number + 1), output_tokens=7)
+        recorder.record(guard)
+        history += [{"role": "assistant", "content": "Well."}]
+    recorder.close(guard)
+    session, explanation, _ = explained(tmp_path / "session.jsonl")
+    assert [item.trigger for item in session.compactions if item.trigger] == ["overflow"]
+    (rule,) = explanation.rules
+    assert (rule.threshold, rule.formula, rule.reason) == (
+        None,
+        "a limit of its own",
+        "the guard recorded no threshold in tokens",
+    )
+    assert [item.verdict for item in explanation.compactions] == [Agreement.AGREES]
+    assert not any(interval.at_most for interval in explanation.inference)
+
+
+def test_a_request_that_only_extends_the_one_before_is_no_compaction(tmp_path):
+    guard, _, sent = play(tmp_path / "session.jsonl", "semantic-kernel-truncation", target_count=5, threshold_count=4)
+    cut = sum(after[: len(before)] != before for before, after in pairwise(sent))
+    assert 0 < cut == len(guard.recorded.compactions) < len(sent) - 2
+
+
+def test_another_window_of_the_recorder_is_not_that_of_the_guard(tmp_path):
+    guard = Guard("contextguard", window=4_000)
+    recorder = Recorder(tmp_path / "session.jsonl", window=200_000)
+    guard.before_call([SYSTEM, *turn(0, 100)[:1]])
+    guard.after_call(100)
+    recorder.close(guard)
+    session, explanation, _ = explained(tmp_path / "session.jsonl")
+    assert (session.window.value, session.window.note) == (200_000, "the window that its recorder was given")
+    assert explanation.rules[0].formula == "4,000 − 800 (kept free)"
+
+
 def test_a_policy_that_never_looks_is_no_rule_of_a_recording(tmp_path):
     play(tmp_path / "session.jsonl", "none")
     session = read(tmp_path / "session.jsonl").sessions[0]
@@ -121,7 +163,7 @@ def test_a_policy_that_never_looks_is_no_rule_of_a_recording(tmp_path):
 
 def test_the_title_is_what_the_user_wrote_first(tmp_path):
     play(tmp_path / "session.jsonl")
-    assert read(tmp_path / "session.jsonl").sessions[0].title == turn(0, 3_000)[0]["content"][:80]
+    assert read(tmp_path / "session.jsonl").sessions[0].title == turn(0, 3_000)[0]["content"][:80].rstrip()
 
 
 def test_the_file_can_be_read_while_it_grows(tmp_path):

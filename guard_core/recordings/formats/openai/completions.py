@@ -215,7 +215,8 @@ class ChatReader:
             response.get("id"),
             response.get("usage"),
             log_records.time_of(record, response),
-            len(_messages(record)),
+            len(messages := _messages(record)),
+            messages[-1] if messages else None,
         )
         key = value_text(identity)
         known = key in self._logged
