@@ -109,7 +109,9 @@ def test_what_the_settings_should_be(page, session):
     assert re.search("part at step|same requests", page.locator("main").inner_text())
     page.goto(address + "?policy=codex")
     page.get_by_role("link", name="What setting would have avoided overflows?").click()
-    page.select_option("#policy", "contextguard")
+    with page.expect_response(re.compile("/sweeps/new.*policy=contextguard")):
+        page.select_option("#policy", "contextguard")
+    page.locator("#axis1 option[value=buffer]").wait_for(state="attached")
     page.fill("#values1", "10%, 30%")
     page.get_by_role("button", name="Start the sweep").click()
     page.locator("#recommended").wait_for()
