@@ -1,9 +1,9 @@
 """One line for Claude Code's status line: the fill of the context, the threshold of its version, the calls left.
 
 Claude Code gives its state as JSON on standard input: `context_window` with `context_window_size` and `current_usage`
-(the last call, as its provider counts it), `version`, `model` and `transcript_path` (its documentation, "Customize your
-status line"). The threshold is the rule that was measured for the version, with the variables that Claude Code itself
-was started with.
+(the last call, as its provider counts it) or only `used_percentage`, `version`, `model` and `transcript_path` (its
+documentation, "Customize your status line"). The threshold is the rule that was measured for the version, with the
+variables that Claude Code itself was started with.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from guard_core.shares import per_cent
 from inspector.beside.transcript import recent_counts, tokens_of, whole
 
 MOST_BYTES = 1_000_000  # of the status that is read
+MOST_PERCENT = 1_000  # ours: of the window; a share above it is none
 NOT_A_STATUS = "Compaction Inspector: no status of Claude Code on standard input"
 
 
@@ -38,13 +39,18 @@ def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:
     window = stated if is_stated else DEFAULT_WINDOW
     counts = recent_counts(Path(path)) if isinstance(path := status.get("transcript_path"), str) and path else []
     used = tokens_of(context.get("current_usage")) or (counts[-1] if counts else 0)
+    about = "" if used else "about "
     if not used:
-        return f"no call yet of {window:,} tokens"
+        used = round(_percentage(context.get("used_percentage")) / 100 * window)
+    if not used:
+        return f"no call counted yet in a window of {window:,} tokens" if is_stated else "no call counted yet"
     limit, words = _threshold(_text(status, "version"), _text(_object(status.get("model")), "id"), window, environ)
-    filled = f"{used:,} of {window:,} tokens ({per_cent(used / window)} %)"
-    parts = [filled if is_stated else f"{filled}, if that is the window", words, _left(limit - used, counts)]
+    filled = f"{about}{used:,} of {window:,} tokens ({per_cent(used / window)} %)"
+    parts = [filled if is_stated else f"{filled}, if that is the window", words]
+    if not about:  # of a rounded share it is not known whether the next call compacts
+        parts.append(_left(limit - used, counts))
     if used > window:
-        parts = [f"{used:,} tokens, above the {'stated' if is_stated else 'usual'} window of {window:,}"]
+        parts = [f"{about}{used:,} tokens, above the {'stated' if is_stated else 'usual'} window of {window:,}"]
     return " · ".join(part for part in parts if part)
 
 
@@ -72,6 +78,12 @@ def _left(room: int, counts: list[int]) -> str:
         return "compacts before the next call"
     left = calls_left(room, counts)
     return left.words if left else ""
+
+
+def _percentage(value: Any) -> float:
+    """A share of the window in per cent; 0 for what is none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value <= MOST_PERCENT else 0.0
 
 
 def _number(text: str | None) -> int | None:

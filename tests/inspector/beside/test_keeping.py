@@ -52,6 +52,14 @@ def test_an_event_without_a_transcript_is_refused_in_words(data: bytes, tmp_path
     assert not (tmp_path / "copies").exists()
 
 
+def test_a_path_of_another_kind_of_file_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "nonexistent", tmp_path / "session.json"):
+        with pytest.raises(ValueError, match=r"transcript_path is no \.jsonl file: '/") as refused:
+            keep(event(path), tmp_path / "copies", NOW)
+        assert str(path) in str(refused.value)
+    assert not (tmp_path / "copies").exists()
+
+
 def test_the_printed_settings_run_as_they_are(tmp_path: Path) -> None:
     """Through a shell, as Claude Code runs them; a failure has exit code 1, because 2 would stop the compaction."""
     source = tmp_path / "session.jsonl"

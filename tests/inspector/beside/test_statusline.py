@@ -122,7 +122,40 @@ def test_what_is_no_status_gives_a_plain_line(data: bytes) -> None:
 )
 def test_a_status_without_counts_says_that_there_was_no_call(context: Any) -> None:
     data = json.dumps({"context_window": context, "version": 3, "transcript_path": "/no/such\0file"}).encode()
-    assert status_line(data, {}) == "no call yet of 200,000 tokens"
+    assert status_line(data, {}) == "no call counted yet"
+
+
+@pytest.mark.parametrize("share", [None, 0, -1, True, "50", float("nan"), 10**400])
+def test_a_status_without_a_share_names_the_window_that_it_states(share: Any) -> None:
+    data = json.dumps({"context_window": {"context_window_size": 100_000, "used_percentage": share}}).encode()
+    assert status_line(data, {}) == "no call counted yet in a window of 100,000 tokens"
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (
+            {"context_window_size": 200_000, "used_percentage": 50},
+            "about 100,000 of 200,000 tokens (50 %) · compacts at",
+        ),
+        (
+            {"context_window_size": 200_000, "used_percentage": 8.5},
+            "about 17,000 of 200,000 tokens (8 %) · compacts at",
+        ),
+        ({"used_percentage": 50}, "about 100,000 of 200,000 tokens (50 %), if that is the window · compacts at"),
+        ({"context_window_size": 200_000, "used_percentage": 120}, "about 240,000 tokens, above the stated window"),
+    ],
+)
+def test_a_share_of_the_window_stands_in_for_counts(context: dict[str, Any], words: str) -> None:
+    line = status_line(json.dumps({"version": "2.1.100", "context_window": context}).encode(), {})
+    assert line.startswith(words)
+    assert "before the next call" not in line
+
+
+def test_counts_are_preferred_to_a_share() -> None:
+    given = json.loads(status(120_000))
+    given["context_window"]["used_percentage"] = 50
+    assert status_line(json.dumps(given).encode(), {}).startswith("120,000 of 200,000 tokens (60 %)")
 
 
 def test_the_command_loads_little_because_an_agent_waits_for_it(tmp_path: Path) -> None:
