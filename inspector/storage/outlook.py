@@ -1,6 +1,7 @@
-"""What pages show beside a session that grows: its alerts, and the calls left until the threshold of its own rule.
+"""What pages show beside a session that grows: its alerts, the calls left until the threshold of its own rule, and the
+last count of a prompt.
 
-Both are computed from all columns of the session, which takes longer than storing an event. A session that grows many
+All are computed from all columns of the session, which takes longer than storing an event. A session that grows many
 times a second is therefore looked at once in OUTLOOK_SECONDS, by one thread, for all pages of this process; meanwhile
 they get what was computed last. What a person changes (window, threshold) is looked at at once.
 """
@@ -17,6 +18,7 @@ from django.conf import settings
 from guard_core.calls_left import CallsLeft
 from guard_core.findings.arising import Alert
 from inspector.models import Session
+from inspector.storage import convert
 from inspector.storage.alerts import alerts_of
 from inspector.storage.forecasts import calls_left_of
 
@@ -24,10 +26,12 @@ FORGOTTEN_AFTER = 60.0  # seconds in which no page has asked
 
 
 class Outlook(NamedTuple):
-    """The latest alerts first; `left` is None where it is not known."""
+    """The latest alerts first; `left` is None where it is not known. `prompt_tokens`: of the last call whose provider
+    reported them, None where none did, or an older version stored the session."""
 
     alerts: tuple[Alert, ...]
     left: CallsLeft | None
+    prompt_tokens: int | None = None
 
 
 @dataclass
@@ -59,7 +63,7 @@ def outlook_of(row: Session) -> Outlook:
                 return known.outlook
         _computing.add(key)
     try:
-        outlook = Outlook(alerts_of(row), calls_left_of(row))
+        outlook = Outlook(alerts_of(row), calls_left_of(row), _last_prompt(row))
         with _lock:
             _known[key] = _Known(outlook, row.revision, chosen, now, now)
             for other in [name for name, one in _known.items() if now - one.asked > FORGOTTEN_AFTER]:
@@ -68,3 +72,11 @@ def outlook_of(row: Session) -> Outlook:
         with _lock:
             _computing.discard(key)
     return outlook
+
+
+def _last_prompt(row: Session) -> int | None:
+    try:
+        calls = convert.load_head(row).calls
+    except convert.Outdated:
+        return None
+    return next((call.prompt_tokens for call in reversed(calls) if call.prompt_tokens is not None), None)

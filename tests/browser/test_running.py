@@ -22,7 +22,7 @@ def test_agents_appear_while_the_page_is_open(page, served):
     page.goto("/running/")
     page.get_by_role("button", name="Notify me").click()
     page.get_by_role("button", name="Do not notify").wait_for()
-    page.get_by_text("No agent is streaming").wait_for()
+    page.get_by_text("No agent is running").wait_for()
     for name, count in (("Nightly invoices", 171_000), ("Review of the parser", 40_000)):
         lines = lines_of(session(user("Go"), model("Done."), title=name, window=180_000, model="claude-opus-4-5"))
         for line in lines:

@@ -1,1 +1,1 @@
-"""The agents that stream into this server now, worst first."""
+"""The agents whose sessions grow on this server now, worst first."""

@@ -10,7 +10,8 @@ from django.urls import reverse
 from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.findings.arising import Alert
 from guard_core.findings.claims import ERROR
-from inspector.models import Session, Stream
+from inspector.models import Session
+from inspector.pages.running.lately import Growing
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
 from inspector.storage.outlook import outlook_of
@@ -51,11 +52,12 @@ class Row(NamedTuple):
     alerts: list[Mark]
 
 
-def row(session: Session, stream: Stream) -> Row:
+def row(one: Growing) -> Row:
     """The last count of a provider beside the window, and the threshold of the agent's own rule where it is known."""
-    count, window = stream.prompt_tokens, session.effective_window
+    session, stream = one.session, one.stream
+    outlook, window = outlook_of(session), session.effective_window
+    count = stream.prompt_tokens if stream else outlook.prompt_tokens
     fill = -1.0 if count is None or window <= 0 else count / window
-    outlook = outlook_of(session)
     threshold = session.threshold if session.threshold_source == "rule" else 0
     return Row(
         title=session.title,
@@ -71,8 +73,8 @@ def row(session: Session, stream: Stream) -> Row:
         calls_left=outlook.left.words if outlook.left else "",
         steps=session.calls,
         compactions=session.compactions,
-        heard=stream.heard,
-        trouble=stream.trouble,
+        heard=one.heard,
+        trouble=stream.trouble if stream else "",
         alerts=[_mark(session, alert) for alert in outlook.alerts[:SHOWN_ALERTS]],
     )
 

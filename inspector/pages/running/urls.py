@@ -1,4 +1,4 @@
-"""The agents that stream now."""
+"""The agents that run now."""
 
 from django.urls import path
 

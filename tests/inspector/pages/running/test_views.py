@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from inspector.models import Project, Session, Stream
+from inspector.ingest import importing, uploads
+from inspector.models import Import, Project, Session, SpanBatch, Stream, default_project
+from inspector.pages.running.lately import growing
+from inspector.pages.running.views import QUIET
 from inspector.storage import deleting
 from tests.builders import model, session, user
+from tests.inspector.api.test_traces import exported, post, work
 from tests.inspector.streamed import lines_of, send
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
@@ -28,6 +35,10 @@ def stream(client, name: str, prompt_tokens: int | None, **beside: Any) -> None:
 
 def titles(client) -> list[str]:
     return re.findall(r'<a href="/s/[^"]+">([^<]+)</a>', client.get("/running/").text)
+
+
+def prompts(client) -> list[str]:
+    return re.findall(r'muted num">([^<]+)<', client.get("/running/").text)
 
 
 def test_the_fullest_window_is_first_and_unknown_ones_are_last(client):
@@ -61,8 +72,62 @@ def test_what_has_ended_is_quiet_or_was_deleted_is_not_listed(client):
     assert titles(client) == ["running"]
 
 
+def upload(turns: int, name: str = "growing.jsonl") -> None:
+    """A Claude Code file with so many answers, each with 1,000 tokens more in its prompt."""
+    lines = []
+    for number in range(2 * turns):
+        role = ("user", "assistant")[number % 2]
+        message: dict[str, Any] = {"role": role, "content": f"{name} {role} says {number}"}
+        if role == "assistant":
+            usage = {"input_tokens": 500 * (number + 1), "output_tokens": 5}
+            message |= {"id": f"m{number}", "type": "message", "model": "claude-sonnet-4-5", "usage": usage}
+        line = {"type": role, "uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None}
+        line |= {"sessionId": name, "timestamp": f"2026-01-01T00:00:{number:02}.000Z", "message": message}
+        lines.append(json.dumps(line).encode() + b"\n")
+    job = importing.submit(default_project(), uploads.receive(lines, name), strict=False)
+    importing.run_import(str(job.pk))
+    assert Import.unscoped.get(pk=job.pk).state == Import.State.DONE
+
+
+def test_a_watched_file_is_listed_once_it_has_grown_until_it_is_quiet(client):
+    upload(2)
+    assert titles(client) == []  # it may be an old one
+    for turns in (3, 4):
+        upload(turns)
+    row = Session.unscoped.get()
+    assert titles(client) == [row.title]
+    assert prompts(client) == ["4,000 of 200,000"]
+    Import.unscoped.update(heartbeat=timezone.now() - timedelta(minutes=11))
+    assert titles(client) == []
+
+
+def test_spans_are_listed_from_the_first_one_on_until_they_are_quiet(client, settings):
+    settings.OUTLOOK_SECONDS = 0
+    for number, said in ((1, ("Hello", "Hi.")), (2, ("Hello", "Hi.", "And now?", "Done."))):
+        assert post(client, exported(number, *said)).status_code == 200
+        work()
+        assert len(titles(client)) == 1
+        assert prompts(client) == [f"{100 * number} of 128,000"]
+    long_ago = timezone.now() - timedelta(minutes=11)
+    Import.unscoped.update(heartbeat=long_ago)
+    SpanBatch.unscoped.update(created=long_ago)
+    assert titles(client) == []
+
+
+def test_more_sessions_are_no_more_queries_for_the_list_itself():
+    project = default_project()
+    counts = []
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
+        upload(2, name)
+        upload(3, name)
+        with CaptureQueriesContext(connection) as queries:
+            assert len(growing(project, QUIET)) == len(counts) + 1
+        counts.append(len(queries))
+    assert len(set(counts)) == 1
+
+
 def test_without_any_the_page_says_how_to_begin(client):
-    assert "No agent is streaming" in client.get("/running/").text
+    assert "No agent is running" in client.get("/running/").text
 
 
 def test_the_table_alone_is_asked_for_again(client):
