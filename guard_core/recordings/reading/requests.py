@@ -167,6 +167,13 @@ class Thread:
         full = self.keys_of(keys, lost)
         return bool(self._keys) and full[: self._confirmed] == self._keys[: self._confirmed]
 
+    def known_length(self, keys: list[bytes], lost: int = 0) -> int:
+        """How many messages at the head of a request that extends the history are in it, the last answer included."""
+        full, length = self.keys_of(keys, lost), self._confirmed
+        while length < len(self._keys) and length < len(full) and full[length] == self._keys[length]:
+            length += 1
+        return length
+
     def shares(self, keys: list[bytes]) -> int:
         """How many messages of a request are in this thread's history."""
         known = set(self._keys)
@@ -264,9 +271,7 @@ class Thread:
 
     def _drop_unconfirmed(self, keys: list[bytes]) -> bool:
         """The answer as it arrived leaves the log where the next request repeats it otherwise, or not at all."""
-        stop = self._confirmed
-        while stop < len(self._keys) and stop < len(keys) and keys[stop] == self._keys[stop]:
-            stop += 1
+        stop = self.known_length(keys)
         dropped = len(self._keys) - stop
         del self._sent[stop:], self._keys[stop:]
         self._shorten(len(self.events) - dropped)
@@ -597,8 +602,9 @@ def _keys_of(requests: list[Request]) -> list[list[bytes]]:
 
 def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[bytes]], index: int) -> Thread | None:
     request, own = requests[index], keys[index]
-    for thread in reversed(threads):
-        if thread.extends(own, request.lost) and not _answer_comes_back(thread, requests, keys, index):
+    extended = [thread for thread in reversed(threads) if thread.extends(own, request.lost)]
+    for thread in sorted(extended, key=lambda thread: -thread.known_length(own, request.lost)):
+        if not _answer_comes_back(thread, requests, keys, index):
             return thread
     if request.declared is not None and threads:
         return max(threads, key=lambda thread: (thread.shares(own), len(thread.calls)))

@@ -62,6 +62,14 @@ def test_a_retry_leaves_the_failed_call_without_an_answer():
     assert [(call.at, call.response) for call in session.calls] == [(1, None), (1, 1)]
 
 
+def test_a_conversation_goes_on_from_the_answer_that_it_repeats_not_from_that_of_a_request_sent_again():
+    again = Request((A,), ModelCall(at=0, prompt_tokens=11), model("Other"))
+    (session,) = sessions(ask(A, reply=DONE), again, ask(A, DONE, user("More"), reply=LOOK))
+    assert texts(session) == ["Fix", "Done", "More", "Look"]
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, 10), (3, 3, 30)]
+    assert [call.prompt_tokens for call in session.side_calls] == [11]
+
+
 def test_a_shorter_request_is_an_inferred_compaction():
     session = sessions(
         ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=DONE), ask(A, user(f"Summary: {SUMMARY}"), reply=model("On"))
