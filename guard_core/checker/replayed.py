@@ -49,6 +49,8 @@ def refused_again(story: Replay, finding: Finding) -> None:
             continue
         if before and story.has_other_window(before[-1]):
             continue
+        if before and story.session.calls[before[-1]].response == place - 1:
+            continue
         recorded = Story(story.session, story.judgement)
         sent = recorded.sent[before[-1]] if before else story.attribution.overhead
         sizes.append((sent + int(story.attribution.tokens[start:place].sum()), before[-1] if before else -1))

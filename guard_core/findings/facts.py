@@ -250,6 +250,8 @@ class Facts:
             start = int(steps["at"][before]) if before >= 0 else 0
             if any(start < base < at for base in bases) or (before >= 0 and self.other_windows[before]):
                 continue  # what was sent there is not known, or the model is another
+            if before >= 0 and steps["response"][before] == at - 1:
+                continue  # the request that had just been answered, sent again, or with its answer at the end
             grown = self.attribution.prefix_at(np.array([start, at]))
             sent = int(self.requests.tokens[before]) if before >= 0 else self.attribution.overhead
             sizes.append(RefusedRequest(sent + int(grown[1] - grown[0]), before))

@@ -149,6 +149,7 @@ class Thread:
     side_calls: list[ModelCall] = field(default_factory=list)
     compactions: list[RecordedCompaction] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)  # the length of the log at each refused request
+    failed_again: int = 0  # side calls that are the last request sent again behind its answer, without one
     _sent: list[_Item] = field(default_factory=list)
     _keys: list[bytes] = field(default_factory=list)
     _confirmed: int = 0  # messages of `_sent` that a request has shown; the last answer follows them
@@ -184,6 +185,9 @@ class Thread:
         if not self._keys:
             self.lost = request.lost if request.lost < UNKNOWN else 0
             self._begin(request, keys)
+        if self.fails_again(request, keys):
+            self._failed_again(request)
+            return
         if request.declared is not None and (self._keys or request.declared.length is not None):
             self._compact(request, keys, request.declared)
             return
@@ -195,6 +199,13 @@ class Thread:
         if dropped:
             self._answer_again()
         self._called(request)
+
+    def fails_again(self, request: Request, keys: list[bytes]) -> bool:
+        """Is a request the last one again, which had an answer, and has none itself? It takes nothing from the log."""
+        has_answer = request.response is not None or request.call.prompt_tokens is not None
+        if has_answer or request.declared is not None or len(self._keys) == self._confirmed:
+            return False
+        return self.keys_of(keys, request.lost) == self._keys[: self._confirmed]
 
     def begins_again(self, request: Request, keys: list[bytes]) -> bool:
         """Does a request begin as this conversation, with other words of the user in place of its last ones, or as it
@@ -276,6 +287,13 @@ class Thread:
         del self._sent[stop:], self._keys[stop:]
         self._shorten(len(self.events) - dropped)
         return dropped > 0
+
+    def _failed_again(self, request: Request) -> None:
+        if request.refused:
+            self.refused.append(len(self.events))
+            return
+        self.failed_again += 1
+        self.side_calls.append(msgspec.structs.replace(request.call, at=self.calls[-1].at))
 
     def _answer_again(self) -> None:
         """The last call's answer is the model's first event since; without one it was not kept."""
@@ -604,7 +622,7 @@ def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[
     request, own = requests[index], keys[index]
     extended = [thread for thread in reversed(threads) if thread.extends(own, request.lost)]
     for thread in sorted(extended, key=lambda thread: -thread.known_length(own, request.lost)):
-        if not _answer_comes_back(thread, requests, keys, index):
+        if thread.fails_again(request, own) or not _answer_comes_back(thread, requests, keys, index):
             return thread
     if request.declared is not None and threads:
         return max(threads, key=lambda thread: (thread.shares(own), len(thread.calls)))

@@ -339,7 +339,7 @@ def replays() -> Iterator[tuple[str, Claims]]:
                 )
 
     cut = (compaction(10),)
-    refused = exchange(20, tokens=_falling_at(10, start=60_000), compactions=cut, refused=(11,))
+    refused = exchange(20, tokens=_falling_at(10, start=60_000), compactions=cut, answered=False, refused=(11,))
     yield "as large as a refused request", of_replay(refused, "none", 100_000)
     yield "counted in characters", of_replay(in_characters(), "none", 100_000)
     for policy in ("autogen-buffered", "cline", "langchain-trim-messages", "pydantic-ai-sliding-window"):

@@ -119,6 +119,13 @@ def test_a_request_that_was_refused_before_the_first_answer_is_said_before_step_
     assert verdict.sentence == "1 request failed as too long, before step 1: an overflow (recorded)."
 
 
+def test_an_answered_request_that_is_refused_when_sent_again_says_no_size_that_the_provider_refuses():
+    built = chat(5_000, 6_000)
+    assert Facts.of(replace(built, refused=(3,))).refused_request is None
+    more = replace(built, events=(*built.events, user("More")), refused=(4,))
+    assert Facts.of(more).refused_request.tokens > 6_000
+
+
 def test_the_checker_finds_a_verdict_that_is_silent_of_a_refused_request():
     built = chat(5_000)
     facts = Facts.of(built)

@@ -363,13 +363,13 @@ class ChatReader:
         thread.events[:] = unique_ids(thread.events)
         title = f"context {number + 1}" if number else ""
         notes = [*_missing(thread.system, thread.tools), *self.remarks()]
-        if failed := sum(call.response is None for call in thread.calls):
+        if failed := sum(call.response is None for call in thread.calls) + thread.failed_again:
             notes.append(
                 "1 request has no answer in the file: it failed, or its answer was not kept."
                 if failed == 1
                 else f"{failed:,} requests have no answer in the file: they failed, or their answer was not kept."
             )
-        if beside := len(thread.side_calls):
+        if beside := len(thread.side_calls) - thread.failed_again:
             notes.append(
                 "1 request is not part of the conversation: its tokens are counted, not its messages."
                 if beside == 1

@@ -70,6 +70,16 @@ def test_a_conversation_goes_on_from_the_answer_that_it_repeats_not_from_that_of
     assert [call.prompt_tokens for call in session.side_calls] == [11]
 
 
+def test_an_answered_request_that_is_sent_again_and_fails_leaves_its_answer_in_the_log():
+    failed, refused = Request((A,), ModelCall(at=0)), Request((A,), ModelCall(at=0), refused=True)
+    for end in ((), (ask(A, DONE, user("More"), reply=LOOK),), (ask(A, model("Do"), user("More"), reply=LOOK),)):
+        (session,) = sessions(ask(A, reply=DONE), failed, refused, *end)
+        places = [(call.at, call.response, call.prompt_tokens) for call in session.calls]
+        assert places == [(1, 1, 10), (3, 3, 30)][: 1 + len(end)]
+        assert [(call.at, call.response) for call in session.side_calls] == [(1, None)]
+        assert session.refused == (2,)
+
+
 def test_a_shorter_request_is_an_inferred_compaction():
     session = sessions(
         ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=DONE), ask(A, user(f"Summary: {SUMMARY}"), reply=model("On"))
