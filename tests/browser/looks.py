@@ -26,6 +26,10 @@ SHORT = ((360, "dark", RULES), (900, "dark", []), (1440, "dark", []))
 # here: the colour of the text against the first opaque colour below it, at its left end, middle and right end.
 # Axe runs once for both: it is most of what a look costs.
 WRONG = """async ([rules, contrasts]) => {
+  const whole = new CSSStyleSheet();  // axe measures what is out of sight, too, which is laid out once it comes there
+  whole.replaceSync("* { content-visibility: visible !important }");
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets.filter((sheet) => !sheet.isWhole), whole];
+  whole.isWhole = true;
   const resultTypes = contrasts ? ["violations", "incomplete"] : ["violations"];
   const { violations, incomplete } = await axe.run(document, { runOnly: rules, resultTypes });
   const complaints = violations.flatMap((rule) =>
