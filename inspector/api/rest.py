@@ -194,12 +194,13 @@ def steps(
     limit: Limit = 100,
 ) -> dict[str, Any]:
     """In their order, with the counts that the provider reported."""
-    calls = convert.load_head(session_in(request, session_id)).calls
+    head = convert.load_head(session_in(request, session_id))
+    own = [name for name in schemas.Step.model_fields if name not in ("step", "model")]
     some = [
-        {"step": step, **{name: getattr(call, name) for name in schemas.Step.model_fields if name != "step"}}
-        for step, call in enumerate(calls[offset : offset + limit], offset)
+        {"step": step, "model": call.model or head.model, **{name: getattr(call, name) for name in own}}
+        for step, call in enumerate(head.calls[offset : offset + limit], offset)
     ]
-    return {"count": len(calls), "steps": some}
+    return {"count": len(head.calls), "steps": some}
 
 
 @api.get(

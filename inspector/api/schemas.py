@@ -59,7 +59,8 @@ class SessionList(Schema):
 
 
 class Step(Schema):
-    """One model call, counted from 0. `at`: log events when the request was built. None: not reported."""
+    """One model call, counted from 0. `at`: log events when the request was built; `model`: the session's where the
+    call names none. None: not reported."""
 
     step: int
     at: int

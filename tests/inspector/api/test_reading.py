@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from uuid import uuid4
 
+import msgspec
 import pytest
 
 from guard_core.recordings.formats import native
@@ -35,6 +36,14 @@ def test_a_session_is_read_with_its_steps_compactions_findings_and_rule(client, 
     assert {finding["kind"] for finding in findings["findings"]} == set(row.kinds.split())
     assert client.get(f"{address}/rule").json()["stretches"]
     assert client.get("/api/v1/triggers").status_code == 200
+
+
+def test_steps_that_name_no_model_have_that_of_their_session(client, bring):
+    session = big_session(3, 0)
+    calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(session.calls, ("", "b", "")))
+    bring(native.write(msgspec.structs.replace(session, model="a", calls=calls)))
+    steps = client.get(f"/api/v1/sessions/{Session.unscoped.get().pk}/steps").json()["steps"]
+    assert [step["model"] for step in steps] == ["a", "b", "a"]
 
 
 def test_a_session_that_is_not_there_is_said_to_be_missing(client):
