@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from guard_core.plain_text import plain
-from inspector.watching.files import Watched, existing, known_folders, versions_of
+from inspector.watching.files import Watched, existing, is_only_begun, known_folders, versions_of
 from inspector.watching.sending import Away, Changed, Server
 
 SLOWEST = 60.0  # seconds between two tries while the server is away
@@ -85,6 +85,9 @@ class _Loop:
 
     def _send(self, path: Path) -> None:
         versions, begin = versions_of(path), time.monotonic()
+        if is_only_begun(path):
+            self._watched.sent(path, versions)  # what it holds is sent with its first message
+            return
         answer = self._server.send(path)
         self._watched.sent(path, versions)
         self._rests[path] = time.monotonic() + REST * (time.monotonic() - begin)

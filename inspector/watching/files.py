@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from guard_core.errors import RecordingError
+from guard_core.recordings.detection import UNFORESEEN
+from guard_core.recordings.formats.claude.transcript import ClaudeTranscriptFormat
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.source import ByteSource
 
 # Where agents keep their sessions by default, each read from the agent's own documentation or source.
 KNOWN = (
@@ -23,6 +30,10 @@ DATABASES = (".db", ".sqlite", ".sqlite3")
 ENDINGS = (*LINES, ".json", *DATABASES)
 NEWLINE = b"\n"
 CHUNK = 1 << 16  # bytes
+# Bytes of a Claude Code file that is looked at for a message before it is sent. Ours: what such a file begins with (its
+# mode, a snapshot of files, hooks) has some thousand.
+BEGINNING = 1 << 20
+MESSAGES = ("user", "assistant")  # the kinds of its lines that a session needs
 
 
 class Version(NamedTuple):
@@ -89,6 +100,19 @@ def whole_size(path: Path) -> int:
                 return start + place + 1
             end = start
     return 0
+
+
+def is_only_begun(path: Path) -> bool:
+    """Is this a Claude Code file without a message so far: it is no session yet."""
+    size = whole_size(path) if path.name.endswith(LINES) else 0
+    if not 0 < size <= BEGINNING:
+        return False
+    with path.open("rb") as file:
+        begun = file.read(size)
+    with suppress(RecordingError, *UNFORESEEN), ByteSource.open(begun) as source:  # the server says what is wrong
+        has_message = any(fields.text(line.obj, "type") in MESSAGES for line in source.lines())
+        return not has_message and ClaudeTranscriptFormat().matches(source)
+    return False
 
 
 def companions(path: Path) -> list[Path]:

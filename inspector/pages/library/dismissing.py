@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from inspector.models import Import, Project
@@ -51,5 +51,10 @@ class Dismissed:
 
 
 def failed_lately(project: Project) -> QuerySet[Import]:
-    """The imports of a project that failed in the last minutes, dismissed or not."""
-    return Import.objects.of(project).filter(state=Import.State.FAILED, finished__gte=timezone.now() - SHOWN_FOR)
+    """The imports of a project that failed in the last minutes, dismissed or not. Not the lenient ones (`watch`
+    sends so) of a file by whose name as many bytes or more were imported since: it was still being written."""
+    mine = Import.objects.of(project)
+    later = mine.filter(state=Import.State.DONE, strict=False, created__gte=OuterRef("created"))
+    same = later.filter(name=OuterRef("name"), folder=OuterRef("folder"), total__gte=OuterRef("total"))
+    failed = mine.filter(state=Import.State.FAILED, finished__gte=timezone.now() - SHOWN_FOR)
+    return failed.exclude(Exists(same), strict=False)

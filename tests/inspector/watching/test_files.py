@@ -1,13 +1,14 @@
 """What the watcher takes for changed, and for whole."""
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from inspector.watching.command import watch
-from inspector.watching.files import Watched, companions, versions_of, whole_size
+from inspector.watching.command import _Loop, watch
+from inspector.watching.files import Watched, companions, is_only_begun, versions_of, whole_size
 from inspector.watching.sending import TOKEN, Answer, Away, Server, _read
 
 
@@ -49,6 +50,31 @@ def test_a_line_that_is_being_written_is_not_sent(tmp_path):
     value = tmp_path / "a.json"
     value.write_bytes(b"[1]")
     assert whole_size(value) == 3
+
+
+SNAPSHOT = {"type": "file-history-snapshot", "messageId": "m1", "snapshot": {"trackedFileBackups": {}}}
+WORDS = {
+    "type": "user",
+    "uuid": "u1",
+    "parentUuid": None,
+    "sessionId": "s1",
+    "message": {"role": "user", "content": "Go"},
+}
+
+
+def test_a_session_of_claude_code_is_sent_from_its_first_message_on(tmp_path, monkeypatch):
+    log, other, sent, words = tmp_path / "s1.jsonl", tmp_path / "other.jsonl", [], []
+    answer = Answer("http://h/s/1/")
+    monkeypatch.setattr(Server, "send", lambda _, path: sent.append(path.read_text().count("\n")) or answer)
+    loop = _Loop(Server("http://h"), Watched([log], since=0), words.append)
+    for line in (SNAPSHOT, SNAPSHOT, WORDS):
+        with log.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        loop.look(1.0)
+    assert (sent, words) == ([3], ["s1.jsonl: http://h/s/1/"])
+    for text in ("{}\n", "no JSON\n", "half", '{"type": "session_meta", "payload": {}}\n', '{"role": "user"}\n'):
+        other.write_text(text)
+        assert not is_only_begun(other)
 
 
 def test_a_database_comes_with_its_newest_rows(tmp_path):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from guard_core.findings import Facts, conclusions
 from guard_core.recordings import FORMATS
 from guard_core.simulator.samples import SAMPLES
-from inspector.models import Session, default_project
+from inspector.models import Import, Session, default_project
 from inspector.pages.shared.kinds import KINDS
 from inspector.pages.shared.listing import Listing
 from tests.inspector.rows import recording_row, session_row
@@ -225,3 +226,22 @@ def test_a_row_says_where_its_agent_compacts(client):
     text = client.get("/").content.decode()
     assert 'title="155,000 tokens by the agent&#x27;s own rule at the last call">at 155k' in text
     assert "≤ 154k inferred" in text
+
+
+def test_a_file_that_failed_before_more_of_it_was_imported_is_not_reported(client):
+    def brought(name: str, state: str, total: int, **values: object) -> None:
+        finished = timezone.now()
+        Import.objects.of(default_project()).create(name=name, state=state, total=total, finished=finished, **values)
+
+    for name, strict, folder, later in (
+        ("grown", False, "", 200),
+        ("shorter", False, "", 50),
+        ("chosen", True, "", 200),
+        ("elsewhere", False, "x", 200),
+    ):
+        brought(name, "failed", 100, strict=strict, phase="parsed")
+        brought(name, "done", later, strict=strict, folder=folder)
+    brought("after", "done", 100)
+    brought("after", "failed", 200, phase="parsed")
+    assert {job.name for job in client.get("/").context["imports"]} == {"shorter", "chosen", "elsewhere", "after"}
+    assert client.get("/").context["imports_failed"] == 4
