@@ -604,8 +604,9 @@ def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
         if len(thread.calls) > 1 or thread.compactions or (thread.calls and begins_with_summary(thread.events)):
             sessions.append(thread)
         elif thread.calls:
-            main.side_calls.extend(_placed(call, main) for call in thread.calls)
-            _name_summariser(main, thread)
+            beside = thread.side_calls if _name_summariser(main, thread) else [*thread.calls, *thread.side_calls]
+            main.side_calls.extend(_placed(call, main) for call in beside)
+            main.failed_again += thread.failed_again
     return sessions
 
 
@@ -690,13 +691,14 @@ def _placed(call: ModelCall, main: Thread) -> ModelCall:
     return msgspec.structs.replace(call, at=before[-1] if before else 0, response=None)
 
 
-def _name_summariser(main: Thread, side: Thread) -> None:
+def _name_summariser(main: Thread, side: Thread) -> bool:
+    """Name the call of a thread as the summariser of the compaction that has its answer; is there one?"""
     call = side.calls[0]
     if call.response is None:
-        return
+        return False
     for index, compaction in enumerate(main.compactions):
         if compaction.summariser is None and is_summary_in(side.events[call.response], compaction.messages):
             summariser = msgspec.structs.replace(call, at=compaction.at, response=None)
             main.compactions[index] = msgspec.structs.replace(compaction, summariser=summariser)
-            main.side_calls = [other for other in main.side_calls if other.source_id != call.source_id]
-            return
+            return True
+    return False

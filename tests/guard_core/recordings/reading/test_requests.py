@@ -206,6 +206,20 @@ def test_a_title_between_two_calls_is_a_side_call_and_no_compaction():
     assert len(session.calls) == 2
 
 
+def test_calls_beside_a_conversation_stay_where_one_of_them_is_a_summariser_and_none_has_an_id():
+    title = user("Give a title")
+    (session,) = sessions(
+        ask(A, reply=LOOK),
+        ask(title, reply=model("Bug")),
+        Request((title,), ModelCall(at=0)),
+        ask(A, LOOK, FOUND, reply=DONE),
+        ask(user("Summarise all of it."), reply=Event(Role.MODEL, (TextPart(SUMMARY),))),
+        ask(A, user(f"[SUMMARY] {SUMMARY}"), reply=model("On")),
+    )
+    assert session.compactions[0].summariser.prompt_tokens == 10
+    assert [call.prompt_tokens for call in session.side_calls] == [10, None]
+
+
 def test_a_sub_agent_is_a_session_of_its_own():
     sub, step = user("Sub"), model("Step", "c9")
     logs = sessions(
