@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from guard_core.errors import GuardError
+from guard_core.bounds import MAX_TOKENS
+from guard_core.errors import GuardError, SettingError
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
 from guard_core.guarding.dialects import Dialect, Message, get_dialect
@@ -39,7 +40,8 @@ UNSTABLE = ("cache_control",)  # keys that a client moves from message to messag
 class Guard:
     """One conversation and the policy that guards it. Not for two threads at once.
 
-    `policy` is the name of one of the registry, with its settings as keywords, or a policy; `window` in tokens.
+    `policy` is the name of one of the registry, with its settings as keywords, or a policy; `window` in tokens, from 1
+    on. Raises SettingError for another window or dialect.
     `dialect` says how messages are written: "openai" or "anthropic". Without a `summarizer` summaries are mechanical,
     of excerpts, as a policy makes them where its summariser fails.
     """
@@ -53,6 +55,10 @@ class Guard:
         summarizer: Summarizer | None = None,
         **settings: Any,
     ) -> None:
+        if not isinstance(window, int) or isinstance(window, bool) or not 1 <= window <= MAX_TOKENS:
+            raise SettingError(
+                f"window is a whole number of tokens from 1 to {MAX_TOKENS:,}, such as 200000; not {str(window)[:40]!r}"
+            )
         chosen = get_policy(policy, **settings) if isinstance(policy, str) else policy
         self._dialect: Dialect = get_dialect(dialect)
         self._log = GuardedLog(chosen, window, summarizer=summarizer)
@@ -101,9 +107,10 @@ class Guard:
         """The messages to send in place of `messages`, the agent's whole history.
 
         `system` is the system prompt where it is not one of the messages, `tools` the tools of the request, as the API
-        has them: both cost tokens. Raises GuardError where the history is not the one of the last call with more at its
-        end.
+        has them: both cost tokens. Raises GuardError where the history is no list of message objects, or not the one of
+        the last call with more at its end.
         """
+        _require_objects(messages)
         if self._log.asked is not None:
             raise GuardError(
                 "the last request has no answer yet: call after_call() or withdraw() before the next before_call()"
@@ -148,6 +155,7 @@ class Guard:
     def load(self, data: bytes, messages: Sequence[Message]) -> None:
         """Go on with what `dump` gave, over the history as it was then or longer. Raises GuardError where it is
         another."""
+        _require_objects(messages)
         try:
             stored = msgspec.json.decode(data, type=_Stored)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
@@ -224,6 +232,15 @@ class Guard:
 class _Stored(msgspec.Struct, frozen=True):
     digests: tuple[str, ...]
     log: msgspec.Raw
+
+
+def _require_objects(messages: Any) -> None:
+    """Messages come from programs without types, too, and from libraries with classes of their own for them."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes | bytearray):
+        raise GuardError(f"messages are a list of objects such as dicts, not of the type {type(messages).__name__}")
+    for number, message in enumerate(messages, 1):
+        if not isinstance(message, Mapping):
+            raise GuardError(f"message {number} is an object such as a dict, not of the type {type(message).__name__}")
 
 
 def _digest(message: Message) -> bytes:

@@ -198,6 +198,32 @@ def test_what_is_misused_is_refused_in_a_sentence():
         Guard("contextguard", window=1).before_call([{"role": "user", "content": object()}])
 
 
+@pytest.mark.parametrize("window", [0, -5, True, 2**53 + 1, 1.5, "x", None])
+def test_a_window_that_is_none_is_refused_at_once(window):
+    with pytest.raises(SettingError, match="window is a whole number of tokens from 1 to"):
+        Guard("contextguard", window=window)
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ("x", "a list of objects such as dicts, not of the type str"),
+        (None, "not of the type NoneType"),
+        ({"role": "user", "content": "x"}, "not of the type dict"),
+        ([{"role": "user", "content": "x"}, 1], "message 2 is an object such as a dict, not of the type int"),
+    ],
+)
+def test_a_history_of_something_else_is_refused_in_words(dialect, messages, words):
+    guard = Guard("none", window=1, dialect=dialect)
+    stored = guard.dump()
+    with pytest.raises(GuardError, match=words):
+        guard.before_call(messages)
+    with pytest.raises(GuardError, match=words):
+        guard.load(stored, messages)
+    assert not guard.session.events
+
+
 def test_marks_of_caching_may_move():
     guard = Guard("contextguard", window=200_000, dialect="anthropic")
     history = blocks(0)
