@@ -149,6 +149,7 @@ class Thread:
     side_calls: list[ModelCall] = field(default_factory=list)
     compactions: list[RecordedCompaction] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)  # the length of the log at each refused request
+    refused_beside: int = 0  # refused requests of the contexts that are folded into this one
     failed_again: int = 0  # side calls that are the last request sent again behind its answer, without one
     _sent: list[_Item] = field(default_factory=list)
     _keys: list[bytes] = field(default_factory=list)
@@ -243,6 +244,9 @@ class Thread:
         builder.side_calls, builder.refused = self.side_calls, self.refused
         if self.lost and self.lost < UNKNOWN:
             builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
+        if self.refused_beside:
+            subject = "1 request" if self.refused_beside == 1 else f"{self.refused_beside:,} requests"
+            builder.notes.append(f"{subject} beside the conversation failed as too long.")
         if self.follows:
             builder.notes.append(MAY_CONTINUE)
         if self.branches:
@@ -603,7 +607,9 @@ def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
             continue
         if len(thread.calls) > 1 or thread.compactions or (thread.calls and begins_with_summary(thread.events)):
             sessions.append(thread)
-        elif thread.calls:
+            continue
+        main.refused_beside += len(thread.refused)
+        if thread.calls:
             beside = thread.side_calls if _name_summariser(main, thread) else [*thread.calls, *thread.side_calls]
             main.side_calls.extend(_placed(call, main) for call in beside)
             main.failed_again += thread.failed_again

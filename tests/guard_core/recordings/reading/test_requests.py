@@ -220,6 +220,13 @@ def test_calls_beside_a_conversation_stay_where_one_of_them_is_a_summariser_and_
     assert [call.prompt_tokens for call in session.side_calls] == [10, None]
 
 
+def test_a_refused_request_beside_a_conversation_is_noted():
+    refused = Request((user("Summarise all of it."),), ModelCall(at=0), refused=True)
+    (session,) = sessions(ask(A, reply=LOOK), refused, ask(A, LOOK, FOUND, reply=DONE))
+    assert session.refused == ()
+    assert "1 request beside the conversation failed as too long." in session.notes
+
+
 def test_a_sub_agent_is_a_session_of_its_own():
     sub, step = user("Sub"), model("Step", "c9")
     logs = sessions(
