@@ -2,8 +2,10 @@
 // It asks often while something happens and seldom when nothing does; a page in the background asks only
 // where notifications are wanted.
 // Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown
-// within half a second.
+// within half a second. A page that is in use (a field, a dialog) is not taken away: it says what is new, and goes on
+// once it is left.
 import { notify, offer, wanted } from "./notifying.js";
+import { isInUse } from "./unsent.js";
 
 const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
@@ -34,6 +36,7 @@ function begin(box) {
   let socket = null;
   const notified = new Set();
   let looked = 0; // when it last asked
+  let left = 0; // when something last lost the focus: a click that did it is to arrive
 
   const newest = (steps) => {
     const url = new URL(location.href);
@@ -48,6 +51,7 @@ function begin(box) {
     if (url.href === location.href) location.reload();
     else location.assign(url);
   };
+  const mayGo = () => following() && isAtEnd() && Date.now() > left + PAUSE && !isInUse(box);
 
   const listen = () => {
     if (socket) return;
@@ -85,8 +89,8 @@ function begin(box) {
       if (steps > said) {
         said = steps;
         listen();
-        if (following() && isAtEnd()) return go(steps);
       }
+      if (said > known && mayGo()) return go(said);
     } catch {
       quiet += 1; // the server is away for a moment
     }
@@ -101,8 +105,16 @@ function begin(box) {
   follow.addEventListener("change", () => {
     if (follow.checked) sessionStorage.setItem(FOLLOW, box.dataset.growth);
     else sessionStorage.removeItem(FOLLOW);
-    if (follow.checked && said > known) go(said);
+    if (said > known && mayGo()) go(said);
   });
+  const goOn = () => {
+    left = Date.now();
+    if (said === known || !following()) return;
+    clearTimeout(timer);
+    timer = setTimeout(look, SOON);
+  };
+  document.addEventListener("focusout", goOn);
+  document.addEventListener("close", goOn, true); // of a dialog; does not bubble
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) look();
   });

@@ -8,9 +8,9 @@ from tests.browser.looks import check_looks
 from tests.builders import model, session, user
 
 
-def grown(turns: int) -> bytes:
+def grown(turns: int, source_id: str = "growing") -> bytes:
     events = [event for n in range(turns) for event in (user(f"request {n}"), model(f"answer {n}"))]
-    return native.write(session(*events, source_id="growing", started_at=1.0))
+    return native.write(session(*events, source_id=source_id, started_at=1.0))
 
 
 def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served):
@@ -35,3 +35,37 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     served.upload("growing.jsonl", grown(8))
     wait(page, "document.querySelector('[data-growth-words]').textContent === '1 new step.'")
     assert page.url.endswith("at=2"), "who has stepped back is not taken away"
+
+
+def test_a_followed_page_waits_while_it_is_in_use(page, served):
+    def grow(turns: int) -> str:
+        return served.upload("used.jsonl", grown(turns, "used")).headers["location"]
+
+    def says(text: str) -> None:
+        page.locator("[data-growth-words]", has_text=text).wait_for()
+
+    page.goto(followed(served, grow(2)))
+    field = page.locator("#settings [name=window]")
+    grow(3)
+    page.get_by_label("Follow").check()
+    says("Following")
+    field.fill("190000")
+    for turns, said in ((4, "1 new step."), (5, "2 new steps.")):  # the second by a page that has stayed
+        grow(turns)
+        says(said)
+    page.keyboard.press("End")
+    page.keyboard.type("2")
+    field.blur()
+    says("Following")
+    assert field.input_value() == "1900002", "what was sent is in the address"
+    page.get_by_text("Change the window").click()
+    other = page.locator("#window-stated")
+    before = other.input_value()
+    other.fill("12345")
+    other.blur()
+    for turns, said in ((6, "1 new step."), (7, "2 new steps.")):
+        grow(turns)
+        says(said)
+    other.fill(before)  # nothing is left to send
+    other.blur()
+    says("Following")
