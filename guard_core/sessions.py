@@ -34,6 +34,10 @@ class Sourced(msgspec.Struct, frozen=True, gc=False):
     note: str = ""
 
 
+GUARDS_WINDOW = "the window that its guard was given"  # notes of the windows that a `Recorder` writes
+RECORDERS_WINDOW = "the window that its recorder was given"
+
+
 class ToolDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool offered to the model. `schema` is the decoded JSON schema of its parameters."""
 

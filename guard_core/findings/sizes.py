@@ -28,7 +28,7 @@ from guard_core.findings.words import (
 )
 from guard_core.ledger import Ints
 from guard_core.sessions import Provenance
-from guard_core.windows.window_evidence import Status, automatic_triggers, fired_words
+from guard_core.windows.window_evidence import Status, automatic_triggers, fired_words, is_set_by_hand
 
 # Ours: no source defines these words, so the numbers are chosen and named here.
 NEAR_MISS_SHARE = 0.90  # of the window: a request this large leaves no room for a long answer
@@ -40,7 +40,6 @@ _STATED = {
     Provenance.MODEL_TABLE: "the model table's window",
     Provenance.ASSUMED: "the assumed window",
     Provenance.PROMPTS: "the prompt-inferred window",
-    Provenance.USER: "the window set by hand",
 }
 
 
@@ -75,6 +74,8 @@ def _contradicted_on_average(facts: Facts) -> Finding:
 
 def stated_window(facts: Facts) -> str:
     """The window by where it comes from."""
+    if is_set_by_hand(facts.window.sourced):
+        return "the window set by hand"
     return _STATED.get(facts.window.source, "the stated window")
 
 

@@ -17,7 +17,7 @@ import msgspec
 from guard_core.events import Role, TextPart
 from guard_core.recordings.formats.native import NAME, VERSION
 from guard_core.recordings.reading import normalise
-from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.sessions import GUARDS_WINDOW, RECORDERS_WINDOW, Provenance, Session, Sourced
 
 TITLE_CHARS = 80  # ours: code points of the user's words that are a title
 
@@ -105,7 +105,7 @@ class Recorder:
         self._file.flush()
 
     def _header(self, guard: Recordable, session: Session) -> Session:
-        note = "the window that its recorder was given" if self._window else "the window that its guard was given"
+        note = RECORDERS_WINDOW if self._window else GUARDS_WINDOW
         window = Sourced(self._window or guard.window, Provenance.USER, note)
         bare = msgspec.structs.replace(session, events=(), calls=(), compactions=())
         title = self._title or _first_words(session)

@@ -14,7 +14,14 @@ from operator import itemgetter
 import msgspec
 
 from guard_core.defaults import LARGEST_OFFERED
-from guard_core.sessions import Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import (
+    GUARDS_WINDOW,
+    RECORDERS_WINDOW,
+    Provenance,
+    RecordedCompaction,
+    Session,
+    Sourced,
+)
 from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
 from guard_core.windows import models
 from guard_core.windows.agent_windows import taken_by_agent
@@ -243,6 +250,11 @@ def _room(window: Sourced, agent: str) -> float:
     return window.value
 
 
+def is_set_by_hand(window: Sourced) -> bool:
+    """Did a person set the window for a recording, and not the program that wrote it."""
+    return window.source is Provenance.USER and window.note not in (GUARDS_WINDOW, RECORDERS_WINDOW)
+
+
 def _is_looked_up(window: Sourced) -> bool:
     return window.source in (Provenance.MODEL_TABLE, Provenance.PROMPTS)
 
@@ -255,13 +267,13 @@ def _contradiction(window: Sourced, at_least: int, averaged_over: int) -> str:
     words = {
         Provenance.MODEL_TABLE: "the model table's",
         Provenance.ASSUMED: "the assumed",
-        Provenance.USER: "the window set here,",
     }
+    whose = "the window set here," if is_set_by_hand(window) else words.get(window.source, "the stated")
     if averaged_over:
         answered = f"prompts {_average(at_least, averaged_over)} were answered"
     else:
         answered = f"a prompt of {at_least:,} tokens was answered"
-    return f"{answered}, above {words.get(window.source, 'the stated')} {window.value:,}"
+    return f"{answered}, above {whose} {window.value:,}"
 
 
 def _doubt(window: Sourced, fired: list[int], said_automatic: bool) -> str:

@@ -10,12 +10,15 @@ from guard_core.findings import Facts, conclusions, recorded_findings, recorded_
 from guard_core.recordings import read
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
+    GUARDS_WINDOW,
     MAY_BE_CONTINUED,
     MAY_CONTINUE,
+    RECORDERS_WINDOW,
     UNRECORDED_COMPACTIONS,
     Provenance,
     Sourced,
 )
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
 from tests.guard_core.findings.test_requests import ASK, talk
@@ -33,6 +36,15 @@ def test_a_request_over_the_window_by_a_token_does_not_read_as_one_that_fills_it
     tokens = int(facts.requests.tokens[-1])
     built = msgspec.structs.replace(built, window=Sourced(tokens - 1, Provenance.USER))
     assert f"Peak estimated at {100 * tokens / (tokens - 1):.2f} % of the window" in verdict(built).sentence
+
+
+@pytest.mark.parametrize("note", [GUARDS_WINDOW, RECORDERS_WINDOW])
+def test_a_window_that_the_recording_program_was_given_is_not_said_to_be_set_by_hand(note):
+    built = chat(9_000, 12_000)
+    built = msgspec.structs.replace(built, window=Sourced(10_000, Provenance.USER, note))
+    words = "was answered, above the stated window of 10,000. Set the real window."
+    assert verdict(built).sentence == f"A prompt of 12,000 tokens {words}"
+    assert "above the stated 10,000" in judge_session(built).note
 
 
 @pytest.mark.parametrize(
