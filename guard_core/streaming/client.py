@@ -97,8 +97,9 @@ class Client:
         self._outbox = Outbox()
         self._rest = b""  # of a line that is not whole
         self._waiting = 0  # bytes
+        self._lines = 0  # that were written, whether they are sent or not
         self._changed = threading.Condition()
-        self._ended = self._given_up = self._done = False
+        self._ended = self._given_up = self._done = self._has_warned = False
         self._open_spool()
         self._thread = threading.Thread(target=self._run, name=f"stream {self.name}", daemon=True)
         self._thread.start()
@@ -110,6 +111,7 @@ class Client:
         if self._file is not None:
             self._keep(b"".join(line + b"\n" for line in lines))
         with self._changed:
+            self._lines += sum(map(bool, lines))
             for line in lines:
                 self._waiting += len(line)
                 if self._given_up or not line:
@@ -132,17 +134,28 @@ class Client:
 
     def close(self, patience: float = PATIENCE) -> bool:
         """Say that the agent has ended, and wait for the last acknowledgement up to so many seconds. True where
-        everything was acknowledged; else it stays in the spool, where there is one."""
+        everything was acknowledged; else the rest stays in the spool, or is lost without one, and a warning in the log
+        says how many lines that are."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
         atexit.unregister(self.close)
         self._thread.join(patience)
+        self._warn_of_rest()
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
             self._file = None
         return self._done
+
+    def _warn_of_rest(self) -> None:
+        """Once, for the lines that are not acknowledged at the end."""
+        with self._changed:
+            count, is_first, self._has_warned = self._lines - self._outbox.first, not self._has_warned, True
+        if count and is_first:
+            lines = f"{count:,} line{'' if count == 1 else 's'}"
+            where = "left in the spool" if self._file is not None else "without a spool lost when the program ends"
+            log.warning("stream %s was closed with %s not acknowledged, %s", self.name, lines, where)
 
     def _run(self) -> None:
         pause, is_first = FIRST_PAUSE, True

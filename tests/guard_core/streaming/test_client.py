@@ -36,3 +36,27 @@ def test_a_spool_that_cannot_be_written_breaks_no_agent(tmp_path):
     client = Client(NOBODY, "a", spool=tmp_path / "file")
     client.write(b"{}\n")
     assert not client.close(0.01)
+
+
+@pytest.mark.parametrize(
+    ("with_spool", "words"), [(True, "left in the spool"), (False, "without a spool lost when the program ends")]
+)
+def test_one_warning_says_how_many_lines_the_server_has_not_acknowledged(with_spool, words, tmp_path, caplog):
+    client = Client(NOBODY, "a", spool=tmp_path if with_spool else None)
+    client.write(b"{}\n{}\n")
+    client.close(0.01)
+    client.close(0.01)
+    assert caplog.messages == [f"stream a was closed with 2 lines not acknowledged, {words}"]
+
+
+def test_lines_after_the_client_gave_up_are_in_the_number(monkeypatch, caplog):
+    monkeypatch.setattr("guard_core.streaming.client.MOST_WAITING", 5)
+    client = Client(NOBODY, "a")
+    client.write(b"{}\n{}\n{}\n{}\n")
+    client.close(0.01)
+    assert caplog.messages[-1].startswith("stream a was closed with 4 lines not acknowledged")
+
+
+def test_nothing_is_said_of_a_stream_without_lines(caplog):
+    Client(NOBODY, "a").close(0.01)
+    assert not caplog.messages
