@@ -11,6 +11,9 @@ const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
 const PAUSE = 250; // milliseconds between two questions that the socket asks for
 const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
+const MISSED = 2; // questions in a row that found no server, after which the page says so
+const GATEWAY = [502, 503, 504]; // statuses of a proxy whose server is away
+const AWAY = "The server does not answer; trying again.";
 const SHOWN = 3; // near misses, overflows and loops, the latest
 const FOLLOW = "follow-session"; // in this tab: the address of the session that is followed
 
@@ -35,6 +38,8 @@ function begin(box) {
   let said = known;
   let socket = null;
   const notified = new Set();
+  let missed = 0; // questions in a row that found no server
+  let before = ""; // the words that AWAY stands in place of
   let looked = 0; // when it last asked
   let left = 0; // when something last lost the focus: a click that did it is to arrive
 
@@ -77,22 +82,32 @@ function begin(box) {
     }
   };
 
+  const reached = (isThere) => {
+    missed = isThere ? 0 : missed + 1;
+    if (missed === MISSED) {
+      before = words.textContent;
+      words.textContent = AWAY;
+    } else if (!missed && words.textContent === AWAY) words.textContent = before;
+  };
+
   const look = async () => {
     clearTimeout(timer);
     if (document.hidden && !wanted()) return;
     looked = Date.now();
     try {
-      const answer = await fetch(`${box.dataset.growth}?known=${known}`, { headers: { Accept: "application/json" } });
-      const { steps, alerts, left } = answer.ok ? await answer.json() : { steps: said };
+      const question = fetch(`${box.dataset.growth}?known=${known}`, { headers: { Accept: "application/json" } });
+      const answer = await question.catch(() => null);
+      reached(answer !== null && !GATEWAY.includes(answer.status));
+      const { steps, alerts, left } = answer?.ok ? await answer.json() : { steps: said };
       quiet = steps > said ? 0 : quiet + 1;
-      if (answer.ok && steps > known) say(steps, alerts, left); // alerts come later than the steps that they are of
+      if (answer?.ok && steps > known) say(steps, alerts, left); // alerts come later than the steps that they are of
       if (steps > said) {
         said = steps;
         listen();
       }
       if (said > known && mayGo()) return go(said);
     } catch {
-      quiet += 1; // the server is away for a moment
+      quiet += 1; // an answer that is none of a session, such as that of a login
     }
     timer = setTimeout(look, quiet < PATIENCE ? SOON : LATE);
   };

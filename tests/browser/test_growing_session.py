@@ -37,7 +37,7 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     assert page.url.endswith("at=2"), "who has stepped back is not taken away"
 
 
-def test_a_followed_page_waits_while_it_is_in_use(page, served):
+def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_away(page, served):
     def grow(turns: int) -> str:
         return served.upload("used.jsonl", grown(turns, "used")).headers["location"]
 
@@ -48,6 +48,10 @@ def test_a_followed_page_waits_while_it_is_in_use(page, served):
     field = page.locator("#settings [name=window]")
     grow(3)
     page.get_by_label("Follow").check()
+    says("Following")
+    page.route("**/growth?*", lambda route: route.abort("connectionrefused"))
+    says("The server does not answer; trying again.")
+    page.unroute("**/growth?*")
     says("Following")
     field.fill("190000")
     for turns, said in ((4, "1 new step."), (5, "2 new steps.")):  # the second by a page that has stayed
