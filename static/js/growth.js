@@ -16,6 +16,8 @@ const GATEWAY = [502, 503, 504]; // statuses of a proxy whose server is away
 const AWAY = "The server does not answer; trying again.";
 const SHOWN = 3; // near misses, overflows and loops, the latest
 const FOLLOW = "follow-session"; // in this tab: the address of the session that is followed
+const REACHED = "followed-to"; // in this tab: the step that was the last one when the page was last taken on
+const FOLLOWING = "Following: new steps are shown as they come.";
 
 const box = document.querySelector("[data-growth]");
 if (box) begin(box);
@@ -32,7 +34,11 @@ function begin(box) {
   const words = box.querySelector("[data-growth-words]");
   const follow = box.querySelector("[data-growth-follow]");
   const show = box.querySelector("[data-growth-show]");
-  const known = Number(box.dataset.steps);
+  const following = () => sessionStorage.getItem(FOLLOW) === box.dataset.growth;
+  const at = new URL(location.href).searchParams.get("at");
+  // A page that was followed to a step shows that one as the last, also where another has come since it was asked for.
+  const isFollowed = box.dataset.last && following() && at === sessionStorage.getItem(REACHED);
+  const known = Math.min(Number(box.dataset.steps), isFollowed ? Number(at) : Infinity);
   let quiet = 0;
   let timer = 0;
   let said = known;
@@ -48,10 +54,10 @@ function begin(box) {
     if (box.dataset.last) url.searchParams.set("at", steps);
     return url;
   };
-  const following = () => sessionStorage.getItem(FOLLOW) === box.dataset.growth;
   // On the page of steps one follows from the last step only: who has stepped back is not taken away.
-  const isAtEnd = () => !box.dataset.last || Number(new URL(location.href).searchParams.get("at") ?? 1) >= known;
+  const isAtEnd = () => !box.dataset.last || Number(document.getElementById("step")?.dataset.at ?? known) >= known;
   const go = (steps) => {
+    sessionStorage.setItem(REACHED, steps);
     const url = newest(steps);
     if (url.href === location.href) location.reload();
     else location.assign(url);
@@ -120,8 +126,15 @@ function begin(box) {
   follow.addEventListener("change", () => {
     if (follow.checked) sessionStorage.setItem(FOLLOW, box.dataset.growth);
     else sessionStorage.removeItem(FOLLOW);
-    if (said > known && mayGo()) go(said);
+    if (follow.checked && !isAtEnd()) go(said);
+    else if (said > known && mayGo()) go(said);
   });
+  // The box is ticked where the page follows, and nowhere else.
+  const mark = () => {
+    follow.checked = following() && isAtEnd();
+    if (!follow.checked && words.textContent === FOLLOWING) words.textContent = "";
+  };
+  for (const name of ["step:shown", "htmx:historyRestore"]) document.addEventListener(name, mark);
   const goOn = () => {
     left = Date.now();
     if (said === known || !following()) return;
@@ -134,8 +147,8 @@ function begin(box) {
     if (!document.hidden) look();
   });
   if (following()) {
-    follow.checked = true;
-    words.textContent = "Following: new steps are shown as they come.";
+    words.textContent = FOLLOWING;
+    mark();
     show.hidden = true;
     box.hidden = false;
     listen();

@@ -35,6 +35,11 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     served.upload("growing.jsonl", grown(8))
     wait(page, "document.querySelector('[data-growth-words]').textContent === '1 new step.'")
     assert page.url.endswith("at=2"), "who has stepped back is not taken away"
+    assert not page.get_by_label("Follow").is_checked()
+    page.evaluate("sessionStorage['followed-to'] = '7'")  # as if the eighth step had come while the page was on its way
+    page.goto(f"{path}steps?at=7")
+    page.wait_for_url(re.compile(r"at=8"))
+    assert page.get_by_label("Follow").is_checked()
 
 
 def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_away(page, served):
