@@ -143,7 +143,7 @@ class Thread:
     lost: int = 0
     follows: bool = False  # begins where another one of the same setup ends, for a reason that is not known
     is_followed: bool = False  # is that other one
-    branches: bool = False  # begins with a summary that another one went on from
+    branches: bool = False  # begins with a summary that another one continues from
     events: list[Event] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
     side_calls: list[ModelCall] = field(default_factory=list)
@@ -204,13 +204,14 @@ class Thread:
     def fails_again(self, request: Request, keys: list[bytes]) -> bool:
         """Is a request the last one again, which had an answer, and has none itself? It takes nothing from the log."""
         has_answer = request.response is not None or request.call.prompt_tokens is not None
-        if has_answer or request.declared is not None or len(self._keys) == self._confirmed:
+        was_counted = bool(self.calls) and self.calls[-1].prompt_tokens is not None  # by a response of its own
+        if has_answer or not was_counted or request.declared is not None or len(self._keys) == self._confirmed:
             return False
         return self.keys_of(keys, request.lost) == self._keys[: self._confirmed]
 
     def begins_again(self, request: Request, keys: list[bytes]) -> bool:
         """Does a request begin as this conversation, with other words of the user in place of its last ones, or as it
-        went on from a summary, with other words or more, and has nothing of what followed?"""
+        continued from a summary, with other words or more, and has nothing of what followed?"""
         known, same = set(self._keys), 0
         for number, (begun, opened) in enumerate(zip(self.begun, self._opened, strict=True)):
             differs = (place for place, (left, right) in enumerate(zip(begun[:opened], keys)) if left != right)
@@ -223,7 +224,7 @@ class Thread:
         return not (is_summary or self.answers_last(others) or self.names_in(others))
 
     def has_summary(self, keys: list[bytes]) -> bool:
-        """Is the first message of a request one with which this conversation went on from a summary of its own."""
+        """Is the first message of a request one with which this conversation continued from a summary of its own."""
         return keys[:1] != self.begun[0][:1] and keys[:1] == self.begun[-1][:1]
 
     def _begin(self, request: Request, keys: list[bytes]) -> None:
