@@ -175,16 +175,22 @@ def sliding_moves(story: Story) -> set[int]:
     return {index for stretch in sliding_stretches(story) for _, index in stretch}
 
 
-def _steps_that_last(story: Story) -> list[int]:
-    """The steps of compactions that are not moves of a sliding window."""
+def _steps_that_last(story: Story, *, automatic: bool = False) -> list[int]:
+    """The steps of compactions that are not moves of a sliding window; with `automatic` those that no person asked
+    for."""
     moves = sliding_moves(story)
-    return [item.step for index, item in enumerate(story.compactions) if item.step >= 0 and index not in moves]
+    left_out = {index for index, item in enumerate(story.compactions) if automatic and item.is_manual}
+    return [
+        item.step
+        for index, item in enumerate(story.compactions)
+        if item.step >= 0 and index not in moves and index not in left_out
+    ]
 
 
 def at_consecutive_steps(story: Story, finding: Finding) -> None:
     """A compaction at every step of a stretch that cannot be longer."""
     first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
-    steps = _steps_that_last(story)
+    steps = _steps_that_last(story, automatic=True)
     agree(finding, length=last - first + 1)
     if last - first + 1 < LOOP:
         raise Wrong("it is too short for a loop")
@@ -201,7 +207,7 @@ def at_consecutive_steps(story: Story, finding: Finding) -> None:
 def in_quick_succession(story: Story, finding: Finding) -> None:
     """Compactions with few steps between them, in a stretch that cannot be longer."""
     first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
-    steps = sorted(set(_steps_that_last(story)))
+    steps = sorted(set(_steps_that_last(story, automatic=True)))
     inside = [step for step in steps if first <= step <= last]
     gaps = [after - before for before, after in pairwise(inside)]
     same("length", number(finding, "length"), len(inside))

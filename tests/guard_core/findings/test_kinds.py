@@ -296,6 +296,13 @@ def test_a_loop_of_encrypted_summaries_claims_no_sizes():
     assert verdict.sentence == "A loop: 3 compactions at consecutive steps 2 to 4: every call compacts again."
 
 
+def test_compactions_that_a_person_asked_for_are_no_loop():
+    cuts = tuple(replace(compaction(at, kind="opaque", summary=""), trigger="manual") for at in (2, 3, 4))
+    _, by_kind, verdict = confirmed(chat(4_000, None, None, None, window=100_000, compactions=cuts))
+    assert not {"loop", "thrash"} & set(by_kind)
+    assert "loop" not in verdict.sentence
+
+
 def test_an_overflow_names_its_share_and_its_neighbours():
     facts = Facts.of(chat(None, None))
     finding = of_replay(facts, trace(facts, modelled_prompt_tokens=[10_310, 10_200]))["overflow"]
