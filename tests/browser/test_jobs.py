@@ -109,6 +109,8 @@ def test_what_the_settings_should_be(page, session):
     assert re.search("part at step|same requests", page.locator("main").inner_text())
     page.goto(address + "?policy=codex")
     page.get_by_role("link", name="What setting would have avoided overflows?").click()
+    page.wait_for_url(re.compile("/sweeps/new"))
+    page.wait_for_load_state()
     with page.expect_response(re.compile("/sweeps/new.*policy=contextguard")):
         page.select_option("#policy", "contextguard")
     page.locator("#axis1 option[value=buffer]").wait_for(state="attached")
