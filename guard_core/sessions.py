@@ -147,7 +147,7 @@ MAY_BE_CONTINUED = (
 # The note of a recording in which a compaction may have left no trace.
 UNRECORDED_COMPACTIONS = "A compaction need not be in the file: newer versions (0.169) print nothing of it."
 # The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that
-# another conversation of the file went on from.
+# another conversation of the file continued from.
 BEGINS_WITH_SUMMARY = (
     "By its first message this conversation begins with a summary of an earlier context, which is no part of it. The "
     "file does not say that it continues one."

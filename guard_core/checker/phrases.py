@@ -1,7 +1,7 @@
 """Around which words each number of a sentence stands, by kind of claim: the role that it has there.
 
 In braces is the name of a number of the claim, after a colon how it is said (`sentences.py` has these forms); the other
-words are those around it, as many as tell it from every other number of its kind. `(s)` is a plural that may be
+words are those around it, as many as distinguish it from every other number of its kind. `(s)` is a plural that may be
 missing. A claim's own `step` and `count` are roles, too, unless its data have a number of that name; `compacted_at` is
 the step of the first compaction that it names, as the session has it, and `assumed` the window that it rests on. Of a
 verdict, `all_compactions` are those of the session, `edits` its recorded edits, and `largest` is its largest request,

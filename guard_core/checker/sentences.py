@@ -51,9 +51,9 @@ def check_verdict_sentence(story: Story, verdict: Verdict) -> None:
 def _check(story: Story, claim: Finding | Verdict, roles: dict[str, Any], phrases: Iterable[str]) -> None:
     roles["assumed"] = roles.get("own_window", roles.get("window", story.window))
     sentence = _QUOTE.sub("", claim.sentence)
-    said = [match.span() for phrase in (*phrases, *ANYWHERE) for match in _spoken(phrase, roles).finditer(sentence)]
+    spans = [match.span() for phrase in (*phrases, *ANYWHERE) for match in _spoken(phrase, roles).finditer(sentence)]
     for number in _NUMBER.finditer(sentence):
-        if not any(start <= number.start() and number.end() <= stop for start, stop in said):
+        if not any(start <= number.start() and number.end() <= stop for start, stop in spans):
             raise Wrong(f"the sentence says {number[0]} where its numbers have another, or none")
 
 

@@ -48,7 +48,7 @@ def loops(case: Case) -> list[Finding]:
 
 
 def _automatic(case: Case) -> list[Fired]:
-    """The compactions that nobody asked for, and that are not steps of a sliding window."""
+    """The compactions that no person asked for, and that are not steps of a sliding window."""
     return [item for item in others(case) if item.counted is None or item.counted.trigger != MANUAL]
 
 

@@ -69,8 +69,8 @@ def _clearing(settings: dict[str, RuleSetting]) -> str:
     trigger = settings.get(CLEAR) or settings.get(CLEAR_USES)
     if trigger is None:
         return "its requests ask for no compaction"
-    kept = settings.get(KEEP)
-    spared = f", all but the newest {int(kept.value or 0):,}" if kept is not None else ""
+    newest = settings.get(KEEP)
+    spared = f", all but the newest {int(newest.value or 0):,}" if newest is not None else ""
     return f"above {int(trigger.value or 0):,} {trigger.unit} the provider clears tool results{spared}"
 
 

@@ -83,7 +83,7 @@ class ByteCache(Generic[V]):
         return len(self._entries)
 
     def _turn(self, key: Hashable) -> threading.Lock:
-        """Held while the value of a key is computed, so that nobody computes the same at that time."""
+        """Held while the value of a key is computed, so that the same is not computed twice at a time."""
         with self._lock:
             return self._turns.setdefault(key, threading.Lock())
 

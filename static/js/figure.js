@@ -1,7 +1,7 @@
 // Draws the figures of a page: data from a JSON island (or from data-url, in fragments, which carry no scripts), colours
 // from the page's theme, points asked for again on zoom.
 // Answers with DOM events: "figure:step" (detail.step) when a point is chosen; unless prevented, its page is opened.
-// "figure:preview" asks a figure (detail.id) for its points under other settings (detail.search), before the page is told in
+// "figure:preview" asks a figure (detail.id) for its points under other settings (detail.search), before the page says it in
 // words what these change: detail.points is then a promise that ends with the points, or where there are none to have.
 const CONFIG = {
   displaylogo: false,
@@ -87,19 +87,19 @@ class Island {
     this.listening = old.listening;
     this.plot.island = this;
     if (old.listening) this.element.dataset.plotted = "1";
-    if (old.ahead?.search === search) this.ahead = old.ahead;
+    if (old.early?.search === search) this.early = old.early;
   }
 
   // The points of other settings, drawn as soon as they are there: the fragment with the words takes longer to make.
   async preview(search) {
     const url = new URL(this.element.dataset.url, location.href);
     url.search = search;
-    const ahead = { search, points: points(url).catch(() => null) };
-    this.ahead = ahead;
-    const figure = await ahead.points;
+    const early = { search, points: points(url).catch(() => null) };
+    this.early = early;
+    const figure = await early.points;
     if (!figure) return;
-    setTimeout(() => { // who waits for the points goes on before they are drawn
-      if (this.ahead === ahead && this.listening) ahead.drawn = this.paint(window.Plotly, figure);
+    setTimeout(() => { // what waits for the points continues before they are drawn
+      if (this.early === early && this.listening) early.drawn = this.paint(window.Plotly, figure);
     });
   }
 
@@ -116,14 +116,14 @@ class Island {
   }
 
   async draw() {
-    const ahead = this.figure ? null : this.ahead;
-    this.ahead = null; // what was drawn ahead on this plot is drawn over
-    const known = this.figure ?? (await ahead?.points);
+    const early = this.figure ? null : this.early;
+    this.early = null; // what was drawn ahead on this plot is drawn over
+    const known = this.figure ?? (await early?.points);
     const [Plotly, figure] = await Promise.all([plotly(this.element.dataset.plotly), known ?? this.data()]);
     this.figure = figure;
     if (!("zoomed" in this.element.dataset)) this.whole ??= figure;
     if (!this.element.isConnected) return;
-    await (ahead?.drawn ?? this.paint(Plotly, figure));
+    await (early?.drawn ?? this.paint(Plotly, figure));
     this.element.dataset.drawn = this.element.dataset.plotted = "1";
     if (this.listening) return;
     this.listening = true;

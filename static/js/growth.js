@@ -2,7 +2,7 @@
 // It asks often while something happens and seldom when nothing does; a page in the background asks only
 // where notifications are wanted.
 // Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown
-// within half a second. A page that is in use (a field, a dialog) is not taken away: it says what is new, and goes on
+// within half a second. A page that is in use (a field, a dialog) is not taken away: it says what is new, and continues
 // once it is left.
 import { notify, offer, wanted } from "./notifying.js";
 import { isInUse } from "./unsent.js";

@@ -144,11 +144,11 @@ const linkOf = (key) => document.querySelector(`#step [data-key~="${CSS.escape(k
 // ---- the same key again: what it would ask for is fetched while a step is looked at, and shown in place of an answer
 const FRESH = 10_000; // milliseconds; later it is asked for anew, because comments or calls may have come
 let lastKey = "";
-let ahead = null; // the address of a step, its fragment, and until when that is shown
+let fetched = null; // the address of a step, its fragment, and until when that is shown
 
 function fetchAhead() {
   const path = lastKey && linkOf(lastKey)?.getAttribute("href");
-  ahead = path ? { path, html: fragment(path), until: performance.now() + FRESH } : null;
+  fetched = path ? { path, html: fragment(path), until: performance.now() + FRESH } : null;
 }
 
 // null where the server has more to say than the step: an error, a replay that is under way, a login.
@@ -166,10 +166,10 @@ document.addEventListener("htmx:confirm", (event) => {
   if (!isStep(event)) return;
   const { path, elt, issueRequest } = event.detail;
   lastKey = elt.dataset.key?.split(" ")[0] ?? "";
-  if (onItsWay || ahead?.path !== path || ahead.until < performance.now()) return;
+  if (onItsWay || fetched?.path !== path || fetched.until < performance.now()) return;
   event.preventDefault();
   onItsWay = true;
-  showAhead(ahead, () => {
+  showAhead(fetched, () => {
     onItsWay = false;
     issueRequest();
   });

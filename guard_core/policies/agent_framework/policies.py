@@ -236,16 +236,16 @@ class Summarization(AgentFrameworkPolicy):
 
     def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int | None:
         ledger, settings, at = asked.ledger, self.settings, asked.at.item(row)
-        starts, kept = run_starts(ledger), head.kept_from
+        starts, kept_from = run_starts(ledger), head.kept_from
         cut = starts[bisect_right(starts, at - max(settings.target_count, 1)) - 1]
-        older = starts[bisect_left(starts, kept) : bisect_right(starts, cut)]  # and where the newest of them ends
-        if cut < kept or not (head.view or kept < cut):
+        older = starts[bisect_left(starts, kept_from) : bisect_right(starts, cut)]  # and where the newest of them ends
+        if cut < kept_from or not (head.view or kept_from < cut):
             return NOTHING_TO_COMPACT
         if settings.max_summary_input_tokens:
             lines = list(lines_of(ledger, head.view, older))
             if len(fitting(lines, settings.max_summary_input_tokens)) < len(lines):
                 return None
-        given = (*head.view, Span(kept, cut)) if kept < cut else head.view
+        given = (*head.view, Span(kept_from, cut)) if kept_from < cut else head.view
         costs, budget = self.estimator(ledger), settings.summary_budget
         summary, state, asked_for = asked.summarised(row, given, costs, state, budget)
         message = summary_message(summary)

@@ -141,17 +141,17 @@ def _walked(policy: ListPolicy, rule: Rule, asked: Asked, ends: Ends, numbers: N
     tokens, groups, before, after, held = numbers
     ledger, costs = run.ledger, policy.estimator(run.ledger)
     rows = np.flatnonzero(before != after)
-    gone = np.append(0, after[rows])
+    removed = np.append(0, after[rows])
     heads = _heads(state, ends)
     stages = Stages(
-        [heads[count] for count in gone.tolist()],
+        [heads[count] for count in removed.tolist()],
         rows,
-        messages_in(ledger, state.head) - state.kept_from - ends.less[gone],
-        costs.contents(state.head) - costs.prefix.item(state.kept_from) - ends.estimates[gone],
-        np.full(len(gone), state.summary_bytes),
+        messages_in(ledger, state.head) - state.kept_from - ends.less[removed],
+        costs.contents(state.head) - costs.prefix.item(state.kept_from) - ends.estimates[removed],
+        np.full(len(removed), state.summary_bytes),
     )
     listed = tokens - np.array(ends.tokens)[before]
-    end = int(gone[-1])
+    end = int(removed[-1])
     if rule.collapses:
         new = cast(View, tuple(ends.inserted[:end]))
         inserted = followed(state.inserted, len(state.inserted), new)
@@ -159,8 +159,8 @@ def _walked(policy: ListPolicy, rule: Rule, asked: Asked, ends: Ends, numbers: N
 
     def counts(sent: Ints) -> CountedRun | None:
         steps, stop = np.arange(start, start + len(held)), asked.at[: len(held)]
-        filled, kept = np.array(ends.filled)[after], np.array(ends.kept)[after]
-        return growing_counts(run.usage, Growing(steps, asked.state.head, ends.segments, filled, kept, stop), sent)
+        filled, starts = np.array(ends.filled)[after], np.array(ends.kept)[after]
+        return growing_counts(run.usage, Growing(steps, asked.state.head, ends.segments, filled, starts, stop), sent)
 
     compared = listed if rule.by_tokens else groups - before
     return Walked(stages, held, compared, {"list_tokens": listed}, state, counts)

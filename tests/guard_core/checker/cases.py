@@ -396,9 +396,9 @@ def exchanged(sides: Iterable[Claims]) -> Iterator[tuple[str, bool]]:
         story = Story(claims.session, claims.window)
         if claims.trace is not None:
             story = Replay(claims.session, claims.window, claims.trace)
-        said: list[tuple[Finding | Verdict, Callable[..., None]]] = [(one, check_sentence) for one in claims.findings]
-        said += [(claims.verdict, check_verdict_sentence)] if claims.session.calls else []
-        for claim, test in said:
+        tests: list[tuple[Finding | Verdict, Callable[..., None]]] = [(one, check_sentence) for one in claims.findings]
+        tests += [(claims.verdict, check_verdict_sentence)] if claims.session.calls else []
+        for claim, test in tests:
             words = _NUMBER.sub("", claim.sentence)
             for sentence in () if words in known else _exchanges(claim.sentence):
                 yield sentence, _passes(test, story, msgspec.structs.replace(claim, sentence=sentence))

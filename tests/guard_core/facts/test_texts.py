@@ -63,7 +63,7 @@ def test_a_paraphrase_in_a_script_without_spaces_is_one_by_pairs():
 
 
 def test_paraphrases_in_scripts_without_spaces_are_found_as_often_as_the_page_says():
-    found = [paraphrases(said, sentence) for pairs in UNSPACED.values() for sentence, said in pairs]
+    matches = [paraphrases(said, sentence) for pairs in UNSPACED.values() for sentence, said in pairs]
     others = [
         paraphrases(said, sentence)
         for pairs in UNSPACED.values()
@@ -71,7 +71,12 @@ def test_paraphrases_in_scripts_without_spaces_are_found_as_often_as_the_page_sa
         for other, (_, said) in enumerate(pairs)
         if other != place
     ]
-    assert (len(found), sum(found), len(others), sum(others)) == (UNSPACED_PAIRS, UNSPACED_FOUND, UNSPACED_OTHERS, 0)
+    assert (len(matches), sum(matches), len(others), sum(others)) == (
+        UNSPACED_PAIRS,
+        UNSPACED_FOUND,
+        UNSPACED_OTHERS,
+        0,
+    )
 
 
 def test_few_words_are_never_a_paraphrase():

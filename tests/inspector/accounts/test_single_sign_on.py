@@ -201,7 +201,9 @@ def test_a_code_works_once(provider, client, team_handler):
     back = agreed(other.get(START)["Location"])
     cookie = other.cookies[COOKIE].value
     assert other.get(back).status_code == 302
-    refused(browser(team_handler).get(back), 400, "This browser started no sign-in")  # somebody who saw the address
+    refused(
+        browser(team_handler).get(back), 400, "This browser started no sign-in"
+    )  # another person's, who saw the address
     thief = browser(team_handler)
     thief.cookies[COOKIE] = cookie
     refused(thief.get(back), 400, "could not be verified")

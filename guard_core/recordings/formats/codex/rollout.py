@@ -492,8 +492,8 @@ def _kind(summary: str, inserted: Sequence[Event]) -> str:
     if any(map(codex_words.is_sealed, inserted)):
         return "opaque"
     texts = [part_text(part) for event in inserted for part in event.parts if isinstance(part, TextPart)]
-    said = [text for text in (summary, *texts) if text.lstrip().lower().startswith(summary_words.CODEX)]
-    known = summary if summary.strip() or not said else said[-1]
+    summaries = [text for text in (summary, *texts) if text.lstrip().lower().startswith(summary_words.CODEX)]
+    known = summary if summary.strip() or not summaries else summaries[-1]
     if not known.strip():
         return "opaque"
     return "empty" if codex_words.is_empty_summary(known) else "summary"
