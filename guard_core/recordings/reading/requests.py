@@ -176,6 +176,10 @@ class Thread:
             length += 1
         return length
 
+    def repeated_answers(self, keys: list[bytes], lost: int = 0) -> int:
+        """How many messages of the last answer, which no request has shown, a request that extends the history has."""
+        return self.known_length(keys, lost) - self._confirmed
+
     def shares(self, keys: list[bytes]) -> int:
         """How many messages of a request are in this thread's history."""
         known = set(self._keys)
@@ -629,7 +633,7 @@ def _keys_of(requests: list[Request]) -> list[list[bytes]]:
 def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[bytes]], index: int) -> Thread | None:
     request, own = requests[index], keys[index]
     extended = [thread for thread in reversed(threads) if thread.extends(own, request.lost)]
-    for thread in sorted(extended, key=lambda thread: -thread.known_length(own, request.lost)):
+    for thread in sorted(extended, key=lambda thread: -thread.repeated_answers(own, request.lost)):
         if thread.fails_again(request, own) or not _answer_comes_back(thread, requests, keys, index):
             return thread
     if request.declared is not None and threads:
