@@ -244,7 +244,7 @@ def _form(result: Result, summary: Summary) -> str:
 KIND = PolicyKind(
     CompressToolResults.name,
     "Agno (compress tool results)",
-    "Once there are enough tool results, has a model shorten each that is not yet, the newest, too.",
+    "Once there are enough tool results, has a model shorten each one not yet compressed, including the newest.",
     lambda **values: CompressToolResults(AgnoSettings(**values)),
     (
         Setting(
@@ -252,7 +252,7 @@ KIND = PolicyKind(
             "Results",
             COUNT,
             0,
-            "uncompressed tool results at which it acts; 0: 3, or with a token limit no number of them",
+            "acts at this number of uncompressed tool results; 0: 3, or none if a token limit is set",
             _SOURCE,
             unit="results",
             main=True,
@@ -263,7 +263,7 @@ KIND = PolicyKind(
             "Token limit",
             COUNT,
             0,
-            "tokens of the list at which it acts; 0: none",
+            "acts at this number of tokens in the list; 0: never",
             _SOURCE,
             unit="tokens",
             main=True,
@@ -274,17 +274,17 @@ KIND = PolicyKind(
     known_problems=(
         KnownProblem(
             "A failed call makes a result longer",
-            "The whole result with its tool's name before it counts as compressed, and is not asked for again.",
+            "The whole result, prefixed with its tool's name, counts as compressed and is not tried again.",
             "measured, specification of new policies section 3",
         ),
         KnownProblem(
             "A longer answer is kept",
-            "The answer is not compared with the result that it replaces.",
+            "The answer is not compared with the result it replaces.",
             "measured, specification of new policies section 3",
         ),
         KnownProblem(
             "The newest results are compressed, too",
-            "The model may not have read them once: all results that are not compressed yet go at the same time.",
+            "All results not yet compressed are compressed at the same time, including those the model has not read.",
             "measured, specification of new policies section 3",
         ),
     ),

@@ -174,7 +174,7 @@ MAX_TOKENS = 1_024  # of ChatSummary where none are given (aider 0.86.2, history
 KIND = PolicyKind(
     ChatSummary.name,
     "Aider (chat summary)",
-    "Summarises the older finished exchanges when they are over a limit; tools have no place in it.",
+    "Summarises older finished exchanges once they exceed a limit; tool calls and results are ignored.",
     lambda **values: ChatSummary(AiderSettings(**values)),
     (
         Setting(
@@ -182,7 +182,10 @@ KIND = PolicyKind(
             "History",
             COUNT,
             0,
-            "tokens of finished exchanges over which they are summarised; 0: a 16th of the window, 1,024 to 8,192",
+            (
+                "finished exchanges with more tokens than this are summarised; 0: a 16th of the window, "
+                "between 1,024 and 8,192"
+            ),
             _SOURCE,
             unit="tokens",
             main=True,
@@ -192,12 +195,12 @@ KIND = PolicyKind(
     judged_by=RecordedRuns("aider", "chat_summary", settings={"max_tokens": MAX_TOKENS}, leaves_out_calls=True),
     known_problems=(
         KnownProblem(
-            "A summary over the limit is summarised again and again",
-            "A summary that is longer than the limit is summarised before every call: 135 in a row.",
+            "An oversized summary is summarised again and again",
+            "A summary longer than the limit is summarised again before every call: 135 times in a row.",
             "measured, specification of new policies section 3",
         ),
         KnownProblem(
-            "A part of the head is in no summary",
+            "Part of the head is lost",
             "What does not fit the summariser's window is neither summarised nor kept.",
             _SOURCE,
         ),

@@ -188,11 +188,11 @@ def _count(name: str, label: str, default: int, text: str, unit: str = "messages
     return Setting(name, label, COUNT, default, text, _SOURCE, unit=unit, main=True, least=least, most=10_000_000)
 
 
-_WITHOUT_CALL = "the cut falls between a call and its results; results alone are dropped at the beginning only"
+_WITHOUT_CALL = "a cut may fall between a call and its results; only results at the beginning are dropped"
 BUFFERED = PolicyKind(
     Buffered.name,
     "AutoGen (buffered)",
-    "Sends the last messages, without results at the beginning.",
+    "Sends the last messages, without tool results at the beginning.",
     lambda **values: Buffered(BufferedSettings(**values)),
     (_count("buffer_size", "Buffer size", 10, "messages that are sent; the library has no default"),),
     summarises=False,
@@ -201,19 +201,19 @@ BUFFERED = PolicyKind(
 HEAD_AND_TAIL = PolicyKind(
     HeadAndTail.name,
     "AutoGen (head and tail)",
-    "Sends the first and the last messages with a note on those between them.",
+    "Sends the first and the last messages, with a note in between.",
     lambda **values: HeadAndTail(HeadAndTailSettings(**values)),
     (
-        _count("head_size", "Head size", 3, "first messages that are sent; the library has no default"),
-        _count("tail_size", "Tail size", 10, "last messages that are sent; the library has no default"),
+        _count("head_size", "Head size", 3, "messages sent from the beginning; the library has no default"),
+        _count("tail_size", "Tail size", 10, "messages sent from the end; the library has no default"),
     ),
     summarises=False,
     judged_by=RecordedRuns("autogen-core", "head_and_tail", tokens=list_tokens),
-    parts_pairs="the head may hold a call whose results are skipped",
+    parts_pairs="the head may contain a call whose results are skipped",
     known_problems=(
         KnownProblem(
-            "The results of this step are dropped",
-            "With a tail of one message, the newest results are left out, for their call is.",
+            "The results of the step are dropped",
+            "With a tail of one message, the newest results are dropped because their call is.",
             "measured, specification of new policies section 3",
         ),
     ),
@@ -221,16 +221,16 @@ HEAD_AND_TAIL = PolicyKind(
 TOKEN_LIMITED = PolicyKind(
     TokenLimited.name,
     "AutoGen (token limited)",
-    "Leaves out messages from the middle until the request fits.",
+    "Removes messages from the middle until the request fits.",
     lambda **values: TokenLimited(TokenLimitedSettings(**values)),
-    (_count("token_limit", "Token limit", 0, "most tokens of a request; 0: the window", "tokens"),),
+    (_count("token_limit", "Token limit", 0, "maximum tokens of a request; 0: the window", "tokens"),),
     summarises=False,
     judged_by=RecordedRuns("autogen-core", "token_limited"),
     parts_pairs=_WITHOUT_CALL,
     known_problems=(
         KnownProblem(
-            "Calls and results are parted",
-            "At a limit of 2,000 258 of 503 steps send a call without its result, 99 a result without its call.",
+            "Calls are separated from results",
+            "At a limit of 2,000, 258 of 503 steps send a call without its result, and 99 a result without its call.",
             "measured, specification of new policies section 3",
         ),
     ),

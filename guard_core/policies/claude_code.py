@@ -168,8 +168,11 @@ def _cleared_prefix(ledger: Ledger) -> Ints:
 KIND = PolicyKind(
     "claude-code",
     "Claude Code",
-    "Compacts at the window less the answer's reserve less 13,000; from 2.1.153 on only where a window is set, else "
-    "after the provider's refusal. Keeps a summary and at most the newest tool rounds.",
+    (
+        "Compacts at the window minus the reserve for the answer minus 13,000; from 2.1.153 on only if a "
+        "window is set, otherwise after the provider refuses a request. Keeps a summary and at most the "
+        "newest tool rounds."
+    ),
     lambda **values: ClaudeCode(ClaudeCodeSettings(**values)),
     (
         Setting(
@@ -177,8 +180,10 @@ KIND = PolicyKind(
             "Window that is set",
             COUNT,
             0,
-            "CLAUDE_CODE_AUTO_COMPACT_WINDOW, from 2.1.81 on, or autoCompactWindow; less than 100,000 counts as "
-            "100,000; 0: not set, so that from 2.1.153 on only a refusal compacts",
+            (
+                "CLAUDE_CODE_AUTO_COMPACT_WINDOW (from 2.1.81 on) or autoCompactWindow; values below 100,000 "
+                "count as 100,000; 0: not set, so that from 2.1.153 on only a refusal triggers a compaction"
+            ),
             _SOURCE,
             unit="tokens",
             not_in=(WHOLE,),
@@ -212,7 +217,10 @@ KIND = PolicyKind(
             "Tool rounds kept",
             COUNT,
             1,
-            "newest tool calls, with all that follows, that stay after a compaction at the threshold",
+            (
+                "how many of the newest tool calls stay, with everything after them, when the threshold "
+                "triggered the compaction"
+            ),
             f"{_SOURCE}; not measured for 2.1.21 to 2.1.152",
             profiles={WHOLE: 0, CAPPED: 0},
         ),
@@ -221,7 +229,7 @@ KIND = PolicyKind(
             "Tool rounds kept after a refusal",
             COUNT,
             4,
-            "the same after the provider refused a request",
+            "the same when the provider refused a request",
             _SOURCE,
             not_in=(WHOLE, CAPPED),
         ),
@@ -230,38 +238,41 @@ KIND = PolicyKind(
             "Microcompact",
             SWITCH,
             False,
-            "clears old results but the newest 3, until 40,000 tokens of them are left, where it saves 20,000",
+            "clears old results except the newest 3 until 40,000 tokens of results remain, if that saves 20,000",
             "secondary, specification of policies section 7; in no measured version",
         ),
         summary_limit(20_000, "max_tokens of its request, measured in 2.1.14"),
     ),
     (
         Profile(
-            REFUSAL, "from 2.1.153 (May 2026): a threshold only where a window is set, else the provider's refusal"
+            REFUSAL, "from 2.1.153 (May 2026): a threshold only if a window is set, otherwise the provider's refusal"
         ),
-        Profile(CAPPED, "2.1.21 to 2.1.152: at most 20,000 tokens are reserved for the answer"),
-        Profile(WHOLE, "2.1.14 to 2.1.19: all of the model's maximum output is reserved"),
+        Profile(CAPPED, "2.1.21 to 2.1.152: reserves at most 20,000 tokens for the answer"),
+        Profile(WHOLE, "2.1.14 to 2.1.19: reserves the model's whole maximum output"),
     ),
     known_problems=(
         KnownProblem(
-            "A percentage alone never acts",
-            "From 2.1.153 on the percentage has an effect only where a window is set.",
+            "The percentage has no effect by itself",
+            "From 2.1.153 on the percentage matters only if a window is set.",
             "measured; anthropics/claude-code issues 31806, 56666, 64773",
         ),
         KnownProblem(
             "An autoCompactWindow below 100,000",
-            "Here it counts as 100,000. That was measured for CLAUDE_CODE_AUTO_COMPACT_WINDOW (2.1.100, 2.1.152, "
-            "2.1.200, 2.1.330); of autoCompactWindow only 150,000 was, in 2.1.330: a smaller one may have no effect.",
+            (
+                "Here it counts as 100,000. That was measured for CLAUDE_CODE_AUTO_COMPACT_WINDOW (2.1.100, "
+                "2.1.152, 2.1.200, 2.1.330). For autoCompactWindow only 150,000 was measured (2.1.330); a "
+                "smaller value may have no effect."
+            ),
             "measured, but for an autoCompactWindow below 100,000",
         ),
         KnownProblem(
             "Instructions disappear",
-            "The whole conversation becomes one summary; rules that the summary leaves out are gone.",
+            "The whole conversation becomes one summary; rules that the summary omits are gone.",
             "anthropics/claude-code issues 3841, 4017, 19471, 19736",
         ),
         KnownProblem(
-            "The request for the summary is refused as well",
-            "It holds the same conversation, and may not fit the window either.",
+            "The summary request is refused, too",
+            "It contains the same conversation and may not fit the window either.",
             "anthropics/claude-code issue 28728",
         ),
     ),

@@ -76,7 +76,7 @@ class Cline(CountedPolicy):
 KIND = PolicyKind(
     "cline",
     "Cline",
-    "Drops messages in the middle at a limit by window, without a summary; keeps the first two.",
+    "Drops messages from the middle at a limit that depends on the window, without a summary; keeps the first two.",
     lambda **values: Cline(ClineSettings(**values)),
     (
         Setting(
@@ -84,7 +84,7 @@ KIND = PolicyKind(
             "Limit",
             COUNT,
             0,
-            "tokens of the last request and its answer; 0: by the window (160,000 of 200,000)",
+            "limit on the tokens of the last request and its answer; 0: derived from the window (160,000 of 200,000)",
             _SPEC,
             unit="tokens",
             main=True,
@@ -92,11 +92,11 @@ KIND = PolicyKind(
         ),
     ),
     summarises=False,
-    parts_pairs="a dropped answer may hold the call of a result that stays",
+    parts_pairs="it may drop an answer with a call and keep the call's result",
     known_problems=(
         KnownProblem(
             "History lost without a summary",
-            "Messages in the middle are dropped, and nothing says what they held.",
+            "Messages are dropped from the middle, and nothing says what they contained.",
             _SPEC,
         ),
     ),

@@ -111,7 +111,7 @@ KIND = PolicyKind(
             "Small window share",
             SHARE,
             SMALL_SHARE,
-            "share of a window of at most 200,000 that is kept free",
+            "share kept free of a window of at most 200,000 tokens",
             _SPEC,
             not_in=(SHARE_OF_WINDOW,),
             main=True,
@@ -120,24 +120,28 @@ KIND = PolicyKind(
     ),
     (
         Profile(CURRENT, "2026: counts of the last step, without tokens written to the cache"),
-        Profile(STALE, "November 2025 to January 2026: within a turn the counts of its beginning, without cache reads"),
-        Profile(SHARE_OF_WINDOW, "before 27 October 2025: above 80 % of the window, otherwise as the former"),
+        Profile(
+            STALE, "November 2025 to January 2026: within a turn, the counts from its beginning, without cache reads"
+        ),
+        Profile(SHARE_OF_WINDOW, "before 27 October 2025: above 80 % of the window, otherwise like stale"),
     ),
     known_problems=(
         KnownProblem(
-            "A large result is not seen",
-            "The results of the step just taken are not counted; a refused request leaves the counts as they are, so "
-            "that it never compacts.",
+            "A large result goes unnoticed",
+            (
+                "The results of the step just taken are not counted. A refused request leaves the counts "
+                "unchanged, so it never compacts."
+            ),
             "charmbracelet/crush issue 3620",
         ),
         KnownProblem(
-            "Not the initial request",
-            "What is sent again as the initial request is the latest one.",
+            "The wrong request is repeated",
+            "What is sent again as the initial request is actually the latest one.",
             "charmbracelet/crush issue 3867",
         ),
         KnownProblem(
             "Cache writes are not counted",
-            "Where a provider reports tokens written to its cache, it compacts late or never.",
+            "If a provider reports tokens written to its cache, it compacts late or never.",
             "charmbracelet/crush pull request 3841",
         ),
     ),

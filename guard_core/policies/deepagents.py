@@ -413,7 +413,7 @@ SETTINGS = (
         "Window known",
         SWITCH,
         True,
-        "the library knows the model's window: requests over 95 % of it are not sent",
+        "the library knows the model's window: requests above 95 % of it are not sent",
         _SOURCE,
         profiles={UNKNOWN: False},
     ),
@@ -432,7 +432,7 @@ SETTINGS = (
         "Arguments kept",
         TEXT,
         "fraction 0.1",
-        "newest messages whose arguments stay whole: messages 20, tokens 4000 or fraction 0.1 of the window",
+        "newest messages whose arguments are not cut: messages 20, tokens 4000 or fraction 0.1 of the window",
         _SOURCE,
         profiles={UNKNOWN: "messages 20", CONSTRUCTOR: "messages 20"},
     ),
@@ -441,7 +441,7 @@ SETTINGS = (
         "Longest argument",
         COUNT,
         LONGEST,
-        "characters over which an argument is cut",
+        "arguments longer than this are cut",
         _SOURCE,
         unit="characters",
     ),
@@ -450,7 +450,7 @@ SETTINGS = (
         "Note behind a cut argument",
         TEXT,
         NOTE,
-        "what follows the first 20 characters of an argument that is cut",
+        "follows the first 20 characters of a cut argument",
         _SOURCE,
         verbatim=True,
     ),
@@ -458,12 +458,12 @@ SETTINGS = (
 KIND = PolicyKind(
     DeepAgentsSummarization.name,
     "Deep Agents (summarization)",
-    "Replaces old messages by a summary, and moves large results to files where a request does not fit.",
+    "Replaces old messages with a summary, and moves large results to files if a request does not fit.",
     lambda profile, **values: DeepAgentsSummarization(DeepAgentsSettings(**values)),
     SETTINGS,
     profiles=(
-        Profile(FACTORY, "create_summarization_middleware for a model whose window is known"),
-        Profile(UNKNOWN, "the same for a model whose window is not known"),
+        Profile(FACTORY, "create_summarization_middleware for a model with a known window"),
+        Profile(UNKNOWN, "the same for a model with an unknown window"),
         Profile(CONSTRUCTOR, "SummarizationMiddleware without the factory; it has no trigger of its own"),
     ),
     judged_by=RecordedRuns(
@@ -476,9 +476,11 @@ KIND = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "What cannot be made smaller ends the run",
-            "A request over 95 % of the window raises an error when a summary and moving its last results do not help: "
-            "large messages of the user, or results before the last ones.",
+            "A request that cannot be shrunk ends the run",
+            (
+                "A request above 95 % of the window raises an error if neither a summary nor moving its last "
+                "results to files helps: large user messages, or results before the last ones."
+            ),
             _SOURCE,
         ),
     ),

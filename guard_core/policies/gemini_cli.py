@@ -263,7 +263,7 @@ def _char_prefix(ledger: Ledger, form: str) -> Ints:
 KIND = PolicyKind(
     "gemini-cli",
     "Gemini CLI",
-    "Compacts at half of the model's limit, counting prompt tokens; keeps the last 30 % from a user's text on.",
+    "Compacts at half of the model's limit, by prompt tokens; keeps the last 30 %, from a user message on.",
     lambda **values: GeminiCli(GeminiCliSettings(**values)),
     (
         Setting(
@@ -271,7 +271,7 @@ KIND = PolicyKind(
             "Share of the limit",
             SHARE,
             0.5,
-            "it compacts where the prompt of the last call reaches this share of the window",
+            "compacts once the prompt of the last call reaches this share of the window",
             "measured in 0.61.0; " + _SPEC,
             main=True,
             profiles={EARLIER: 0.7},
@@ -282,7 +282,7 @@ KIND = PolicyKind(
             "Share kept",
             SHARE,
             KEPT_SHARE,
-            "of the history's characters; the cut is at the next text of the user",
+            "share of the history's characters that is kept, from the next user message on",
             _SPEC,
             main=True,
             sweep=(0.3, 0.5, 0.1),
@@ -292,7 +292,10 @@ KIND = PolicyKind(
             "Results kept whole",
             COUNT,
             RESULT_BUDGET,
-            "a compaction cuts older results of more than 40,000 characters to their ends; 0: none",
+            (
+                "a compaction cuts results of more than 40,000 characters to their ends if they are older "
+                "than the newest results within this budget; 0: none"
+            ),
             _SPEC,
             unit="tokens",
             profiles={EARLIER: 0},
@@ -302,7 +305,10 @@ KIND = PolicyKind(
             "Masking",
             SWITCH,
             True,
-            "before a call, results before the newest 50,000 tokens of them are masked where they have 30,000",
+            (
+                "before a call, masks results older than the newest 50,000 tokens of them, if those have at "
+                "least 30,000 tokens"
+            ),
             _SPEC,
             profiles={EARLIER: False},
         ),
@@ -311,7 +317,7 @@ KIND = PolicyKind(
             "Inflation check",
             SWITCH,
             True,
-            "a compaction whose history has more tokens than the last prompt is taken back, and none is tried again",
+            "discards a compaction that leaves more tokens than the last prompt had, and tries no other",
             _SPEC,
         ),
         summary_budget("Gemini CLI"),
@@ -323,12 +329,12 @@ KIND = PolicyKind(
     known_problems=(
         KnownProblem(
             "A long first turn is not compacted",
-            "There is no text of the user to cut at before the turn ends.",
+            "Until the turn ends there is no user message at which the history could be cut.",
             "measured in 0.61.0",
         ),
         KnownProblem(
             "The summary makes the context larger",
-            "A summary may hold more than what it takes the place of; then it is thrown away, and none is made again.",
+            "A summary may be larger than what it replaces; it is then discarded, and no other is made.",
             "google-gemini/gemini-cli issues 15225, 3574",
         ),
     ),

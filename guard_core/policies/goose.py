@@ -130,7 +130,7 @@ def _calls(ledger: Ledger) -> Ints:
 KIND = PolicyKind(
     "goose",
     "Goose",
-    "Compacts above 80 % of the window before a turn; keeps a summary and the person's newest message.",
+    "Compacts above 80 % of the window before a turn; keeps a summary and the user's newest message.",
     lambda **values: Goose(GooseSettings(**values)),
     (
         Setting(
@@ -138,7 +138,7 @@ KIND = PolicyKind(
             "Share of the window",
             SHARE,
             THRESHOLD,
-            "GOOSE_AUTO_COMPACT_THRESHOLD; at 0 and at 1 it is off",
+            "GOOSE_AUTO_COMPACT_THRESHOLD; 0 and 1 turn it off",
             _SPEC,
             main=True,
             sweep=(0.8, 0.6, 0.4),
@@ -148,7 +148,7 @@ KIND = PolicyKind(
             "Calls as lines",
             SWITCH,
             False,
-            "old tool calls with their results become lines, ten at a time (newer versions: on)",
+            "turns old tool calls with their results into one line each, ten at a time (on in newer versions)",
             _NEW,
             main=True,
         ),
@@ -157,7 +157,10 @@ KIND = PolicyKind(
             "Calls kept",
             COUNT,
             0,
-            "newest tool calls that stay as they are; 0: by the window, 15 of 128,000, 24 of 200,000, 120 of 1,000,000",
+            (
+                "how many of the newest tool calls stay unchanged; 0: depends on the window: 15 for 128,000, "
+                "24 for 200,000, 120 for 1,000,000"
+            ),
             _NEW,
             unit="calls",
             most=1_000_000,
@@ -167,7 +170,7 @@ KIND = PolicyKind(
     known_problems=(
         KnownProblem(
             "Compaction silently does nothing",
-            "Within a long turn nothing is compared until the provider refuses a request.",
+            "Within a long turn nothing is checked until the provider refuses a request.",
             "goose issue 5162, " + _SPEC,
         ),
     ),

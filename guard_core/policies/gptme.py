@@ -205,7 +205,7 @@ class Gptme(ListPolicy):
 KIND = PolicyKind(
     Gptme.name,
     "gptme",
-    "After a turn above a share of the window it trims large results and long answers, or writes a checkpoint.",
+    "After a turn that reaches a share of the window, trims large results and long answers or writes a checkpoint.",
     lambda **values: Gptme(GptmeSettings(**values)),
     (
         Setting(
@@ -213,7 +213,7 @@ KIND = PolicyKind(
             "Share of the window",
             SHARE,
             0.9,
-            "it acts from this share on (0.35: at most 256,000 tokens, and 9,192 below the window)",
+            "acts from this share of the window on (0.35: at most 256,000 tokens, and 9,192 below the window)",
             f"{_SOURCE}, util/context_budget.py",
             main=True,
             sweep=(0.9, 0.7, 0.5),
@@ -223,7 +223,7 @@ KIND = PolicyKind(
             "Share with a large result",
             SHARE,
             0.0,
-            "it acts from this share on where a result is large; 0: never",
+            "acts from this share on if a result is large; 0: never",
             "specification of new policies section 2",
             profiles={EARLIER: 0.5},
         ),
@@ -232,7 +232,7 @@ KIND = PolicyKind(
             "Large result",
             COUNT,
             2_000,
-            "tokens above which a result is large",
+            "results with more tokens than this are large",
             _SOURCE,
             unit="tokens",
             main=True,
@@ -242,7 +242,7 @@ KIND = PolicyKind(
             "First messages",
             COUNT,
             2,
-            "messages at the beginning that always stay",
+            "how many messages at the beginning always stay",
             "specification of new policies section 2",
             unit="messages",
             most=1_000_000,
@@ -252,21 +252,23 @@ KIND = PolicyKind(
             "Keep recent",
             COUNT,
             20_000,
-            "budget for the newest messages, which stay behind a checkpoint",
+            "budget for the newest messages, which stay after a checkpoint",
             f"{_SOURCE}/resume.py",
             unit="tokens",
         ),
         summary_budget(),
     ),
     (
-        Profile(CURRENT, "0.35.1: one budget, trims to 70 % of it"),
-        Profile(EARLIER, "an earlier revision: from half of the window on where a result is large"),
+        Profile(CURRENT, "0.35.1: one budget; trims to 70 % of it"),
+        Profile(EARLIER, "an earlier revision: acts from half of the window on if a result is large"),
     ),
     known_problems=(
         KnownProblem(
             "Large results lead to a checkpoint",
-            "The earlier revision counts what results would save only from 80 % of the window on, so that between half "
-            "of it and that it asks a model although trimming would do.",
+            (
+                "The earlier revision considers what trimming would save only from 80 % of the window on. "
+                "Between half of the window and that, it asks a model although trimming would be enough."
+            ),
             "specification of new policies section 2",
         ),
     ),

@@ -70,7 +70,10 @@ def _build(**values: object) -> Kilo:
 KIND = PolicyKind(
     "kilo",
     "Kilo Code",
-    "Compacts at the window less output and reserve, or at a share of it; keeps a tail of turns as OpenCode does.",
+    (
+        "Compacts at the window minus output and reserve, or at a share of the window; keeps a tail of turns "
+        "as OpenCode does."
+    ),
     _build,
     (
         Setting(
@@ -78,7 +81,7 @@ KIND = PolicyKind(
             "Share of the window",
             NUMBER,
             0.0,
-            "compacts at this share of the window, before a turn; 0: at the window less output and reserve",
+            "compacts at this share of the window, before a turn; 0: at the window minus output and reserve",
             _SOURCE,
             unit="%",
             most=100,

@@ -131,29 +131,36 @@ _NAMES = {"max_preserved_messages": "kept", "trigger_ratio": "share", "reserved_
 KIND = PolicyKind(
     "kimi-cli",
     "Kimi CLI",
-    "Compacts at 85 % of the window or 50,000 tokens below it; keeps a summary and the last two messages.",
+    "Compacts at 85 % of the window, or 50,000 tokens below it; keeps a summary and the last two messages.",
     lambda **values: KimiCli(KimiCliSettings(**values)),
     (
         trigger_share(SHARE_OF_WINDOW, _SOURCE),
         trigger_reserve(
             RESERVED,
-            "reserved_context_size: it compacts where so many tokens are left",
+            "reserved_context_size: compacts once no more than this is left of the window",
             _SOURCE,
             (50_000, 20_000, 10_000),
         ),
-        Setting("kept", "Messages kept", COUNT, KEPT, "last messages of the person and the model; 0: all", _SOURCE),
+        Setting(
+            "kept",
+            "Messages kept",
+            COUNT,
+            KEPT,
+            "how many of the last messages of user and model stay; 0: all",
+            _SOURCE,
+        ),
         summary_budget("Kimi CLI"),
     ),
     judged_by=RecordedRuns("kimi-cli", "simple_compaction", names=_NAMES),
     known_problems=(
         KnownProblem(
             "A small window compacts before every call",
-            "Where the window is not larger than what is reserved, every count is above the threshold.",
+            "If the window is not larger than the reserve, every count is above the threshold.",
             "measured, 1.52.0",
         ),
         KnownProblem(
             "The summariser never sees tool calls",
-            "It is given the texts of messages; calls and their arguments are left out.",
+            "It is given the text of messages; calls and their arguments are left out.",
             "measured, specification of new policies section 2",
         ),
     ),

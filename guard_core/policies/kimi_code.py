@@ -101,13 +101,16 @@ class KimiCode(CountedPolicy):
 KIND = PolicyKind(
     "kimi-code",
     "Kimi Code",
-    "Compacts at 85 % of the window or 50,000 tokens below it; keeps the person's messages and a summary.",
+    "Compacts at 85 % of the window, or 50,000 tokens below it; keeps the user's messages and a summary.",
     lambda **values: KimiCode(KimiCodeSettings(**values)),
     (
         trigger_share(SHARE_OF_WINDOW, _SOURCE),
         trigger_reserve(
             RESERVED,
-            "reserved_context_size: it compacts where so many tokens are left, if the window is larger than that",
+            (
+                "reserved_context_size: compacts once no more than this is left of the window, if the window "
+                "is larger than that"
+            ),
             _SOURCE,
             (50_000, 20_000, 10_000),
         ),
@@ -116,7 +119,7 @@ KIND = PolicyKind(
             "First messages kept",
             COUNT,
             HEAD,
-            "tokens of the person's first messages that stay where all of them do not fit",
+            "if the user's messages do not all fit, how many tokens of the first ones stay",
             _SOURCE,
             unit="tokens",
         ),
@@ -125,7 +128,7 @@ KIND = PolicyKind(
             "Last messages kept",
             COUNT,
             TAIL,
-            "tokens of the person's last messages that stay then",
+            "if the user's messages do not all fit, how many tokens of the last ones stay",
             _SOURCE,
             unit="tokens",
         ),
@@ -133,8 +136,8 @@ KIND = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "A fixed part over the limit",
-            "What every request holds may be more than the threshold, so that each call compacts.",
+            "The fixed part exceeds the threshold",
+            "If the part that every request contains exceeds the threshold, every call compacts.",
             "MoonshotAI/kimi-code pull request 2498",
         ),
     ),

@@ -95,7 +95,10 @@ class Letta(CountedPolicy):
 KIND = PolicyKind(
     "letta",
     "Letta",
-    "Summarises the oldest messages above the window: 40 % of them, and a tenth more until 70 % of the window is left.",
+    (
+        "Above the window, summarises the oldest 40 % of the messages, and another tenth at a time until at "
+        "most 70 % of the window is used."
+    ),
     lambda **values: Letta(LettaSettings(**values)),
     (
         Setting(
@@ -103,7 +106,7 @@ KIND = PolicyKind(
             "Share of the window",
             SHARE,
             1.0,
-            "it compacts where the last request and its answer have more tokens",
+            "compacts once the last request and its answer have more tokens than this share of the window",
             f"{_SOURCE}; thresholds.py",
             profiles={GPT_5: 0.9},
             main=True,
@@ -114,7 +117,10 @@ KIND = PolicyKind(
             "Share that goes",
             SHARE,
             SLIDING_SHARE,
-            "a tenth more of the messages go at first, and at most the rest of the window stays",
+            (
+                "share of the messages summarised first, with a tenth added to it; the rest, as a share of "
+                "the window, is the target"
+            ),
             f"{_SOURCE}; summarizer_sliding_window.py",
             main=True,
             sweep=(0.3, 0.5),
@@ -124,8 +130,11 @@ KIND = PolicyKind(
     (Profile(STANDARD, "most models: the whole window"), Profile(GPT_5, "models of the GPT-5 family: 90 % of it")),
     known_problems=(
         KnownProblem(
-            "More goes than the documentation says",
-            "It says that 30 % of the messages go; the first round takes 40 %, for a tenth is added before it.",
+            "Summarises more than documented",
+            (
+                "The documentation says that 30 % of the messages are summarised; the first round takes 40 %, "
+                "because a tenth is added first."
+            ),
             _SOURCE,
         ),
     ),

@@ -233,7 +233,7 @@ def _before_results(ledger: Ledger) -> Ints:
 KIND = PolicyKind(
     TrimMessages.name,
     "LiteLLM (trim messages)",
-    "Sends the newest messages that fit; one that does not loses its middle.",
+    "Sends the newest messages that fit; a message that does not fit loses its middle.",
     lambda **values: TrimMessages(LiteLlmSettings(**values)),
     (
         Setting(
@@ -241,21 +241,31 @@ KIND = PolicyKind(
             "Limit",
             COUNT,
             0,
-            "most tokens of a request, without tool results at its end; 0: a share of the window",
+            "maximum tokens of a request, not counting tool results at its end; 0: a share of the window",
             _SOURCE,
             unit="tokens",
             main=True,
             sweep=(0, 30_000, 100_000),
         ),
-        Setting("trim_ratio", "Share of the window", SHARE, TRIM_RATIO, "where no limit is given", _SOURCE, main=True),
+        Setting(
+            "trim_ratio",
+            "Share of the window",
+            SHARE,
+            TRIM_RATIO,
+            "share of the window used if no limit is given",
+            _SOURCE,
+            main=True,
+        ),
     ),
     summarises=False,
     judged_by=RecordedRuns("litellm", "trim_messages"),
-    parts_pairs="results at the end stay although their call is cut, and a cut may fall between a call and its result",
+    parts_pairs=(
+        "tool results at the end stay even if their call is dropped, and a cut may fall between a call and its result"
+    ),
     known_problems=(
         KnownProblem(
             "Results without their call",
-            "Tool results at the end are sent also where their call is cut: in 316 of 503 steps at a limit of 2,000.",
+            "Tool results at the end are sent even if their call is dropped: in 316 of 503 steps at a limit of 2,000.",
             "measured, specification of new policies section 3",
         ),
     ),

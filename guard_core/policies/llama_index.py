@@ -78,7 +78,7 @@ def _next_begin(ledger: Ledger) -> Ints:
 KIND = PolicyKind(
     ChatMemoryBuffer.name,
     "LlamaIndex (chat memory buffer)",
-    "Sends the newest messages that fit a number of tokens, beginning with one of the user.",
+    "Sends the newest messages that fit within a number of tokens, beginning with a user message.",
     lambda **values: ChatMemoryBuffer(LlamaIndexSettings(**values)),
     (
         Setting(
@@ -86,7 +86,7 @@ KIND = PolicyKind(
             "Token limit",
             COUNT,
             0,
-            "most tokens of the texts of a request; 0: 75 % of the window",
+            "maximum tokens of the texts of a request; 0: 75 % of the window",
             _SOURCE,
             unit="tokens",
             main=True,
@@ -95,12 +95,14 @@ KIND = PolicyKind(
     ),
     summarises=False,
     judged_by=RecordedRuns("llama-index-core", "chat_memory_buffer"),
-    parts_pairs="of a turn that does not fit the newest message is sent alone, which may be a tool result",
+    parts_pairs="if a turn does not fit, only its newest message is sent, which may be a tool result",
     known_problems=(
         KnownProblem(
             "One tool result without its call",
-            "Inside a turn that does not fit, the request is one tool result without its call, the user or the system "
-            "message: 111 of 503 steps at a limit of 2,000.",
+            (
+                "Within a turn that does not fit, the request is a single tool result, without its call, the "
+                "user's message or the system message: 111 of 503 steps at a limit of 2,000."
+            ),
             "measured, specification of new policies section 3",
         ),
     ),

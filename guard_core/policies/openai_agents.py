@@ -117,7 +117,10 @@ def _candidates(sizes: Sizes) -> Ints:
 KIND = PolicyKind(
     OpenAiAgents.name,
     "OpenAI Agents SDK",
-    "Compacts a stored session after a turn with ten items or more, or lets the server do so at a share of the window.",
+    (
+        "Compacts a stored session after a turn once it has ten items, or lets the server compact at a share "
+        "of the window."
+    ),
     lambda **values: OpenAiAgents(OpenAiAgentsSettings(**values)),
     (
         Setting(
@@ -125,7 +128,7 @@ KIND = PolicyKind(
             "Items",
             COUNT,
             10,
-            "items of the session, without the user's, from which it compacts after a turn",
+            "compacts after a turn once the session has this many items, not counting the user's",
             f"{_SOURCE}, DEFAULT_COMPACTION_THRESHOLD",
             unit="items",
             least=1,
@@ -149,7 +152,7 @@ KIND = PolicyKind(
             "Token threshold",
             COUNT,
             0,
-            "a fixed threshold instead (240,000 for a model that the SDK does not know); 0: the share",
+            "a fixed threshold instead (240,000 for models the SDK does not know); 0: the share",
             f"{_SOURCE}, StaticCompactionPolicy",
             unit="tokens",
             not_in=(SESSION,),
@@ -157,13 +160,16 @@ KIND = PolicyKind(
         summary_budget(label="Size of an item"),
     ),
     (
-        Profile(SESSION, "OpenAIResponsesCompactionSession: after a turn, by items"),
+        Profile(SESSION, "OpenAIResponsesCompactionSession: after a turn, by number of items"),
         Profile(SANDBOX, "the sandbox agent: the server compacts within a request, by tokens"),
     ),
     known_problems=(
         KnownProblem(
             "Items are counted, not tokens",
-            "Ten short items are compacted, and one result larger than the window is not, within a turn or after it.",
+            (
+                "Ten short items are compacted, while a single result larger than the window is not, neither "
+                "within a turn nor after it."
+            ),
             f"{_SOURCE}, by reading",
         ),
     ),

@@ -48,7 +48,7 @@ class OpenClaw(Pi):
 KIND = PolicyKind(
     OpenClaw.name,
     "OpenClaw",
-    "Compacts as pi does, above the window less a larger reserve, and up to three times after a refusal.",
+    "Compacts as pi does, with a larger reserve, and up to three times after a refusal.",
     lambda **values: OpenClaw(
         OpenClawSettings(profile=CURRENT, output_cap=0, pending=NONE, recover=values["overflow_attempts"] > 0, **values)
     ),
@@ -58,7 +58,7 @@ KIND = PolicyKind(
             "Reserve",
             COUNT,
             RESERVE,
-            "tokens of the window that are left free, as pi has it",
+            "tokens of the window kept free, as in pi",
             _SOURCE,
             unit="tokens",
             main=True,
@@ -69,7 +69,7 @@ KIND = PolicyKind(
             "Least reserve",
             COUNT,
             RESERVE_FLOOR,
-            "tokens that are left free at least",
+            "minimum number of tokens kept free",
             f"{_SOURCE}, DEFAULT_PI_COMPACTION_RESERVE_TOKENS_FLOOR",
             unit="tokens",
         ),
@@ -78,7 +78,7 @@ KIND = PolicyKind(
             "Keep recent",
             COUNT,
             20_000,
-            "budget for the newest messages, which are kept (threads name 25,000, too)",
+            "budget for the newest messages, which are kept (25,000 according to some threads)",
             f"pi's default; {_SPEC}",
             unit="tokens",
             main=True,
@@ -88,7 +88,7 @@ KIND = PolicyKind(
             "Tries after a refusal",
             COUNT,
             ATTEMPTS,
-            "compactions in a turn after the provider refused a request as too large",
+            "maximum number of compactions in a turn after the provider refused a request as too large",
             _SPEC,
             unit="tries",
             most=100,
@@ -97,7 +97,10 @@ KIND = PolicyKind(
     known_problems=(
         KnownProblem(
             "Too late for the summary",
-            "In a long turn the window is passed before it looks again, and then the summariser has no room either.",
+            (
+                "In a long turn the request exceeds the window before the next check, and then the summariser "
+                "has no room either."
+            ),
             "a report of a session at 119 % of its window",
         ),
     ),

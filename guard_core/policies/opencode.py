@@ -295,7 +295,7 @@ MESSAGES = Estimate(
 KIND = PolicyKind(
     "opencode",
     "OpenCode",
-    "Compacts at the window less the model's output; keeps a tail of turns, and may clear old tool results.",
+    "Compacts at the window minus the model's output; keeps a tail of turns, and can clear old tool results.",
     lambda **values: OpenCode(OpenCodeSettings(**values)),
     (
         Setting(
@@ -303,7 +303,7 @@ KIND = PolicyKind(
             "Model's output",
             COUNT,
             MOST_OUTPUT,
-            "the model's most output tokens; at most 32,000 are taken off (0: 32,000)",
+            "the model's maximum output; at most 32,000 are subtracted (0: 32,000)",
             f"{_SPEC} 3.1",
             unit="tokens",
             main=True,
@@ -314,7 +314,7 @@ KIND = PolicyKind(
             "Input limit",
             COUNT,
             0,
-            "the model's limit of input (0: it has none)",
+            "the model's input limit (0: none)",
             f"{_SPEC} 3.2",
             unit="tokens",
             not_in=(OLD,),
@@ -325,7 +325,7 @@ KIND = PolicyKind(
             "Reserved",
             SIZE,
             "auto",
-            "taken off an input limit: auto (the output, at most 20,000), tokens, or a share of the window",
+            "subtracted from an input limit: auto (the output, at most 20,000), tokens, or a share of the window",
             f"{_SPEC} 3.2; without an input limit it had no effect in a run of 1.18.33",
             unit="tokens",
             not_in=(OLD,),
@@ -335,7 +335,10 @@ KIND = PolicyKind(
             "Keep recent",
             SIZE,
             "auto",
-            "budget of the tail: auto (a quarter of what is usable, 2,000 to 15,000), tokens, or a share of the window",
+            (
+                "budget of the tail: auto (a quarter of the usable window, 2,000 to 15,000), tokens, or a "
+                "share of the window"
+            ),
             f"{_SPEC} 3.2 and 3.3",
             unit="tokens",
             not_in=(OLD,),
@@ -346,7 +349,7 @@ KIND = PolicyKind(
             "Turns kept",
             COUNT,
             0,
-            "at most so many turns stay (0: no limit)",
+            "maximum number of turns that stay (0: no limit)",
             f"{_SPEC} 3.2",
             unit="turns",
             not_in=(OLD, V2),
@@ -365,7 +368,7 @@ KIND = PolicyKind(
             "Results kept",
             COUNT,
             40_000,
-            "the newest results of so many tokens, before the last two turns, are not cleared",
+            "results within this many tokens, counted backwards from the last two turns, are not cleared",
             f"{_SPEC} 3.1",
             unit="tokens",
         ),
@@ -374,7 +377,7 @@ KIND = PolicyKind(
             "Least cleared",
             COUNT,
             20_000,
-            "results are cleared where they have more tokens than this together",
+            "results are cleared only if together they have more tokens than this",
             f"{_SPEC} 3.1",
             unit="tokens",
         ),
@@ -383,36 +386,41 @@ KIND = PolicyKind(
             "Stalled at",
             SHARE,
             0.0,
-            "a compaction that leaves this share of the request is the last of its turn (0: off; one version: 0.95)",
+            (
+                "a compaction that leaves at least this share of the request is the last of its turn (0: off; "
+                "0.95 in one version)"
+            ),
             "specification of new policies, section 1",
         ),
         summary_budget("OpenCode"),
     ),
     (
-        Profile(NEW, "run of 1.18.33: an input limit less the reserve, else the window less the output"),
-        Profile(RESERVING, "revision 31e22f65: the reserve is taken off a window without an input limit, too"),
-        Profile(V2, "the core of version 2: estimates what was added, keeps the tail as text"),
+        Profile(
+            NEW, "as run in 1.18.33: at an input limit minus the reserve, otherwise at the window minus the output"
+        ),
+        Profile(RESERVING, "revision 31e22f65: subtracts the reserve also from a window without an input limit"),
+        Profile(V2, "core of version 2: estimates what was added, keeps the tail as text"),
         Profile(OLD, "November 2025: compares with >, keeps nothing, clears old results"),
     ),
     known_problems=(
         KnownProblem(
-            "The step's results are not seen",
-            "The count of the last call has neither the results that follow it nor a new message (but for v2).",
+            "The results of the step are not counted",
+            "The count of the last call includes neither the results that follow it nor a new message (except in v2).",
             "sst/opencode issue 10634",
         ),
         KnownProblem(
             "Compacts at every step",
-            "Where the window is hardly larger than the output, or too much stays, each step compacts.",
+            "If the window is hardly larger than the output, or too much is kept, every step compacts.",
             "sst/opencode issue 45368, pull request 48828",
         ),
         KnownProblem(
-            "Clearing ends the cached prefix",
-            "A request with cleared results is shorter and may cost more, for its prefix is no longer in the cache.",
+            "Clearing breaks the cached prefix",
+            "A request with cleared results is shorter but may cost more, since its prefix is no longer in the cache.",
             "sst/opencode issue 32515",
         ),
         KnownProblem(
-            "Steps lost after a refusal",
-            "The user's last message is sent again after the summary; the steps since are in neither.",
+            "Steps are lost after a refusal",
+            "The user's last message is sent again after the summary; the steps taken since are in neither.",
             "by reading session/compaction.ts at 31e22f65",
         ),
     ),

@@ -286,7 +286,7 @@ def condenser_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
 KIND = PolicyKind(
     Condenser.name,
     "OpenHands",
-    "Replaces the events in the middle by a summary when there are too many events or tokens, or after an overflow.",
+    "Replaces the events in the middle with a summary once there are too many events or tokens, or after an overflow.",
     lambda **values: Condenser(CondenserSettings(**values)),
     (
         Setting(
@@ -294,7 +294,7 @@ KIND = PolicyKind(
             "Most events",
             COUNT,
             240,
-            "events over which it condenses, each tool call and each result is one; the default agent sets 80",
+            "condenses above this number of events (each tool call and each result is one); the default agent sets 80",
             _SOURCE,
             unit="events",
             least=1,
@@ -307,7 +307,7 @@ KIND = PolicyKind(
             "First events kept",
             COUNT,
             2,
-            "events at the beginning that stay, the system prompt is one; the default agent sets 4",
+            "events at the beginning that stay (the system prompt is one); the default agent sets 4",
             _SOURCE,
             unit="events",
             most=10_000_000,
@@ -318,7 +318,7 @@ KIND = PolicyKind(
             "Token limit",
             COUNT,
             0,
-            "tokens over which it condenses to half of it; 0: the context window",
+            "condenses above this, down to half of it; 0: the context window",
             _SOURCE,
             unit="tokens",
             main=True,
@@ -328,7 +328,7 @@ KIND = PolicyKind(
             "Least progress",
             SHARE,
             0.1,
-            "the share of the events that a condensation must remove",
+            "minimum share of the events that a condensation must remove",
             _SOURCE,
         ),
         Setting(
@@ -336,7 +336,7 @@ KIND = PolicyKind(
             "Tries of a reset",
             COUNT,
             5,
-            "how often it tries to summarise the whole history where nothing else is possible",
+            "how often it tries to summarise the whole history when nothing else is possible",
             _SOURCE,
             unit="tries",
             least=1,
@@ -347,7 +347,7 @@ KIND = PolicyKind(
             "Whole tool loops",
             SWITCH,
             True,
-            "calls and results behind a call with thinking are one unit, as Anthropic's models ask",
+            "calls and results that follow a call with thinking are kept together, as Anthropic's models require",
             "software-agent-sdk 611629e6, context/view/properties/tool_loop_atomicity.py",
         ),
         Setting(
@@ -355,7 +355,7 @@ KIND = PolicyKind(
             "Request at",
             COUNT,
             0,
-            "tokens over which the agent asks for a condensation; 0: only after the provider refused a request",
+            "the agent asks for a condensation above this; 0: only after the provider refused a request",
             "the scripted runs of openhands-sdk 1.58.0",
             unit="tokens",
         ),
@@ -370,19 +370,24 @@ KIND = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "Results that the model has not seen are summarised",
-            "A cut never parts calls from results, so that it moves on to the end of a step and may take the newest.",
+            "Unread results are summarised",
+            (
+                "A cut never separates calls from results. It therefore moves to the end of a step and may "
+                "remove results that the model has not read."
+            ),
             "measured, specification of policies section 7",
         ),
         KnownProblem(
             "Arguments are in no summary",
-            "The summariser sees at most 500 characters of a text or result, and nothing of a call but its kind.",
+            "The summariser sees at most 500 characters of a text or result, and only the kind of a call.",
             "measured, specification of policies section 7",
         ),
         KnownProblem(
             "It asks again before every call",
-            "Where the summariser fails and only events are too many, each step asks again; over the token limit the "
-            "run ends after six calls.",
+            (
+                "If the summariser fails and only the number of events is too large, every step asks again; "
+                "above the token limit the run ends after six calls."
+            ),
             "measured, specification of policies section 7",
         ),
     ),

@@ -196,7 +196,7 @@ ESTIMATE = Estimate("pi", "ceil(characters / 4)", message_tokens, lambda size: -
 KIND = PolicyKind(
     "pi",
     "pi",
-    "Compacts above the window less a reserve when a turn has ended; keeps the newest messages within a budget.",
+    "Compacts above the window minus a reserve at the end of a turn; keeps the newest messages within a budget.",
     lambda **values: Pi(PiSettings(**values)),
     (
         Setting(
@@ -204,7 +204,7 @@ KIND = PolicyKind(
             "Reserve",
             COUNT,
             RESERVE,
-            "tokens of the window that are left free",
+            "tokens of the window kept free",
             f"{_SPEC} 2.1",
             unit="tokens",
             main=True,
@@ -225,7 +225,10 @@ KIND = PolicyKind(
             "Estimate results",
             CHOICE,
             NONE,
-            "look between steps, too, with an estimate of the largest tool result since, or of all",
+            (
+                "also checks between steps, with an estimate of the largest tool result since the last count, "
+                "or of all of them"
+            ),
             f"{_SPEC} 2.2, phase 2 (its text compares each result by itself: largest)",
             choices=(NONE, LARGEST, SUM),
         ),
@@ -234,7 +237,7 @@ KIND = PolicyKind(
             "Recover",
             SWITCH,
             True,
-            "compact once per turn after the provider refused a request as too large",
+            "compacts once per turn after the provider refused a request as too large",
             f"{_SPEC} 2.3; for the seed 2.2, phase 3",
             profiles={SEED: False},
         ),
@@ -243,29 +246,35 @@ KIND = PolicyKind(
             "Output cap",
             COUNT,
             0,
-            "maximum of each tool output when it is recorded (0: none; the first proposal is 30,000)",
+            "maximum size of each tool output when it is recorded (0: no limit; the first proposal is 30,000)",
             f"{_SPEC} 2.2, phase 1",
             unit="characters",
         ),
     ),
     (
-        Profile(CURRENT, "mid-2026: looks at the end of a turn, may split a turn"),
-        Profile(SEED, "December 2025: looks after every answer, cuts at messages of the user alone"),
+        Profile(CURRENT, "mid-2026: checks at the end of a turn, may split a turn"),
+        Profile(SEED, "December 2025: checks after every answer, cuts only at user messages"),
     ),
     known_problems=(
         KnownProblem(
             "No check within a turn",
-            "A turn of many calls may pass the window before pi looks again.",
+            "A turn of many calls may exceed the window before pi checks again.",
             "pi issues 128, 2871, 3660, 6879, 8833",
         ),
         KnownProblem(
             "Compacts in vain",
-            "Where the newest tool results alone reach the budget, no place to cut follows them and nothing happens.",
+            (
+                "If the newest tool results alone reach the budget, nothing after them is a possible cut, and "
+                "nothing happens."
+            ),
             "earendil-works/pi issue 9740",
         ),
         KnownProblem(
-            "Earlier summary lost",
-            "Where the split turn is all there is since the last compaction, its summary replaces the earlier one.",
+            "The earlier summary is lost",
+            (
+                "If nothing but the split turn has happened since the last compaction, its summary replaces "
+                "the earlier one."
+            ),
             "by reading compaction.ts at 2e5a972a",
         ),
     ),

@@ -97,17 +97,19 @@ class QwenCode(CountedPolicy):
 KIND = PolicyKind(
     "qwen-code",
     "Qwen Code",
-    "Compacts at 85 % of the window or 33,000 tokens below it; keeps a summary and the tool call under way.",
+    "Compacts at 85 % of the window, or 33,000 tokens below it; keeps a summary and the tool call in progress.",
     lambda **values: QwenCode(QwenCodeSettings(**values)),
     (
         trigger_share(SHARE_OF_WINDOW, _SOURCE),
-        trigger_reserve(RESERVED, "it compacts where so many tokens are left", _SOURCE, (33_000, 50_000, 20_000)),
+        trigger_reserve(
+            RESERVED, "compacts once no more than this is left of the window", _SOURCE, (33_000, 50_000, 20_000)
+        ),
         summary_limit(MOST_OUTPUT, _SOURCE),
     ),
     known_problems=(
         KnownProblem(
             "Nothing of the conversation stays verbatim",
-            "Also the person's newest message is kept by the summary alone.",
+            "Even the user's newest message survives only in the summary.",
             "measured in 0.24.4",
         ),
     ),

@@ -114,7 +114,10 @@ class Roo(CountedPolicy):
 KIND = PolicyKind(
     "roo",
     "Roo Code",
-    "Compacts above 90 % of the window less the answer's reserve; keeps a summary, in older versions a few messages.",
+    (
+        "Compacts above 90 % of the window minus the reserve for the answer; keeps a summary and, in older "
+        "versions, a few messages."
+    ),
     lambda **values: Roo(RooSettings(**values)),
     (
         Setting(
@@ -122,7 +125,7 @@ KIND = PolicyKind(
             "Share of the window",
             SHARE,
             1.0,
-            "it compacts from this share on, too; at 100 % only the other rule acts",
+            "also compacts from this share of the window on; at 100 % only the other rule applies",
             _SPEC,
             least=0.05,
             main=True,
@@ -133,7 +136,7 @@ KIND = PolicyKind(
             "Reserved",
             COUNT,
             RESERVED,
-            "taken off 90 % of the window for the answer",
+            "subtracted from 90 % of the window, for the answer",
             _SPEC,
             unit="tokens",
             main=True,
@@ -141,13 +144,13 @@ KIND = PolicyKind(
         summary_budget(),
     ),
     (
-        Profile(FRESH, "newer: all earlier messages are hidden, a summary stays"),
-        Profile(KEEP, "older: the first message and the last three stay"),
+        Profile(FRESH, "newer: hides all earlier messages; a summary remains"),
+        Profile(KEEP, "older: keeps the first message and the last three"),
     ),
     known_problems=(
         KnownProblem(
-            "The setting has no effect out of the box",
-            "The share is 100 % by default, so that only 90 % of the window less the reserve counts.",
+            "The setting has no effect by default",
+            "The share is 100 % by default, so only 90 % of the window minus the reserve counts.",
             "revision b867ec9, " + _SPEC,
         ),
     ),

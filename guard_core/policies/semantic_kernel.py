@@ -272,7 +272,7 @@ COUNTS = (
         "Messages more",
         COUNT,
         0,
-        "it reduces where there are more messages than both together, and looks so far back for a message of the user",
+        "reduces when there are more messages than both together, and searches this far back for a user message",
         _SOURCE,
         unit="messages",
         most=1_000_000,
@@ -289,8 +289,8 @@ TRUNCATION = PolicyKind(
     judged_by=RecordedRuns("semantic-kernel", "truncation"),
     known_problems=(
         KnownProblem(
-            "The user's newest message is gone",
-            "The tail is counted in messages, so that a long turn pushes its own question out: 86 of 503 steps at 10.",
+            "The user's newest message is lost",
+            "The tail is counted in messages, so a long turn pushes its own question out: 86 of 503 steps at 10.",
             "measured, specification of new policies section 3",
         ),
     ),
@@ -298,17 +298,17 @@ TRUNCATION = PolicyKind(
 SUMMARIZATION = PolicyKind(
     Summarization.name,
     "Semantic Kernel (summarization)",
-    "Keeps the system message, a summary of what goes, and the last messages.",
+    "Keeps the system message, a summary of what is removed, and the last messages.",
     lambda **values: Summarization(SummarizationSettings(**values)),
     (
         *COUNTS,
-        Setting("use_single_summary", "One summary", SWITCH, True, "earlier summaries are summarised, too", _SOURCE),
+        Setting("use_single_summary", "One summary", SWITCH, True, "summarises earlier summaries, too", _SOURCE),
         Setting(
             "include_function_content_in_summary",
             "Calls and results",
             SWITCH,
             False,
-            "the summariser is given messages with calls or results, too",
+            "gives the summariser messages with calls or results, too",
             _SOURCE,
         ),
         Setting("fail_on_error", "Raise errors", SWITCH, True, "an error of the summariser ends the run", _SOURCE),
@@ -318,12 +318,12 @@ SUMMARIZATION = PolicyKind(
     known_problems=(
         KnownProblem(
             "Calls and results vanish",
-            "The summariser is not given them by default, so that what they held is in no summary.",
+            "By default the summariser is not given them, so what they contained is in no summary.",
             "measured, specification of new policies section 3",
         ),
         KnownProblem(
-            "The summary of the summary",
-            "In a long tool turn the cut cannot move, and every step summarises the earlier summary alone.",
+            "Summaries of summaries",
+            "In a long tool turn the cut cannot move, and every step summarises only the earlier summary.",
             "measured, specification of new policies section 3",
         ),
     ),

@@ -144,7 +144,7 @@ _SOURCE = "specification of new policies, section 2; SWE-agent, history_processo
 KIND = PolicyKind(
     LastObservations.name,
     "SWE-agent (last n observations)",
-    "Replaces all observations but the first and the newest by one line each, in every request.",
+    "In every request, replaces all observations except the first and the newest with one line each.",
     lambda **values: LastObservations(SweAgentSettings(**values)),
     (
         Setting(
@@ -152,7 +152,7 @@ KIND = PolicyKind(
             "Observations kept",
             COUNT,
             10,
-            "newest observations that stay, besides the first",
+            "newest observations that stay, in addition to the first",
             _SOURCE,
             unit="observations",
             least=1,
@@ -164,7 +164,10 @@ KIND = PolicyKind(
             "Polling",
             COUNT,
             1,
-            "the number that stays grows by so many before older ones are omitted, which keeps a cache valid",
+            (
+                "the number that stays grows by up to this before older ones are omitted, which keeps the "
+                "cache valid longer"
+            ),
             _SOURCE,
             unit="observations",
             least=1,
@@ -174,7 +177,7 @@ KIND = PolicyKind(
             "Wording",
             CHOICE,
             CURRENT,
-            "what takes the place of an observation",
+            "what replaces an observation",
             _SOURCE,
             choices=(CURRENT, FIRST),
             profiles={FIRST: FIRST},

@@ -187,7 +187,10 @@ def _turns_before(ledger: Ledger, at: Ints) -> Ints:
 KIND = PolicyKind(
     SummarizeEveryNTurns.name,
     "SWE-agent (summary every n turns)",
-    "Replaces the oldest turns by a checkpoint each time there are enough; keeps the task and the newest turns.",
+    (
+        "Whenever enough turns have accumulated, replaces the oldest with a checkpoint; keeps the task and "
+        "the newest turns."
+    ),
     lambda **values: SummarizeEveryNTurns(SummarySettings(**values)),
     (
         Setting(
@@ -195,7 +198,7 @@ KIND = PolicyKind(
             "Turns summarised",
             COUNT,
             21,
-            "turns that become a checkpoint, as soon as there are as many beside those kept",
+            "turns that become a checkpoint once there are that many besides those kept",
             _SOURCE,
             unit="turns",
             least=1,
@@ -219,7 +222,7 @@ KIND = PolicyKind(
             "Newest checkpoint only",
             SWITCH,
             True,
-            "the request at which a checkpoint is made has no earlier one; those after it have all",
+            "the request sent when a checkpoint is made contains only that one; later requests contain all of them",
             _SOURCE,
         ),
         Setting(
@@ -227,7 +230,7 @@ KIND = PolicyKind(
             "Observations kept",
             COUNT,
             0,
-            "newest observations that are not masked in a request, the first one stays besides; 0: none is masked",
+            "newest observations that are not masked in a request, in addition to the first one; 0: masks none",
             _SOURCE,
             unit="observations",
             profiles={HYBRID: 10},
@@ -236,12 +239,15 @@ KIND = PolicyKind(
     ),
     (
         Profile(SUMMARY, "the paper's LLM-Summary: checkpoints of 21 turns, 10 turns stay"),
-        Profile(HYBRID, "the paper's hybrid: old observations are masked, and checkpoints made of 43 turns"),
+        Profile(HYBRID, "the paper's hybrid: masks old observations, and makes checkpoints of 43 turns"),
     ),
     known_problems=(
         KnownProblem(
             "Earlier checkpoints come back",
-            "With the newest checkpoint only, one request is without the earlier ones; those after it have them.",
+            (
+                "With static checkpointing, one request lacks the earlier checkpoints and those after it "
+                "contain them again."
+            ),
             _SOURCE,
         ),
     ),

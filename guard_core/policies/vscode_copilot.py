@@ -72,7 +72,7 @@ class VsCodeCopilot(CountedPolicy):
 KIND = PolicyKind(
     "vscode-copilot",
     "VS Code Copilot",
-    "Summarises in the background when a request reaches 75 % of its budget, and uses the summary at the next call.",
+    "Starts a summary in the background when a request reaches 75 % of its budget, and uses it at the next call.",
     lambda **values: VsCodeCopilot(CopilotSettings(**values)),
     (
         Setting(
@@ -80,13 +80,21 @@ KIND = PolicyKind(
             "Begins at",
             SHARE,
             BEGIN_SHARE,
-            "share of the budget at which the summary is begun",
+            "share of the budget at which it starts the summary",
             _SOURCE,
             main=True,
             sweep=(0.75, 0.6, 0.9),
         ),
-        Setting("budget_share", "Budget", SHARE, BUDGET_SHARE, "of the prompt limit less tools", _SOURCE, main=True),
-        Setting("tools", "Tools", COUNT, 0, "tokens of tool definitions, taken off first", _SOURCE, unit="tokens"),
+        Setting(
+            "budget_share",
+            "Budget",
+            SHARE,
+            BUDGET_SHARE,
+            "share of the prompt limit, after subtracting the tools",
+            _SOURCE,
+            main=True,
+        ),
+        Setting("tools", "Tools", COUNT, 0, "tokens of tool definitions, subtracted first", _SOURCE, unit="tokens"),
         summary_budget(),
     ),
 )

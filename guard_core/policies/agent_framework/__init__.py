@@ -24,7 +24,7 @@ def _runs(strategy: str, **settings: str | int) -> RecordedRuns:
 TRUNCATION = PolicyKind(
     own.Truncation.name,
     "Agent Framework (truncation)",
-    "Leaves out the oldest groups of messages until the others are few or short enough.",
+    "Removes the oldest groups of messages until the rest is few or short enough.",
     lambda **values: own.Truncation(data.TruncationSettings(**values)),
     data.TRUNCATION_SETTINGS,
     summarises=False,
@@ -33,7 +33,7 @@ TRUNCATION = PolicyKind(
 SLIDING_WINDOW = PolicyKind(
     own.SlidingWindow.name,
     "Agent Framework (sliding window)",
-    "Keeps messages of the system and the last groups of messages.",
+    "Keeps system messages and the last groups of messages.",
     lambda **values: own.SlidingWindow(data.SlidingWindowSettings(**values)),
     data.SLIDING_WINDOW_SETTINGS,
     summarises=False,
@@ -42,7 +42,7 @@ SLIDING_WINDOW = PolicyKind(
 SELECTIVE_TOOL_CALL = PolicyKind(
     own.SelectiveToolCall.name,
     "Agent Framework (selective tool calls)",
-    "Leaves out all tool calls with their results but the last ones.",
+    "Removes all tool calls with their results except the last ones.",
     lambda **values: own.SelectiveToolCall(data.ToolGroupSettings(**values)),
     (data.tool_groups(1), data.ID_PREFIX),
     summarises=False,
@@ -51,7 +51,10 @@ SELECTIVE_TOOL_CALL = PolicyKind(
 TOOL_RESULT = PolicyKind(
     own.ToolResult.name,
     "Agent Framework (tool results)",
-    "Puts a message with what the tools returned, at most 4,096 characters, in place of all tool calls but the last.",
+    (
+        "Replaces all tool calls except the last with a message that contains at most 4,096 characters of "
+        "what the tools returned."
+    ),
     lambda **values: own.ToolResult(data.ToolGroupSettings(**values)),
     (data.tool_groups(1), data.ID_PREFIX),
     summarises=False,
@@ -60,19 +63,19 @@ TOOL_RESULT = PolicyKind(
 SUMMARIZATION = PolicyKind(
     own.Summarization.name,
     "Agent Framework (summarization)",
-    "Replaces the oldest groups of messages by a summary when there are too many messages.",
+    "Replaces the oldest groups of messages with a summary when there are too many messages.",
     lambda **values: own.Summarization(data.SummarizationSettings(**values)),
     (*data.SUMMARIZATION_SETTINGS, data.ID_PREFIX),
     judged_by=_runs("summarization"),
     known_problems=(
         KnownProblem(
-            "A group too large for the summariser stays for ever",
-            "It is skipped, and only the earlier summary is summarised again: a call at every step, nothing gained.",
+            "A group too large for the summariser stays forever",
+            "It is skipped, and only the earlier summary is summarised again: a call at every step with no effect.",
             _MEASURED,
         ),
         KnownProblem(
-            "The user's newest message is gone",
-            "At its defaults in 188 of 503 steps the newest message of the user is gone; 464 call the summariser.",
+            "The user's newest message is lost",
+            "At the defaults, 188 of 503 steps lack the user's newest message, and 464 call the summariser.",
             _MEASURED,
         ),
     ),
@@ -80,15 +83,18 @@ SUMMARIZATION = PolicyKind(
 CONTEXT_WINDOW = PolicyKind(
     own.ContextWindow.name,
     "Agent Framework (context window)",
-    "Collapses older tool groups over half of the window without the answer, and leaves out groups over four fifths.",
+    (
+        "Collapses older tool groups above half of the window minus the answer, and removes groups above four "
+        "fifths of it."
+    ),
     lambda **values: own.ContextWindow(data.ContextWindowSettings(**values)),
     data.CONTEXT_WINDOW_SETTINGS,
     summarises=False,
     judged_by=_runs("context_window"),
     known_problems=(
         KnownProblem(
-            "The user's task goes first",
-            "The oldest groups are left out, and the first of them is the task unless it is to be kept.",
+            "The user's task is removed first",
+            "The oldest groups are removed, and the first of them is the task unless it is set to stay.",
             _MEASURED,
         ),
     ),
@@ -96,14 +102,14 @@ CONTEXT_WINDOW = PolicyKind(
 TOKEN_BUDGET = PolicyKind(
     own.TokenBudget.name,
     "Agent Framework (token budget)",
-    "Tries some strategies in order over a budget of tokens, then leaves out the oldest groups, at last the system's.",
+    "Above a token budget, tries strategies in order, then removes the oldest groups, and system messages last.",
     lambda **values: own.TokenBudget(data.token_budget(values)),
     data.TOKEN_BUDGET_SETTINGS,
     judged_by=_runs("token_budget", keep_last_tool_call_groups=2, target_count=6),
     known_problems=(
         KnownProblem(
-            "The instructions of the system go",
-            "Where they do not fit with the newest group, they are left out at last.",
+            "System instructions are removed",
+            "If they do not fit beside the newest group, they are removed, too.",
             data.SOURCE,
         ),
     ),

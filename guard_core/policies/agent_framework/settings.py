@@ -111,58 +111,78 @@ ID_PREFIX = Setting(
     "Ids of messages",
     TEXT,
     "msg_",
-    "what ids of messages begin with, before a number: they are part of what is counted",
+    "prefix of message ids, followed by a number; ids are part of what is counted",
     SOURCE,
 )
-SYSTEM = _switch("preserve_system", "Keep the system's", "messages of the system stay", default=True)
+SYSTEM = _switch("preserve_system", "Keep the system's", "system messages stay", default=True)
 FIRST_USER = _switch("preserve_first_user_group", "Keep the task", "the user's first message stays", default=False)
 BUDGET = summary_budget("the library")
 TRUNCATION_SETTINGS = (
-    count("max_n", "Limit", 100_000, "over so much it truncates; the library has no default", "tokens or messages"),
+    count("max_n", "Limit", 100_000, "truncates above this; the library has no default", "tokens or messages"),
     count(
-        "compact_to", "Target", 50_000, "down to so much, at most the limit; no default either", "tokens or messages"
+        "compact_to",
+        "Target",
+        50_000,
+        "truncates down to this, at most the limit; the library has no default",
+        "tokens or messages",
     ),
-    _switch("tokens", "Count tokens", "off: messages are counted", default=True),
+    _switch("tokens", "Count tokens", "counts tokens; off: counts messages", default=True),
     SYSTEM,
     FIRST_USER,
     ID_PREFIX,
 )
 SLIDING_WINDOW_SETTINGS = (
-    count("keep_last_groups", "Groups kept", 20, "the last groups stay; the library has no default", "groups"),
+    count(
+        "keep_last_groups",
+        "Groups kept",
+        20,
+        "number of groups at the end that stay; the library has no default",
+        "groups",
+    ),
     SYSTEM,
     ID_PREFIX,
 )
 
 
-def tool_groups(default: int, text: str = "the last tool groups stay as they are") -> Setting:
+def tool_groups(default: int, text: str = "number of tool groups at the end that stay unchanged") -> Setting:
     """How many tool groups stay."""
     return count("keep_last_tool_call_groups", "Tool groups kept", default, text, "groups", 0)
 
 
 SUMMARIZATION_SETTINGS = (
     count("target_count", "Messages kept", TARGET, "messages that stay, rounded up to whole groups", "messages"),
-    count("threshold", "Messages more", THRESHOLD, "it acts over both together", "messages", 0),
+    count("threshold", "Messages more", THRESHOLD, "acts above the target plus this many messages", "messages", 0),
     count(
         "max_summary_input_tokens",
         "Summariser's input",
         INPUT_TOKENS,
-        "most tokens that the summariser is given, its instructions included; 0: no limit",
+        "maximum input of the summariser, including its instructions; 0: no limit",
         "tokens",
         0,
     ),
     BUDGET,
 )
 CONTEXT_WINDOW_SETTINGS = (
-    count("max_context_window_tokens", "Window", 0, "the model's window; 0: that of the session", "tokens", 0),
-    count("max_output_tokens", "Answer", 16_384, "left free for the answer; no default in the library", "tokens", 0),
-    _share("tool_eviction_threshold", "Collapse tools over", EVICTION, "of the window without the answer"),
-    _share("truncation_threshold", "Truncate over", TRUNCATION, "of the window without the answer, down to the other"),
+    count("max_context_window_tokens", "Window", 0, "the model's window; 0: the session's", "tokens", 0),
+    count("max_output_tokens", "Answer", 16_384, "kept free for the answer; the library has no default", "tokens", 0),
+    _share(
+        "tool_eviction_threshold",
+        "Collapse tools over",
+        EVICTION,
+        "share of the window minus the answer; above it, tool groups are collapsed",
+    ),
+    _share(
+        "truncation_threshold",
+        "Truncate over",
+        TRUNCATION,
+        "share of the window minus the answer; above it, groups are removed, down to the other share",
+    ),
     tool_groups(4),
     FIRST_USER,
     ID_PREFIX,
 )
 TOKEN_BUDGET_SETTINGS = (
-    count("token_budget", "Budget", 0, "most tokens of a request; 0: the window", "tokens", 0),
+    count("token_budget", "Budget", 0, "maximum tokens of a request; 0: the window", "tokens", 0),
     Setting(
         "inner",
         "Strategies",
@@ -172,7 +192,7 @@ TOKEN_BUDGET_SETTINGS = (
         SOURCE,
         main=True,
     ),
-    _switch("early_stop", "Stop when it fits", "strategies after that are not tried", default=True),
+    _switch("early_stop", "Stop when it fits", "stops trying strategies once the request fits", default=True),
     tool_groups(1),
     *SUMMARIZATION_SETTINGS,
     ID_PREFIX,

@@ -24,7 +24,7 @@ class Settings:
     """Defaults are those of the profile `current`. Shares are of 1, sizes in the unit their comment names."""
 
     profile: str = "current"
-    buffer: str = "auto"  # auto, tokens, or a share of the window ("15%")
+    buffer: str = "auto"  # auto, tokens, or a share of the window "15%"
     default_factor: float = defaults.DEFAULT_FACTOR
     floor: float = defaults.FACTOR_FLOOR
     cap: float = defaults.FACTOR_CAP
@@ -147,7 +147,7 @@ def published(*, sliding: bool) -> tuple[Setting, ...]:
             "max_turns",
             "Messages",
             COUNT,
-            "the oldest are summarised once more than this follow the watermark",
+            "once more messages than this follow the watermark, the oldest are summarised",
             "section 8",
             unit="messages",
             least=1,
@@ -158,12 +158,16 @@ def published(*, sliding: bool) -> tuple[Setting, ...]:
             "large_window",
             "Large window",
             COUNT,
-            "windows from this size on have a fixed buffer",
+            "windows of at least this size have a fixed buffer",
             "section 4",
             unit="tokens",
         ),
         _setting(
-            "large_inclusive", "Large window, inclusive", SWITCH, "a window of exactly that size is large", "section 4"
+            "large_inclusive",
+            "Large window, inclusive",
+            SWITCH,
+            "a window of exactly that size counts as large",
+            "section 4",
         ),
         _setting(
             "large_buffer", "Large window's buffer", COUNT, "buffer of a large window", "section 4", unit="tokens"
@@ -231,7 +235,7 @@ def published(*, sliding: bool) -> tuple[Setting, ...]:
         ),
         _setting("name_request", "Name the request", SWITCH, "the continuation names the user's request", "section 7"),
         *(
-            _setting(name, f"Correct {problem}", SWITCH, f"a switch that turns a correction on: {text}", "section 12")
+            _setting(name, f"Correct {problem}", SWITCH, f"fix: {text}", "section 12")
             for name, (problem, text) in CORRECTIONS.items()
         ),
     )

@@ -20,7 +20,7 @@ from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
 SLIDING = PolicyKind(
     AdkSlidingWindow.name,
     "Google ADK (sliding window)",
-    "Summarises every few turns, and turns before them once more.",
+    "Summarises every few turns, and includes some turns of the previous summary again.",
     lambda **values: AdkSlidingWindow(AdkSettings(**values)),
     SLIDING_SETTINGS,
     judged_by=RecordedRuns("google-adk", "sliding_window"),
@@ -34,8 +34,8 @@ TOKENS = PolicyKind(
     judged_by=RecordedRuns("google-adk", "token_threshold"),
     known_problems=(
         KnownProblem(
-            "one event at a time",
-            "Where the newest events alone are over the threshold, nearly every call summarises one event more.",
+            "One event at a time",
+            "If the newest events alone exceed the threshold, nearly every call summarises just one more event.",
             "measured by running google-adk 2.13.0",
         ),
     ),

@@ -43,24 +43,26 @@ KIND = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "Tail over its budget",
-            "A cut just behind a complete tool group is moved before that group, so that the group stays although it "
-            "did not fit the budget.",
+            "The tail exceeds its budget",
+            (
+                "A cut just after a complete tool group is moved before the group, which stays although it "
+                "does not fit the budget."
+            ),
             "NousResearch/hermes-agent issue 108647, pull request 67108",
         ),
         KnownProblem(
-            "Budget without effect (seed)",
-            "The pruned part ends before the last `protect_last_n` messages, whatever the budget of tokens.",
+            "The budget has no effect (seed)",
+            "Pruning stops before the last `protect_last_n` messages, whatever the token budget.",
             "NousResearch/hermes-agent pull requests 6240 and 6453",
         ),
         KnownProblem(
-            "Summary lost",
-            "Where no message stays behind a summary that is to be merged into the next one, it is sent nowhere.",
+            "The summary is lost",
+            "A summary that should be merged into the next message is never sent if no message follows it.",
             "hermes-agent 0.19.0, agent/context_compressor.py",
         ),
         KnownProblem(
             "Compacts in vain",
-            "A list whose first messages and tail are over the threshold is compacted again without getting smaller.",
+            "A list whose first messages and tail exceed the threshold is compacted again and again without shrinking.",
             "NousResearch/hermes-agent issue 40803",
         ),
     ),

@@ -162,7 +162,7 @@ SETTINGS = (
         "Tail share",
         SHARE,
         0.2,
-        "share of the threshold kept for the newest messages, 0.1 to 0.8",
+        "share of the threshold that is kept for the newest messages, 0.1 to 0.8",
         f"{_SPEC} 1.1",
         main=True,
         sweep=(0.1, 0.2, 0.4),
@@ -172,7 +172,10 @@ SETTINGS = (
         "Lean tail",
         SHARE,
         0.0,
-        "share of the window that the tail should have, 10,000 to 25,000 tokens, instead of the tail share (0: off)",
+        (
+            "target size of the tail as a share of the window, between 10,000 and 25,000 tokens; replaces the "
+            "tail share (0: off)"
+        ),
         _NEW,
         profiles={LEAN: 0.025},
     ),
@@ -181,7 +184,10 @@ SETTINGS = (
         "Requests quoted",
         COUNT,
         0,
-        "most characters of the person's removed messages that a summary quotes, newest first, 4,000 of each (0: none)",
+        (
+            "maximum length of the user's removed messages that a summary quotes, newest first, up to 4,000 "
+            "of each (0: none)"
+        ),
         _NEW,
         unit="characters",
         profiles={LEAN: 24_000},
@@ -191,7 +197,7 @@ SETTINGS = (
         "First messages",
         COUNT,
         3,
-        "kept at the beginning (current: besides the system prompt, at the first compaction only)",
+        "messages kept at the beginning (current: in addition to the system prompt, and only at the first compaction)",
         f"{_SPEC} 1.1 and 1.2",
         unit="messages",
         main=True,
@@ -201,7 +207,7 @@ SETTINGS = (
         "Last messages",
         COUNT,
         20,
-        "newest ones, not pruned (current: at most the two floors below)",
+        "newest messages that are not pruned (current: limited by the two floors below)",
         f"{_SPEC} 1.1 and 1.2",
         unit="messages",
         main=True,
@@ -211,7 +217,7 @@ SETTINGS = (
         "Tail floor",
         COUNT,
         8,
-        "of the last messages, at most this many are kept whatever their size (at least 3)",
+        "how many of the last messages are kept whatever their size, at most (at least 3)",
         f"{_SPEC} 1.2",
         unit="messages",
         profiles={SEED: LEAST_TAIL},
@@ -222,7 +228,7 @@ SETTINGS = (
         "Prune floor",
         COUNT,
         8,
-        "of the last messages, at most this many are left unpruned whatever their size (0: all, as in 0.19.0)",
+        "how many of the last messages stay unpruned whatever their size, at most (0: all, as in 0.19.0)",
         f"{_SPEC} 1.2",
         unit="messages",
         profiles={BEFORE: 0},
@@ -242,7 +248,7 @@ SETTINGS = (
         "Cool-down",
         COUNT,
         600,
-        "wait after a failed summary, where the recording has times",
+        "wait after a failed summary, if the recording has times",
         f"{_SPEC} 1.1",
         unit="seconds",
     ),
@@ -260,7 +266,7 @@ SETTINGS = (
         "Summary ceiling",
         COUNT,
         10_000,
-        "maximum length requested of a summary",
+        "length requested of a summary, at most",
         f"{_SPEC} 1.1 and 1.2",
         unit="tokens",
         least=1,
@@ -281,7 +287,7 @@ SETTINGS = (
         "Call frame",
         COUNT,
         len(str({**dict.fromkeys(_IDS, ""), "type": "function", "function": {"name": "", "arguments": ""}})) + 73,
-        "added to each call in an estimate, besides its name and arguments (the log has no identifiers)",
+        "added to the estimate of each call, beyond its name and arguments (the log has no identifiers)",
         "recorded run of 0.19.0: 73 characters of identifiers",
         unit="characters",
     ),
@@ -290,7 +296,7 @@ SETTINGS = (
         "Result frame",
         COUNT,
         len(str({**dict.fromkeys(_RESULT_KEYS, ""), "role": "tool"})) + 25,
-        "added to each tool result in an estimate of a request, besides its text and without the tool's name",
+        "added to the estimate of each tool result in a request, beyond its text and without the tool's name",
         "recorded run of 0.19.0: 25 characters of an identifier",
         unit="characters",
     ),
@@ -298,9 +304,12 @@ SETTINGS = (
 PROFILES = (
     Profile(
         CURRENT,
-        "mid-2026: estimates before every call, keeps a minimum of messages, stops after two without effect",
+        (
+            "mid-2026: estimates before every call, keeps a minimum of messages, stops after two compactions "
+            "without effect"
+        ),
     ),
-    Profile(LEAN, "the default since August 2026: a tail of at most 25,000 tokens, and the person's messages quoted"),
-    Profile(BEFORE, "0.19.0, July 2026: estimates rounded down, all of the last messages left unpruned"),
+    Profile(LEAN, "default since August 2026: a tail of at most 25,000 tokens; quotes the user's messages"),
+    Profile(BEFORE, "0.19.0, July 2026: rounds estimates down, leaves all of the last messages unpruned"),
     Profile(SEED, "April 2026: the tail has a token budget"),
 )

@@ -44,7 +44,7 @@ def inspect_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
 EDIT = PolicyKind(
     InspectEdit.name,
     "Inspect AI (edit)",
-    "Replaces the results of all but the newest tool calls once the request is over a share of the window.",
+    "Replaces the results of all but the newest tool calls once the request exceeds a share of the window.",
     lambda **values: InspectEdit(EditSettings(**values)),
     EDIT_SETTINGS,
     summarises=False,
@@ -53,7 +53,7 @@ EDIT = PolicyKind(
 TRIM = PolicyKind(
     InspectTrim.name,
     "Inspect AI (trim)",
-    "Drops the oldest messages behind the first user message once the request is over a share of the window.",
+    "Drops the oldest messages after the first user message once the request exceeds a share of the window.",
     lambda **values: InspectTrim(TrimSettings(**values)),
     TRIM_SETTINGS,
     summarises=False,
@@ -62,7 +62,7 @@ TRIM = PolicyKind(
 SUMMARY = PolicyKind(
     InspectSummary.name,
     "Inspect AI (summary)",
-    "Replaces all behind the first user message by a summary once the request is over a share of the window.",
+    "Replaces everything after the first user message with a summary once the request exceeds a share of the window.",
     lambda **values: InspectSummary(SummarySettings(**values)),
     SUMMARY_SETTINGS,
     judged_by=RecordedRuns("inspect_ai", "summary", window=WINDOW, settings_of=inspect_settings),

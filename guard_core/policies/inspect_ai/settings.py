@@ -37,7 +37,7 @@ THRESHOLD = Setting(
     "Threshold",
     NUMBER,
     0.9,
-    "up to 1 a share of the window, above it tokens; a request over it is compacted",
+    "up to 1: share of the window, above 1: tokens; requests above it are compacted",
     _SPEC,
     most=10_000_000,
     main=True,
@@ -56,7 +56,9 @@ EDIT_SETTINGS = (
         main=True,
         sweep=(1, 3, 10),
     ),
-    Setting("keep_tool_inputs", "Keep arguments", SWITCH, True, "off: the calls go, too, and a note is left", _SPEC),
+    Setting(
+        "keep_tool_inputs", "Keep arguments", SWITCH, True, "off: removes the calls, too, and leaves a note", _SPEC
+    ),
     Setting(
         "keep_thinking_turns",
         "Answers with reasoning",
@@ -75,7 +77,7 @@ TRIM_SETTINGS = (
         "Share kept",
         SHARE,
         0.8,
-        "share of the messages behind the first user message that stays",
+        "share of the messages after the first user message that stays",
         _SPEC,
         main=True,
         sweep=(0.5, 0.8),

@@ -28,7 +28,7 @@ from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
 CLEAR = PolicyKind(
     ClearToolUses.name,
     "LangChain (clear tool uses)",
-    "Replaces the results of all but the newest tool calls in each request over a number of tokens.",
+    "In each request above a number of tokens, replaces the results of all but the newest tool calls.",
     lambda **values: ClearToolUses(ClearSettings(**values)),
     CLEAR_SETTINGS,
     summarises=False,
@@ -37,12 +37,12 @@ CLEAR = PolicyKind(
 TRIM = PolicyKind(
     TrimMessages.name,
     "LangChain (trim messages)",
-    "Sends as many of the newest (or oldest) messages as fit a number of tokens or messages.",
+    "Sends as many of the newest (or oldest) messages as fit within a number of tokens or messages.",
     lambda **values: TrimMessages(TrimSettings(**values)),
     TRIM_SETTINGS,
     summarises=False,
     judged_by=RecordedRuns("langchain-core", "trim_messages"),
-    parts_pairs="the cut falls between a call and its result unless `start_on` (or `end_on`) names other messages",
+    parts_pairs="the cut may fall between a call and its result unless `start_on` (or `end_on`) names other messages",
 )
 
 
@@ -61,7 +61,7 @@ def summarization_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
 SUMMARIZATION = PolicyKind(
     LangChainSummarization.name,
     "LangChain (summarization)",
-    "Replaces the messages before the newest ones by a summary.",
+    "Replaces all but the newest messages with a summary.",
     lambda **values: LangChainSummarization(SummarizationSettings(**values)),
     SUMMARIZATION_SETTINGS,
     judged_by=RecordedRuns(
@@ -69,10 +69,12 @@ SUMMARIZATION = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "Nothing is summarised, and all is gone",
-            "The summariser gets the last 4,000 tokens from a message of the user on. Where none fits, no model is "
-            "asked, and a fixed sentence replaces all old messages, the earlier summary too: 11 of 165 compactions at "
-            "4,000 tokens and 20 messages.",
+            "History is lost without a summary",
+            (
+                "The summariser gets the last 4,000 tokens, from a user message on. If none fits, no model is "
+                "asked, and a fixed sentence replaces all old messages, including the earlier summary: 11 of "
+                "165 compactions at 4,000 tokens and 20 messages."
+            ),
             "measured, specification of policies section 7",
         ),
     ),

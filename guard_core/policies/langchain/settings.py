@@ -80,7 +80,7 @@ CLEAR_SETTINGS = (
         "Trigger",
         COUNT,
         100_000,
-        "a request over it is edited; system prompt and tools are not counted",
+        "requests above this are edited; system prompt and tools are not counted",
         _EDIT,
         unit="tokens",
         main=True,
@@ -102,13 +102,15 @@ CLEAR_SETTINGS = (
         "Cleared at least",
         COUNT,
         0,
-        "clearing stops when so much is reclaimed; 0: all old results are cleared",
+        "clearing stops once this much has been reclaimed; 0: clears all old results",
         _EDIT,
         unit="tokens",
     ),
-    Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "arguments of cleared calls go, too", _EDIT),
+    Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "clears the arguments of those calls, too", _EDIT),
     Setting("exclude_tools", "Tools left alone", TEXT, "", "names of tools, separated by commas", _EDIT),
-    Setting("placeholder", "Placeholder", TEXT, PLACEHOLDER, "what a cleared result says", _EDIT, verbatim=True),
+    Setting(
+        "placeholder", "Placeholder", TEXT, PLACEHOLDER, "text that replaces a cleared result", _EDIT, verbatim=True
+    ),
 )
 TRIM_SETTINGS = (
     Setting(
@@ -116,7 +118,7 @@ TRIM_SETTINGS = (
         "Limit",
         COUNT,
         100_000,
-        "most tokens (or messages, see counter) of a request; the library has no default",
+        "maximum tokens (or messages, see counter) of a request; the library has no default",
         _TRIM,
         main=True,
         sweep=(30_000, 100_000),
@@ -135,15 +137,22 @@ TRIM_SETTINGS = (
         "Messages kept",
         CHOICE,
         "last",
-        "the newest or the oldest messages",
+        "which messages stay: the newest or the oldest",
         _TRIM,
         choices=("last", "first"),
         main=True,
     ),
-    Setting("start_on", "Begins with", TEXT, "", "kinds of messages with which the kept ones may begin", _TRIM),
-    Setting("end_on", "Ends with", TEXT, "", "kinds of messages with which the kept ones may end", _TRIM),
+    Setting("start_on", "Begins with", TEXT, "", "kinds of messages that the kept ones may begin with", _TRIM),
+    Setting("end_on", "Ends with", TEXT, "", "kinds of messages that the kept ones may end with", _TRIM),
     Setting("include_system", "Keep system message", SWITCH, False, "a leading system message stays", _TRIM),
-    Setting("allow_partial", "Part of a message", SWITCH, False, "lines of the message that does not fit stay", _TRIM),
+    Setting(
+        "allow_partial",
+        "Part of a message",
+        SWITCH,
+        False,
+        "keeps those lines that fit of a message that does not fit as a whole",
+        _TRIM,
+    ),
 )
 SUMMARIZATION_SETTINGS = (
     Setting(
@@ -151,8 +160,10 @@ SUMMARIZATION_SETTINGS = (
         "Trigger",
         TEXT,
         "fraction 0.8",
-        "it summarises where these are reached: tokens 4000, messages 50, fraction 0.8 of the window, joined by and, "
-        "or; the library has no default and without one never acts",
+        (
+            "summarises when these are reached: tokens 4000, messages 50, fraction 0.8 of the window, joined "
+            "by and, or; the library sets none by default and then never acts"
+        ),
         _SUMMARIZATION,
         main=True,
         sweep=("fraction 0.5", "fraction 0.8"),
@@ -171,7 +182,7 @@ SUMMARIZATION_SETTINGS = (
         "Given to the summariser",
         COUNT,
         4_000,
-        "most tokens of the messages that are summarised, the newest of them; 0: all",
+        "maximum tokens of the messages given to the summariser, the newest of them; 0: all",
         _SUMMARIZATION,
         unit="tokens",
         main=True,
@@ -182,7 +193,7 @@ SUMMARIZATION_SETTINGS = (
         "Kind of model",
         CHOICE,
         "other",
-        "3.3 characters count as a token for chat models of Anthropic's, else 4",
+        "chat models of Anthropic are estimated at 3.3 characters per token, others at 4",
         _SUMMARIZATION,
         choices=("other", ANTHROPIC),
     ),

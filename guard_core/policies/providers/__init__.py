@@ -24,11 +24,11 @@ from guard_core.policies.providers.compaction import (
 from guard_core.policies.settings import COUNT, SWITCH, TEXT, KnownProblem, PolicyKind, Profile, Setting
 
 _EDITING = "Anthropic, context editing (beta context-management-2025-06-27); specification of policies section 7"
-_CACHE = "The provider's cache holds a request only up to the first block that was cleared since."
+_CACHE = "The provider's cache covers a request only up to the first block cleared since."
 CLEAR_TOOL_USES = PolicyKind(
     ClearToolUses.name,
     "Anthropic API (clear tool uses)",
-    "The provider replaces the results of all but the newest tool uses in each request above a number of tokens.",
+    "In each request above a number of tokens, the provider replaces the results of all but the newest tool uses.",
     lambda **values: ClearToolUses(ClearToolUsesSettings(**values)),
     (
         Setting(
@@ -36,7 +36,7 @@ CLEAR_TOOL_USES = PolicyKind(
             "Trigger",
             COUNT,
             100_000,
-            "it clears where the request as the client sends it has more input tokens",
+            "clears if the request, as the client sends it, has more input tokens than this",
             _EDITING,
             unit="tokens",
             main=True,
@@ -47,7 +47,7 @@ CLEAR_TOOL_USES = PolicyKind(
             "Tool uses kept",
             COUNT,
             3,
-            "newest tool uses whose results stay, of all tools",
+            "newest tool uses, of all tools, whose results stay",
             _EDITING,
             unit="tool uses",
             main=True,
@@ -58,7 +58,7 @@ CLEAR_TOOL_USES = PolicyKind(
             "Clear at least",
             COUNT,
             0,
-            "nothing is cleared where that would save fewer tokens; 0: not set",
+            "clears nothing if that would save fewer tokens than this; 0: not set",
             _EDITING,
             unit="tokens",
             main=True,
@@ -68,18 +68,25 @@ CLEAR_TOOL_USES = PolicyKind(
             "Tools left alone",
             TEXT,
             "",
-            "names of tools whose results are never cleared, with commas between",
+            "names of tools whose results are never cleared, separated by commas",
             _EDITING,
         ),
-        Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "of the same tool uses, too", _EDITING),
+        Setting(
+            "clear_tool_inputs",
+            "Clear arguments",
+            SWITCH,
+            False,
+            "clears the arguments of the same tool uses, too",
+            _EDITING,
+        ),
     ),
     summarises=False,
-    known_problems=(KnownProblem("The cache is lost from the edit on", _CACHE, _EDITING),),
+    known_problems=(KnownProblem("Each edit invalidates the cache after it", _CACHE, _EDITING),),
 )
 CLEAR_THINKING = PolicyKind(
     ClearThinking.name,
     "Anthropic API (clear thinking)",
-    "The provider takes thinking out of each request, but for the newest turns that have some.",
+    "The provider removes thinking from each request, except in the newest turns that have some.",
     lambda **values: ClearThinking(ClearThinkingSettings(**values)),
     (
         Setting(
@@ -87,7 +94,7 @@ CLEAR_THINKING = PolicyKind(
             "Turns kept",
             COUNT,
             1,
-            "newest turns with thinking that keep it; to keep all is to send requests as they are",
+            "number of newest turns with thinking that keep it; keeping all leaves requests unchanged",
             _EDITING,
             unit="turns",
             least=1,
@@ -96,14 +103,14 @@ CLEAR_THINKING = PolicyKind(
         ),
     ),
     summarises=False,
-    known_problems=(KnownProblem("The cache is lost from the edit on", _CACHE, _EDITING),),
+    known_problems=(KnownProblem("Each edit invalidates the cache after it", _CACHE, _EDITING),),
 )
 _COMPACTION = "Anthropic, compaction; specification of new policies section 1"
 _BUDGET = summary_budget()
 ANTHROPIC_COMPACTION = PolicyKind(
     AnthropicCompaction.name,
     "Anthropic API (compaction)",
-    "The provider turns all messages of a request that reaches the trigger into one readable block.",
+    "The provider replaces all messages of a request that reaches the trigger with one readable block.",
     lambda **values: AnthropicCompaction(AnthropicSettings(**values)),
     (
         Setting(
@@ -111,7 +118,7 @@ ANTHROPIC_COMPACTION = PolicyKind(
             "Trigger",
             COUNT,
             150_000,
-            "it compacts where a request has as many input tokens; at least 50,000 where the provider watches it",
+            "compacts a request with at least this many input tokens; at least 50,000 where the provider checks it",
             f"{_COMPACTION}; on demand and in the background the client's own, this default is ours",
             unit="tokens",
             main=True,
@@ -122,7 +129,7 @@ ANTHROPIC_COMPACTION = PolicyKind(
             "Arrives after",
             COUNT,
             1,
-            "model calls between the one at which the block is begun and the one that has it",
+            "model calls between the one that starts the block and the one that contains it",
             "ours: it depends on how long the calls last",
             unit="calls",
             least=1,
@@ -133,13 +140,15 @@ ANTHROPIC_COMPACTION = PolicyKind(
     (
         Profile(THRESHOLD, "compact_20260112: within the request that reaches the trigger"),
         Profile(ON_DEMAND, "compact-2026-09-04: the client asks for the block just before that request"),
-        Profile(BACKGROUND, "compact-2026-09-04: the client goes on, and uses the block when it is there"),
+        Profile(BACKGROUND, "compact-2026-09-04: the client continues, and uses the block once it has arrived"),
     ),
     known_problems=(
         KnownProblem(
             "Nothing of the conversation stays verbatim",
-            "The newest message of the user and results that the model has not read are in the block alone, but for "
-            "what came after it was begun in the background.",
+            (
+                "The user's newest message and results the model has not read survive only in the block, "
+                "except for what came after a background block was started."
+            ),
             _COMPACTION,
         ),
     ),
@@ -148,7 +157,7 @@ _OPENAI = "OpenAI, Responses API; specification of policies section 7"
 OPENAI_COMPACTION = PolicyKind(
     OpenAiCompaction.name,
     "OpenAI API (compaction)",
-    "The provider turns the messages of a request above a threshold into one encrypted item, modelled as a size.",
+    "The provider replaces the messages of a request above a threshold with one encrypted item, modelled by its size.",
     lambda **values: OpenAiCompaction(OpenAiSettings(**values)),
     (
         Setting(
@@ -156,7 +165,7 @@ OPENAI_COMPACTION = PolicyKind(
             "Threshold",
             COUNT,
             200_000,
-            "it compacts where a request has more tokens; the API has no default",
+            "compacts a request with more tokens than this; the API has no default",
             f"{_OPENAI}; the default is ours",
             unit="tokens",
             least=1,
@@ -167,11 +176,11 @@ OPENAI_COMPACTION = PolicyKind(
     ),
     (
         Profile(SERVER, "context_management with a compact_threshold: all messages become the item"),
-        Profile(EXPLICIT, "/responses/compact, called above the threshold: messages of the user stay before the item"),
+        Profile(EXPLICIT, "/responses/compact, called above the threshold: user messages stay before the item"),
     ),
     known_problems=(
         KnownProblem(
-            "What it keeps cannot be seen",
+            "What it keeps is not visible",
             "The item is encrypted: it can neither be read nor sent to another provider. Its size here is that of the "
             "summaries that are set.",
             _OPENAI,

@@ -158,7 +158,7 @@ def _by_event(ledger: Ledger, rows: Ints, kind: int) -> dict[int, tuple[int, ...
 CLEARING = PolicyKind(
     ClearToolResults.name,
     "Pydantic AI (clear tool results)",
-    "Replaces the older tool results by a placeholder, and the arguments of their calls where that is set.",
+    "Replaces older tool results with a placeholder and, if set, clears the arguments of their calls.",
     lambda **values: ClearToolResults(ClearSettings(**values)),
     (
         *limit_settings("clears"),
@@ -167,21 +167,39 @@ CLEARING = PolicyKind(
             "Messages",
             COUNT,
             0,
-            "messages since the last cleared result over which it clears, all results of an answer are one; 0: none",
+            (
+                "clears once more messages than this follow the last cleared result (all results of an answer "
+                "are one message); 0: never"
+            ),
             SOURCE,
             unit="messages",
             main=True,
         ),
         Setting("keep_pairs", "Results kept", COUNT, 3, "newest results that stay", SOURCE, unit="results", main=True),
-        Setting("placeholder", "Placeholder", WORDS, PLACEHOLDER, "what a cleared result says", SOURCE, verbatim=True),
-        Setting("exclude_tools", "Tools left out", WORDS, "", "tools whose results stay, by commas", SOURCE),
-        Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "of the calls of cleared results, too", SOURCE),
+        Setting(
+            "placeholder",
+            "Placeholder",
+            WORDS,
+            PLACEHOLDER,
+            "text that replaces a cleared result",
+            SOURCE,
+            verbatim=True,
+        ),
+        Setting("exclude_tools", "Tools left out", WORDS, "", "tools whose results stay, separated by commas", SOURCE),
+        Setting(
+            "clear_tool_inputs",
+            "Clear arguments",
+            SWITCH,
+            False,
+            "clears the arguments of the same calls, too",
+            SOURCE,
+        ),
         Setting(
             "min_clear_tokens",
             "Least saving",
             COUNT,
             0,
-            "clears only where it saves so many tokens; 0: always",
+            "clears only if that saves at least this much; 0: always",
             SOURCE,
             unit="tokens",
         ),
@@ -196,8 +214,11 @@ CLEARING = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "The count is that of the request before",
-            "The provider's last count does not know what was cleared since, so that it clears again one step later.",
+            "The count is one request old",
+            (
+                "The provider's last count still includes what has been cleared since, so it may clear again "
+                "one step later."
+            ),
             SOURCE,
         ),
     ),

@@ -52,20 +52,24 @@ SLIDING = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "A limit below what it keeps",
-            "With 30 messages at most and 40 kept it wants to act from the 31st message on and removes nothing up to "
-            "the 40th, then two messages at each request.",
+            "The limit is below what it keeps",
+            (
+                "With a maximum of 30 messages and 40 kept, it tries to act from the 31st message on but "
+                "removes nothing until the 40th; after that it removes two messages per request."
+            ),
             "measured, specification of new policies section 3",
         ),
         KnownProblem(
             "The first message grows",
-            "Where the kept messages begin with one of the user, the next run joins it with the first one, which stays "
-            "for ever.",
+            (
+                "If the kept messages begin with a user message, the next run merges it into the first "
+                "message, which stays forever."
+            ),
             f"{SOURCE}, by reading",
         ),
         KnownProblem(
-            "The count is that of the request before",
-            "The provider's last count does not know what was dropped since, so that it may drop more one step later.",
+            "The count is one request old",
+            "The provider's last count still includes what has been dropped since, so it may drop more one step later.",
             SOURCE,
         ),
     ),

@@ -149,17 +149,17 @@ def _adds_nothing(ledger: Ledger, group: Group, kept: Kept) -> bool:
 SUMMARIZING = PolicyKind(
     Summarizing.name,
     "Pydantic AI (summarizing)",
-    "Replaces the oldest messages by a summary behind the user's first one.",
+    "Replaces the oldest messages with a summary after the user's first message.",
     lambda **values: Summarizing(SummarizingSettings(**values)),
     (
-        *window_settings(20, "stay beside the summary"),
+        *window_settings(20, "stay in addition to the summary"),
         Setting("incremental", "Update", SWITCH, True, "a summary updates the one before it", SOURCE),
         Setting(
             "keep_user_messages",
             "Keep the user's messages",
             SWITCH,
             False,
-            "messages of the user stay behind the summary, and take the place of new ones",
+            "user messages stay after the summary, and count towards the kept ones",
             SOURCE,
         ),
         Setting(
@@ -167,7 +167,7 @@ SUMMARIZING = PolicyKind(
             "Characters of each",
             COUNT,
             20_000,
-            "characters of a message of the user that stays so",
+            "maximum length of each user message that stays this way",
             SOURCE,
             unit="characters",
             least=1,
@@ -184,14 +184,16 @@ SUMMARIZING = PolicyKind(
     ),
     known_problems=(
         KnownProblem(
-            "A summariser that fails ends the run",
-            "An error of the summariser, and an empty summary after one more try, is raised to the caller.",
+            "A failing summariser ends the run",
+            "An error of the summariser, or an empty summary after one retry, is raised to the caller.",
             "measured, specification of new policies section 3",
         ),
         KnownProblem(
-            "The count is that of the request before",
-            "The provider's last count does not know what was summarised since, so that it may summarise again one "
-            "step later.",
+            "The count is one request old",
+            (
+                "The provider's last count still includes what has been summarised since, so it may summarise "
+                "again one step later."
+            ),
             SOURCE,
         ),
     ),

@@ -44,15 +44,15 @@ def _runs(strategy: str) -> RecordedRuns:
 SLIDING = PolicyKind(
     StrandsSlidingWindow.name,
     "Strands (sliding window)",
-    "Drops the oldest messages after a turn with more than a number of messages, and when a request is refused.",
+    "Drops the oldest messages after a turn that leaves too many, and when a request is refused.",
     lambda **values: StrandsSlidingWindow(SlidingSettings(**values)),
     SLIDING_SETTINGS,
     summarises=False,
     judged_by=_runs("sliding_window"),
     known_problems=(
         KnownProblem(
-            "oldest results only",
-            "A refused request has the results of the oldest message cut, once; later large results are never cut.",
+            "Only the oldest results are cut",
+            "A refused request has the results of its oldest message cut, once; later large results are never cut.",
             _SOURCE,
         ),
     ),
@@ -66,8 +66,8 @@ SUMMARIZING = PolicyKind(
     judged_by=_runs("summarizing"),
     known_problems=(
         KnownProblem(
-            "one summary again and again",
-            "Where the newest messages alone are too large, every retry summarises the one earlier summary again.",
+            "The same summary again and again",
+            "If the newest messages alone are too large, every retry summarises the one earlier summary again.",
             _SOURCE,
         ),
     ),

@@ -48,7 +48,7 @@ def test_thresholds_are_those_that_were_measured(profile, settings, window, thre
 def test_what_was_not_measured_of_a_small_window_is_a_known_problem():
     assert get_policy("claude-code", auto_compact_window=80_000).threshold(200_000) == 67_000
     (problem,) = (item for item in policy_kind("claude-code").known_problems if "below 100,000" in item.name)
-    assert "of autoCompactWindow only 150,000 was" in problem.help
+    assert "For autoCompactWindow only 150,000 was measured" in problem.help
 
 
 def rounds(count, prompt):

@@ -95,5 +95,5 @@ def test_a_policy_says_when_it_checks_and_not_when_a_replay_asks_it(client, db):
 def test_a_correction_is_called_a_switch_that_turns_it_on(client, db):
     text = page(client, "contextguard")
     assert "Correct the lost request" in text
-    assert "a switch that turns a correction on: later steps of the turn still name the user's request" in text
+    assert "fix: later steps of the turn still name the user's request" in text
     assert "Fix:" not in text
