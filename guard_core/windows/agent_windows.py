@@ -79,7 +79,7 @@ def _qwen_code(model: str, window: Sourced, largest: int, version: str) -> Sourc
     """Its limit for a model whose window is not set, as a file without one says; a larger prompt contradicts it."""
     size = _qwen_limit(model, version)
     note = f"what Qwen Code {version} takes where no window is set"
-    return _default(window, size, note) if largest <= size else window
+    return _default(window, size, note) if size > 0 and largest <= size else window
 
 
 def _qwen_limit(model: str, version: str) -> int:

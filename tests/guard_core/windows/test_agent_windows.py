@@ -61,6 +61,11 @@ def test_a_larger_answered_prompt_contradicts_the_limit_of_qwen_code():
     assert taken_by_agent("qwen-code", "homemade", TABLE, 131_073, "0.8.2") == TABLE
 
 
+@pytest.mark.parametrize("version", ["", "0.18.0"])
+def test_a_version_of_qwen_code_whose_limit_is_not_known_has_no_window_of_nothing(version):
+    assert taken_by_agent("qwen-code", "homemade", TABLE, 0, version) == TABLE
+
+
 def test_qwen_code_0_8_compacts_by_its_own_limit_of_an_unknown_model():
     built = transcript("qwen-code", "0.8.2")
     built = replace(
