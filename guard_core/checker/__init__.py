@@ -14,7 +14,7 @@ from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import OF_A_RULE, REPLAYED
 from guard_core.checker.sentences import check_sentence, check_window_words
-from guard_core.checker.story import Replay, Story, Wrong, step_of
+from guard_core.checker.story import Replay, Story, Wrong, number, same, step_of
 from guard_core.checker.verdicts import check_verdict
 from guard_core.findings.claims import Finding, Verdict
 from guard_core.sessions import Session
@@ -22,6 +22,48 @@ from guard_core.trace import Trace
 from guard_core.windows.window_evidence import WindowJudgement
 
 __all__ = ["Contradiction", "check"]
+
+# The number that says how many there are of what a kind of claim speaks of; the checks of the other kinds count them.
+_COUNTED = {
+    "near_miss": "approaches",
+    "cached_above": "above",
+    "results_cleared": "edits",
+    "no_usage": "missing",
+    "usage_in_characters": "same",
+    "usage_repeated": "repeated",
+    "own_missed": "checks",
+    **dict.fromkeys(("refused", "refused_again"), "requests"),
+    **dict.fromkeys(("window_contradicted", "overflow"), "calls"),
+    **dict.fromkeys(("loop", "thrash"), "length"),
+    **dict.fromkeys(
+        (
+            *(
+                "window_doubted",
+                "late",
+                "counted_over",
+                "needed",
+                "needless",
+                "request_lost",
+                "never_paid",
+                "own_early",
+            ),
+            *(
+                "sealed_summary",
+                "fallback_summary",
+                "empty_summary",
+                "stacked_continuations",
+                "tail_lost",
+                "timing_gap",
+            ),
+        ),
+        "compactions",
+    ),
+}
+_ALONE = (
+    "left_branches",
+    "other_threshold",
+    "setting_never_acts",
+)  # a session has one claim of each at most, of itself
 
 
 class Contradiction(NamedTuple):
@@ -57,6 +99,7 @@ def check(
                 raise Wrong("the checker knows no such kind of claim")
             step_of(story, finding)
             checks[finding.kind](story, finding)
+            _check_count(finding)
             check_sentence(story, finding)
             check_window_words(story, finding)
         except Wrong as reason:
@@ -68,3 +111,12 @@ def check(
         except Wrong as reason:
             contradictions.append(Contradiction(f"verdict {verdict.kind}", verdict.step, str(reason)))
     return contradictions
+
+
+def _check_count(finding: Finding) -> None:
+    """Raise Wrong where a claim counts more or fewer than its own number says, which its check has confirmed."""
+    if finding.kind in _ALONE:
+        same("count", finding.count, 1)
+    if finding.kind in _COUNTED:
+        counted = number(finding, _COUNTED[finding.kind])
+        same("count", finding.count, len(counted) if isinstance(counted, list) else counted)

@@ -86,6 +86,11 @@ def own_early(story: Story, finding: Finding) -> None:
             raise Wrong(f"compaction {index} was not below the threshold")
         if story.compaction(index).is_manual or _is_forced(story, index):
             raise Wrong(f"a person, or the refusal of a request, asked for compaction {index}")
+    checked = [place for place, check in checks.items() if place is not None and check.most is not None]
+    asked = [place for place in checked if not story.compaction(place).is_manual and not _is_forced(story, place)]
+    below = [place for place in asked if not _fires(finding, checks[place].most or 0)]
+    if number(finding, "agent") in _PLAIN and _is_one_stretch(story) and not set(below) <= set(indices):
+        raise Wrong(f"compactions {below} were below the threshold, not {indices} alone")
     first = checks[indices[0]]
     count = number(finding, "count")
     if not (first.least or 0) <= count <= (first.most or 0):
@@ -106,10 +111,14 @@ def own_missed(story: Story, finding: Finding) -> None:
     surely = sum(_fires(finding, check.least or 0) for check in unbroken if check.least is not None)
     perhaps = sum(_fires(finding, check.most or 0) for check in checks if check.most is not None)
     claimed = number(finding, "checks")
-    models, versions = {call.model for call in story.session.calls}, {name for _, name in story.session.versions}
-    one_stretch = len(models) == 1 and len(versions) <= 1 and not story.session.windows
-    if claimed > perhaps or (number(finding, "agent") in _PLAIN and one_stretch and claimed < surely):
+    if claimed > perhaps or (number(finding, "agent") in _PLAIN and _is_one_stretch(story) and claimed < surely):
         raise Wrong(f"the rule fires at {surely} to {perhaps} such checks, not {claimed}")
+
+
+def _is_one_stretch(story: Story) -> bool:
+    """Is the rule the same for all calls: one model, version and window."""
+    models, versions = {call.model for call in story.session.calls}, {name for _, name in story.session.versions}
+    return len(models) == 1 and len(versions) <= 1 and not story.session.windows
 
 
 def _falls(story: Story, step: int) -> bool:

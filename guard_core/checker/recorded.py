@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from guard_core.checker.prices import never_paid
@@ -20,6 +20,7 @@ from guard_core.checker.shared import (
     sliding_moves,
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
+from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, ToolResultPart, part_text
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
@@ -334,12 +335,36 @@ def _leaves(story: Story, index: int, quote: str) -> bool:
 
 def grown(story: Story, finding: Finding) -> None:
     index = number(finding, "compaction")
+    larger = {
+        other: story.sent[item.step] - story.before(other)
+        for other, item in enumerate(story.compactions)
+        if item.step >= 0 and _outgrows_the_model(story, other)
+    }
+    if index not in larger:
+        raise Wrong("the request after it is smaller, or not larger by more than what is modelled of it may err")
+    if larger[index] < max(larger.values()):
+        raise Wrong("another compaction made the request larger by more")
     before, after = story.before(index), story.sent[story.compaction(index).step]
     agree(finding, before=before, after=after)
-    if after < before:
-        raise Wrong("the request after it is smaller")
+    same("count", finding.count, len(larger))
     if ("made the request larger" in finding.sentence) != (after > before):
         raise Wrong("the request after it is larger, or not, and the claim says otherwise")
+
+
+def _outgrows_the_model(story: Story, index: int) -> bool:
+    """Is the counted request after a compaction no smaller than the one before it, the larger of half and a thousand
+    tokens allowed for what is modelled of that."""
+    step, before = story.compaction(index).step, story.before(index)
+    if story.sent[step] < before or before <= 0:
+        return False
+    if story.session.usage_ratio is not None:
+        return True
+    earlier = [item.step for item in story.compactions[:index] if 0 <= item.step < step]
+    counted = [story.counts[at] for at in range(max(earlier, default=0), step)]
+    known = story.recorded(index).tokens_before or next(filter(None, reversed(counted)), None)
+    if story.counts[step] is None or known is None:
+        return False
+    return before == known or story.sent[step] - before >= max(1_000, 0.5 * (before - known))
 
 
 def summary_not_kept(story: Story, finding: Finding) -> None:
@@ -414,6 +439,33 @@ def silent_truncation(story: Story, finding: Finding) -> None:
         raise Wrong("the log did not grow")
     if story.places[step] != story.places[earlier[-1]]:
         raise Wrong("a recorded compaction explains it")
+    same("count", finding.count, sum(1 for _ in _falls(story)))
+    if before + added - after < max(_falls(story)):
+        raise Wrong("another fall is deeper")
+
+
+def _falls(story: Story) -> Iterator[int]:
+    """By how many tokens each counted request is smaller than the one before it and what was added since, where neither
+    a compaction, another model or way of counting, nor reasoning that a new turn leaves out explains it."""
+    calls, counts = story.session.calls, story.counts
+    counted = [step for step, count in enumerate(counts) if count is not None]
+    recounted, repeated = {jump.step for jump in count_changes(story.ledger)}, set(_repeated(story))
+    turns = [story.request_of(step) for step in range(len(calls))]
+    any_output = any(call.output_tokens is not None for call in calls)
+    for first, last in pairwise(counted):
+        before, after = counts[first] or 0, counts[last] or 0
+        is_continued = story.places[first] == story.places[last] and calls[first].model == calls[last].model
+        if not is_continued or after >= before or calls[last].at <= calls[first].at:
+            continue
+        missing = before + _text_tokens(_since(story, first, last)) - after
+        outputs = [call.output_tokens for call, turn in zip(calls, turns, strict=True) if turn == turns[first]]
+        if turns[first] != turns[last] and (
+            (any_output and None in outputs)
+            or missing <= sum(call.output_tokens or 0 for call in calls[turns.index(turns[first]) : last])
+        ):
+            continue
+        if missing >= max(2_000, before // 10) and first not in repeated and last not in recounted:
+            yield missing
 
 
 def usage_in_characters(story: Story, finding: Finding) -> None:
@@ -425,7 +477,16 @@ def usage_in_characters(story: Story, finding: Finding) -> None:
 
 def usage_repeated(story: Story, finding: Finding) -> None:
     counted = [step for step, count in enumerate(story.counts) if count is not None]
-    repeated = [
+    repeated = _repeated(story)
+    agree(finding, repeated=len(repeated), counted=len(counted))
+    if not repeated or finding.step != repeated[0]:
+        raise Wrong("it is not the first count that repeats the one before")
+
+
+def _repeated(story: Story) -> list[int]:
+    """The steps whose count is that of the counted call before, though the requests differ."""
+    counted = [step for step, count in enumerate(story.counts) if count is not None]
+    return [
         after
         for before, after in pairwise(counted)
         if story.counts[before] == story.counts[after]
@@ -435,9 +496,6 @@ def usage_repeated(story: Story, finding: Finding) -> None:
             or abs(_sent_text(story, after) - _sent_text(story, before)) > 20
         )
     ]
-    agree(finding, repeated=len(repeated), counted=len(counted))
-    if not repeated or finding.step != repeated[0]:
-        raise Wrong("it is not the first count that repeats the one before")
 
 
 def results_cleared(story: Story, finding: Finding) -> None:

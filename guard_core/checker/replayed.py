@@ -21,12 +21,15 @@ from guard_core.checker.shared import (
 from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
 from guard_core.findings.claims import Finding
 from guard_core.requests import materialise
+from guard_core.tokens.calibration import CORRECTION_SOURCES
 from guard_core.tokens.heuristic import event_costs
 from guard_core.trace import FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW, STILL_OVER
 from guard_core.views import Span, Synthetic, View
 
 GAP = 0.05  # of the threshold
 INLINE, INLINE_REAL = 0.25, 0.6  # of the estimate
+LARGEST_GAP = 0.5  # of a recorded prompt: nothing is said of a factor where more is not in the file
+MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token; a higher factor is of what the file lacks
 
 
 def overflow(story: Replay, finding: Finding) -> None:
@@ -203,35 +206,69 @@ def no_fit(story: Story, finding: Finding) -> None:
     step, floor = step_of(story, finding), story.attribution.overhead
     limit = max(story.column("threshold", step) for step in range(len(story.sent)))
     agree(finding, floor=floor, threshold=limit, window=story.window)
-    held = story.column("held", step) in (FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW)
-    if not held and not 0 < limit <= floor:
+    held = [
+        at for at in range(len(story.sent)) if story.column("held", at) in (FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW)
+    ]
+    same("count", finding.count, max(1, len(held)))
+    if step not in held and not 0 < limit <= floor:
         raise Wrong("what cannot be shrunk is below the threshold")
 
 
 def correction_limited(story: Story, finding: Finding) -> None:
     step = step_of(story, finding)
-    real, last = (story.column(name, step) for name in ("real_loaded", "last_heuristic_loaded"))
-    applied = float(story.rule.columns["correction"][step])
-    if real <= 0 or last <= 0:
-        raise Wrong("nothing was measured there")
-    agree(finding, raw=real / last, applied=applied)
-    if math.isclose(real / last, applied):
+    limited = {at: factors for at in range(len(story.sent)) if (factors := _limited(story, at))}
+    kind = number(finding, "limit")
+    alike = {at: factors for at, factors in limited.items() if (factors[0] > factors[1]) == (kind == "cap")}
+    if step not in alike:
         raise Wrong("the factor was not limited")
+    raw, applied = alike[step]
+    agree(finding, raw=raw, applied=applied)
+    same("count", finding.count, len(alike))
+    if abs(raw - applied) < max(abs(needed - used) for needed, used in alike.values()):
+        raise Wrong("at another step it was further from its limit")
+
+
+def _limited(story: Story, step: int) -> tuple[float, float] | None:
+    """The factor that a step's policy measured and the one it used, where a limit and nothing that the file lacks
+    parts them."""
+    real, last, origin = (story.column(name, step) for name in ("real_loaded", "last_heuristic_loaded", "real_as_of"))
+    if CORRECTION_SOURCES[story.column("correction_source", step)] != "ratio" or real <= 0 or last <= 0:
+        return None
+    attribution, ledger = story.attribution, story.ledger
+    missing = max(0, attribution.overhead - ledger.system_tokens - ledger.tools_tokens)
+    first = min((item.step for item in story.compactions if item.step >= 0), default=len(story.sent))
+    missing += attribution.prologue if origin < first else 0
+    missing += max(0, int(attribution.residual[origin]))
+    raw, applied = real / last, float(story.rule.columns["correction"][step])
+    if missing > LARGEST_GAP * real or (story.session.usage_ratio is None and raw > MOST_PER_HEURISTIC):
+        return None
+    return (raw, applied) if raw < applied or min(raw, (real - missing) / last) > applied else None
 
 
 def inline_data(story: Replay, finding: Finding) -> None:
     step = step_of(story, finding, "step")
-    record = next((item for item in story.trace.compactions if item.step == step), None)
-    if record is None:
-        raise Wrong(f"there is no compaction at step {step}")
-    messages = [event_costs(event) for event in materialise(record.before, story.session)]
-    inline = sum(costs[1] for costs in messages)
-    share = inline / max(1, record.tokens_before)
-    index = story.trace.compactions.index(record)
-    agree(finding, window=story.window)
-    agree(finding, estimate=story.column("decision_tokens", step), real=story.before(index), inline_share=share)
-    if share < INLINE or story.before(index) > INLINE_REAL * story.column("decision_tokens", step):
-        raise Wrong("inline data do not explain it")
+    early = {
+        story.record(index).step: data for index in range(len(story.compactions)) if (data := _inline(story, index))
+    }
+    if step not in early:
+        raise Wrong("no compaction there is explained by inline data")
+    estimate, real, share = early[step]
+    agree(finding, window=story.window, estimate=estimate, real=real, inline_share=share)
+    same("count", finding.count, len(early))
+    if real / estimate > min(other[1] / other[0] for other in early.values()):
+        raise Wrong("another compaction was further from its request")
+
+
+def _inline(story: Replay, index: int) -> tuple[int, int, float] | None:
+    """Estimate and request of a compaction, and the share of inline data, where these alone triggered it."""
+    record = story.record(index)
+    estimate, line = (story.column(name, record.step) for name in ("decision_tokens", "threshold"))
+    messages = materialise(record.before, story.session)
+    share = sum(event_costs(event)[1] for event in messages) / max(1, record.tokens_before)
+    real = story.before(index)
+    if share < INLINE or real > INLINE_REAL * estimate or estimate * (1 - share) >= line > estimate:
+        return None
+    return estimate, real, share
 
 
 _CHECKS: tuple[Callable[[Replay, Finding], None], ...] = (

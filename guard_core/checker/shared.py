@@ -15,6 +15,7 @@ NEAR_MISS = 0.9  # of the window
 LOOP = 3  # compactions at consecutive steps
 LATE = 3  # steps at most from a request over the window to the compaction that came too late for it
 BACK_GROWTH, BACK_SHARE = 1.5, 0.5  # a history is back at 1.5 times what was added and half of what was removed
+MOST_ABOVE = 4  # times the largest request; a larger figure of a recorder is not a request's
 THRASH, THRASH_GAP = 3, 5  # so many compactions, at most so many steps between two of them
 SLIDING_GAP = 10  # steps at most between two moves of a window
 NOTE = 400  # UTF-8 bytes at most of a note in place of what was dropped
@@ -95,6 +96,33 @@ def history_is_back(story: Story, finding: Finding) -> None:
     agree(finding, before=before, after=after, added=added, again=again)
     if again <= after + BACK_GROWTH * added + BACK_SHARE * max(0, before - after):
         raise Wrong("what was added since explains the request")
+    same("count", finding.count, sum(_comes_back(story, later) for later in range(len(story.compactions))))
+
+
+def _comes_back(story: Story, index: int) -> bool:
+    """Has any request on top of a compaction alone, or the one that the next would have been, the history back."""
+    fired = [later for later, item in enumerate(story.compactions) if item.step >= 0]
+    if index not in fired or index in sliding_moves(story):
+        return False
+    following = next((later for later in fired if later > index), None)
+    step, stop = story.compaction(index).step, len(story.sent)
+    if isinstance(story, Replay):
+        stop = stop if following is None else story.compaction(following).step
+    else:
+        stop = next((at for at in range(step, stop) if story.places[at] != story.places[step]), stop)
+    again = {at: story.sent[at] for at in range(step + 1, stop) if story.trace or story.counts[at] is not None}
+    before, after = story.before(index), story.sent[step]
+    if following is not None:
+        again |= {stop: story.before(following)} if story.compaction(following).step == stop else {}
+    figures = [before] if following is None else [before, story.before(following)]
+    if before <= after or (story.trace is None and max(figures) > MOST_ABOVE * max(story.sent)):
+        return False
+    if following is not None and story.compaction(following).step == step:
+        return False  # no request was sent between the two
+    return any(
+        count > after + BACK_GROWTH * max(0, story.log_grew(step, at)) + BACK_SHARE * (before - after)
+        for at, count in again.items()
+    )
 
 
 def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:

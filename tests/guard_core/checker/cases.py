@@ -253,6 +253,8 @@ def recordings() -> Iterator[tuple[str, Session]]:
         ),
     )
     yield "grown", exchange(10, tokens=growing(50_000, 2_000), compactions=(compaction(5, tokens_before=50_500),))
+    twice = tuple(compaction(turn, tokens_before=50_500 + turn) for turn in (5, 8))
+    yield "grown twice", exchange(10, tokens=growing(50_000, 2_000), compactions=twice)
     yield (
         "not kept",
         exchange(
@@ -291,6 +293,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "fallback", exchange(10, tokens=_falling_at(5), compactions=(compaction(5, kind="fallback"),))
     yield "empty", exchange(10, tokens=_falling_at(5), compactions=(compaction(5, ""),))
     yield "truncated", exchange(10, tokens=_falling_at(5, start=60_000, low=20_000))
+    yield "truncated twice", exchange(12, tokens=_falling_at(5, 9, start=60_000, low=20_000))
     yield "repeated", exchange(10, tokens=lambda turn: 9_000 + 2_000 * (turn // 2))
     yield "partly counted", exchange(10, tokens=lambda turn: None if turn % 3 else 9_000 + 1_000 * turn)
     yield "at the end", exchange(6, tokens=growing(), compactions=(compaction(6),))
@@ -384,6 +387,7 @@ def lies(finding: Finding) -> Iterator[tuple[str, Finding]]:
             yield name, _with(finding, name, [*value, 10_000])
         else:
             yield name, _with(finding, name, value + 1)
+    yield "count", msgspec.structs.replace(finding, count=finding.count + 1)
     yield "sentence", msgspec.structs.replace(finding, sentence=f"{finding.sentence} It happened 987,654 times.")
     yield "kind", msgspec.structs.replace(finding, kind="unheard_of")
 

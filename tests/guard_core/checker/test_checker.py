@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import REPLAYED
 from guard_core.findings import Finding
 from tests.guard_core.checker.cases import Claims, exchanged, lies, of_recording, recordings, replays, ruled
+
+MORE = re.compile(r" ([\d,]+) more \w+")
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +91,24 @@ def test_exchanging_any_two_numbers_of_a_sentence_is_caught(side, request):
     tried = list(exchanged(request.getfixturevalue(side).values()))
     assert len(tried) > 300
     assert [sentence for sentence, believed in tried if believed] == []
+
+
+def test_a_wrong_number_of_further_ones_is_caught(recorded, replayed):
+    """In the data and in the sentence alike."""
+    tried, believed = set(), []
+    for claims in (*recorded.values(), *replayed.values()):
+        for finding in claims.findings:
+            others = MORE.search(finding.sentence)
+            if not others or "compactions" in finding.numbers:
+                continue
+            tried.add(finding.kind)
+            for wrong in {1, finding.count} - {finding.count - 1}:
+                sentence = f"{finding.sentence[: others.start(1)]}{wrong:,}{finding.sentence[others.end(1) :]}"
+                lie = msgspec.structs.replace(finding, count=wrong + 1, sentence=sentence)
+                if not check(claims.session, [lie], claims.window, trace=claims.trace):
+                    believed.append(finding.kind)
+    assert tried == {"grown", "inline_data", "silent_truncation", "still_over", "summary_not_kept"}
+    assert believed == []
 
 
 def test_a_step_that_is_not_in_the_session_is_caught(recorded):

@@ -490,6 +490,26 @@ def test_a_long_message_after_a_compaction_is_no_growth_by_it():
     assert f"made the request larger: {before:,} (modelled) → 13,000 tokens." in by_kind["grown"].sentence
 
 
+def test_growth_within_the_error_of_the_model_is_not_claimed():
+    """What the request before would have had is modelled from its last count on: 16,000 and about 4,000 more."""
+    events = (user("Please begin with the report of the week"), *(model("word " * 4_000) for _ in range(4)))
+    counted = tuple(ModelCall(at, at, 4_000 + 4_000 * at) for at in (1, 2, 3))
+    for after, is_grown in ((21_500, False), (22_500, True)):
+        built = session(*events, calls=(*counted, ModelCall(4, 4, after)), compactions=(compaction(4, (3, 4)),))
+        facts, by_kind, _ = confirmed(built)
+        (fired,) = facts.recording.fired
+        assert 19_500 < fired.before < 20_500
+        assert ("grown" in by_kind) == is_grown
+        numbers = {"compaction": 0, "before": fired.before, "after": after}
+        objections = check(built, [Finding("grown", "warning", 3, "made the request larger", numbers)], facts.window)
+        assert bool(objections) != is_grown
+
+
+def test_a_modelled_request_after_a_compaction_is_no_proof_of_growth():
+    assert "grown" in findings(chat(5_000, 5_050, 5_200, compactions=(compaction(3, (1, 3), tokens_before=100),)))
+    assert "grown" not in findings(chat(5_000, 5_050, None, compactions=(compaction(3, (1, 3), tokens_before=100),)))
+
+
 def test_growth_where_the_file_lacks_what_was_removed_is_only_noted():
     by_kind = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (0, 3), tokens_before=5_100),)))
     assert by_kind["grown"].severity == "info"
