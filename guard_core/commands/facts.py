@@ -54,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
         cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "problem_count": problems, "sessions": reports})
     else:
         texts = [_text(report, lanes) for report, lanes in zip(reports, traced, strict=True)]
-        print("\n\n".join([*texts, METHOD]))
+        print("\n\n".join([*texts, *(f"{term}: {words}" for term, words in METHOD)]))
     return 0
 
 

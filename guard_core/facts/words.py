@@ -21,19 +21,32 @@ from guard_core.facts.texts import (
 from guard_core.findings.facts import Facts
 from guard_core.findings.words import at_step, compactions_words, counted
 
+# What the words on lanes mean, and how far they can be trusted: a term and what is said of it.
 METHOD = (
-    "Verbatim: a message has the same words; letter case, white space, the shapes of quotation marks and dashes, and "
-    "the marks of Markdown and the escapes of strings around them do not count. "
-    f"Paraphrased: {PASSAGE} sentences in a row of what a compaction inserted have at least "
-    f"{100 * PARAPHRASE_CUT:.0f} % of its content words; sentences with fewer than {FEWEST_WORDS} must be quoted. "
-    f"Measured on summaries that a person labelled (COMPINT): it agrees with {AGREES} of {LABELLED}, "
-    f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never said "
-    "for paraphrased. These are English instructions: shared words do not prove that the meaning survived. "
-    f"In Chinese, Japanese and Korean pairs of characters are words, {FEWEST_UNSPACED} at least: {UNSPACED_FOUND} of "
-    f"{UNSPACED_PAIRS} paraphrases that were written for it are found, and none of {UNSPACED_OTHERS} other pairs. "
-    "Other words for the same thing, a translation and another script are not recognised and count as gone; nor is a "
-    "negation, which counts as the same. What the model writes in its own messages is searched for quotations only. "
-    "Whether an instruction still applies is not judged: a summary may quote one and say that it was cancelled."
+    (
+        "Verbatim",
+        "A message has the same words. Letter case, white space, the shapes of quotation marks and dashes, Markdown "
+        "marks and string escapes around the words make no difference.",
+    ),
+    (
+        "Paraphrased",
+        f"{PASSAGE} consecutive sentences that a compaction inserted have at least {100 * PARAPHRASE_CUT:.0f} % of the "
+        f"content words. Sentences of fewer than {FEWEST_WORDS} words must be quoted. In Chinese, Japanese and Korean "
+        f"text, pairs of characters are words, and at least {FEWEST_UNSPACED} are needed.",
+    ),
+    (
+        "Accuracy",
+        f"On English summaries that a person labelled (COMPINT), it agrees with {AGREES} of {LABELLED}, "
+        f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never "
+        f"said for paraphrased. Of {UNSPACED_PAIRS} paraphrases written in Chinese, Japanese and Korean it finds "
+        f"{UNSPACED_FOUND}, and it takes none of {UNSPACED_OTHERS} other pairs for one.",
+    ),
+    (
+        "Limits",
+        "Words are compared, not meaning. Synonyms, translations and other scripts are not recognised and count as "
+        "gone, while a negated sentence counts as the same. The model's own messages are searched for quotations "
+        "only. Whether an instruction still applies is not judged: a summary may quote one and say it was cancelled.",
+    ),
 )
 
 
