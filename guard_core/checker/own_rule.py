@@ -31,6 +31,7 @@ _WROTE = {
     "qwen-code",
     "Roo Code",
 }  # formats, or agents, with the count that was compared
+_BY_ITSELF = ("auto", "automatic", "threshold")  # recorders' words for what neither a person nor a refusal asked for
 _PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Hermes")  # agents that look before every call
 # Agents that compare a count with an unrounded share: the smallest whole count that is not below it fires.
 UNROUNDED = ("Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code", "Roo Code")
@@ -87,8 +88,8 @@ def own_early(story: Story, finding: Finding) -> None:
         if story.compaction(index).is_manual or _is_forced(story, index):
             raise Wrong(f"a person, or the refusal of a request, asked for compaction {index}")
     checked = [place for place, check in checks.items() if place is not None and check.most is not None]
-    asked = [place for place in checked if not story.compaction(place).is_manual and not _is_forced(story, place)]
-    below = [place for place in asked if not _fires(finding, checks[place].most or 0)]
+    own = [at for at in checked if story.recorded(at).trigger.lower() in _BY_ITSELF and not _is_forced(story, at)]
+    below = [place for place in own if not _fires(finding, checks[place].most or 0)]
     if number(finding, "agent") in _PLAIN and _is_one_stretch(story) and not set(below) <= set(indices):
         raise Wrong(f"compactions {below} were below the threshold, not {indices} alone")
     first = checks[indices[0]]

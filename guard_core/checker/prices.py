@@ -70,29 +70,36 @@ class _Calls:
         if step == len(story.sent) - 1:  # the recording ends before it could have saved anything
             return None
         less = [
-            self._cost(at, *self._without(at, step, before, fewer)) - self._cost(at, story.sent[at], self._read(at))
+            self._cost(at, *self._without(at, step, fewer)) - self._cost(at, story.sent[at], self._read(at))
             for at in steps
         ]
         paid, saved = self._summary(index, before) - less[0], sum(less[1:], Decimal(0))
         return (paid, saved) if saved < paid else None
 
-    def _without(self, at: int, step: int, before: int, fewer: int) -> tuple[int, int]:
+    def _without(self, at: int, step: int, fewer: int) -> tuple[int, int]:
         """A request without the compaction, and what it would have read."""
         tokens = max(0, self.story.sent[at] + fewer)
-        if at == step:
-            read = min(before, self.story.sent[at - 1]) if self._is_warm(at) else 0
-        else:
-            read = max(0, self._read(at) + fewer) if self._read(at) else 0
-        return tokens, min(read, tokens)
+        if not self._is_warm(at):
+            return tokens, 0
+        shared = self.story.sent[at - 1]
+        if at > step:
+            is_rebuilt = not self._continues(at) and self._shared(at) <= self._fixed
+            shared = self._shared(at) + (0 if is_rebuilt else fewer)
+        shared = min(shared, tokens)
+        return tokens, shared if shared >= SHORTEST else 0
 
     def _read(self, at: int) -> int:
         """What a request reads from the cache."""
-        if not self._is_warm(at):
-            return 0
-        story = self.story
-        same = story.places[at] == story.places[at - 1]
-        shared = min(story.sent[at - 1] if same else self._beginning(at), story.sent[at])
-        return shared if shared >= SHORTEST else 0
+        return shared if self._is_warm(at) and (shared := self._shared(at)) >= SHORTEST else 0
+
+    def _shared(self, at: int) -> int:
+        """Tokens that a request has in common with the one before."""
+        sent = self.story.sent
+        return min(sent[at - 1] if self._continues(at) else self._beginning(at), sent[at])
+
+    def _continues(self, at: int) -> bool:
+        """Is a request the one before and more."""
+        return self.story.places[at] == self.story.places[at - 1]
 
     def _beginning(self, at: int) -> int:
         """Tokens of what a request on another base has in common with the one before, message by message."""

@@ -41,7 +41,7 @@ MOSTLY = 0.8  # ours: the share from which on all counts are taken to be of one 
 class Fired:
     """A compaction after which a call came. `index` counts from 0; `before` and `after` are prompt tokens: of the
     request as it would have been at `step`, and of the one that was sent there. `added`, of both, came between a
-    recorded compaction and that call (modelled)."""
+    recorded compaction and that call (modelled). `replaced` is what a replay would have sent instead."""
 
     index: int
     step: int
@@ -50,6 +50,7 @@ class Fired:
     added: int = 0
     counted: CountedCompaction | None = None  # of a recording
     record: CompactionRecord | None = None  # of a replay
+    replaced: View = ()
 
     @property
     def compacted(self) -> int:
@@ -282,9 +283,10 @@ class Facts:
     def replay(self, trace: Trace) -> Case:
         """The side of a replay as a case. Another window than the recording's was asked for."""
         tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
+        views, before = self._before(trace)
         fired = tuple(
-            Fired(index, record.step, before, tokens.item(record.step), record=record)
-            for index, (record, before) in enumerate(zip(trace.compactions, self._before(trace), strict=True))
+            Fired(index, record.step, count, tokens.item(record.step), record=record, replaced=view)
+            for index, (record, view, count) in enumerate(zip(trace.compactions, views, before, strict=True))
         )
         return Case(self, self._judged(trace.window), tokens, fired, trace)
 
@@ -318,8 +320,8 @@ class Facts:
         """Is a compaction's summary encrypted, or not in the file."""
         return self.ledger.bases[item.place].is_sealed
 
-    def _before(self, trace: Trace) -> list[int]:
-        """Prompt tokens of the request that each compaction of a replay replaced.
+    def _before(self, trace: Trace) -> tuple[list[View], list[int]]:
+        """The request that each compaction of a replay replaced, and its prompt tokens.
 
         A sliding window compacts the whole log anew; where the call before was sent with the last summary, so would
         this one have been.
@@ -339,8 +341,9 @@ class Facts:
         columns = ViewColumns.of(views)
         if columns is not None:
             tokens: list[int] = counts_of(self.usage, steps, columns, heuristics).tokens.tolist()
-            return tokens
-        return [self.usage.one(*row).tokens for row in zip(steps.tolist(), views, heuristics.tolist(), strict=True)]
+            return views, tokens
+        rows = zip(steps.tolist(), views, heuristics.tolist(), strict=True)
+        return views, [self.usage.one(*row).tokens for row in rows]
 
     def _recorded(self, index: int, item: CountedCompaction) -> Fired:
         base: Base = self.ledger.bases[item.place]

@@ -1,7 +1,9 @@
 """The price of each compaction: what it cost, what it has saved since, and the call at which it was earned back.
 
 A compaction is held against the same calls without it, up to the next one: each request would then have been larger by
-what it removed, and all of the one before would have been read from the cache. It costs the summariser's call and, at
+what it removed, and what it has in common with the one before, from the beginning, would have been read from the cache,
+where that keeps so little. That is all of the one before, unless a policy makes its requests anew from the whole log:
+then only the trimmed one had been sent. It costs the summariser's call and, at
 its own step, what the smaller request writes anew; it saves what each later call would have paid for the rest.
 Every step belongs to one compaction at most, so that prices add up.
 """
@@ -13,6 +15,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from guard_core.defaults import CACHE_LEAST
+from guard_core.findings.facts import Fired
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Bill, summary_prices
 from guard_core.outcomes.sent import SentRequests
@@ -73,11 +77,10 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
     last = [place for place, step in enumerate(steps) if step not in steps[place + 1 : place + 2]]
     starts = np.array([steps[place] for place in last], dtype=np.int64)
     stops = np.append(starts[1:], len(sent.tokens))[: len(starts)].astype(np.int64)
-    first_before = {item.step: item.before for item in reversed(sent.fired)}  # before the first compaction of each step
-    before = np.array([first_before[step] for step in starts.tolist()], dtype=np.int64)
     if not len(starts):
         return ()
-    without = _without(sent, bill, starts, before)
+    firsts = {item.step: item for item in reversed(sent.fired)}  # the first compaction of each step
+    without = _without(sent, bill, starts, [firsts[step] for step in starts.tolist()])
     less = np.concatenate([[0], np.cumsum(without.costs - bill.costs)])
     prices = _summaries(bill)
     summaries = np.array([prices.get(step, 0) for step in starts.tolist()], dtype=np.int64)
@@ -86,7 +89,7 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
         np.array([sent.fired[place].index for place in last], dtype=np.int64),
         starts,
         stops,
-        before,
+        np.array([firsts[step].before for step in starts.tolist()], dtype=np.int64),
         sent.tokens[starts],
         bill.uncached[starts],
         without.tokens[starts] - without.read[starts],
@@ -129,14 +132,17 @@ def _window(sent: SentRequests) -> int:
     return case.window.value if case.window_counts else 0
 
 
-def _without(sent: SentRequests, bill: Bill, starts: Ints, before: Ints) -> _Without:
+def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired]) -> _Without:
     """The same calls, each without the compaction that it follows."""
+    before = np.array([item.before for item in firsts], dtype=np.int64)
     added = _in_stretches(before - sent.tokens[starts], starts, len(sent.tokens))
-    read = np.where(bill.read > 0, np.maximum(bill.read + added, 0), bill.read)
-    previous = np.minimum(before, sent.tokens[starts - 1])
-    read[starts] = np.where((starts > 0) & bill.alive[starts], previous, 0)
     tokens = np.maximum(sent.tokens + added, 0)
-    read = np.minimum(read, tokens)
+    parted = np.zeros(len(tokens), dtype=np.bool_)  # requests with nothing but the fixed part of the one before
+    parted[sent.changed] = sent.shared[sent.changed] <= sent.fixed
+    shared = np.where(parted, sent.shared, sent.shared + added)
+    shared[starts] = sent.shared_without(firsts)
+    shared = np.minimum(shared, tokens)
+    read = np.where(bill.alive & (shared >= CACHE_LEAST), shared, 0)
     written = np.where(bill.prices.writes(), tokens - read, 0)
     return _Without(tokens, read, bill.prices.costs(tokens, read, written, bill.output))
 

@@ -8,7 +8,7 @@ request only grows, so it shares all of the one before; where its head changes, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -126,13 +126,50 @@ class SentRequests:
     def _commons(self, views: ViewColumns, steps: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """As `_common` at some steps, and where a message has to be looked at to know."""
         common, unsure = common_beginnings(self.ledger, views.at(steps - 1), views.at(steps))
+        return self._counted(common, steps), unsure
+
+    def _counted(self, common: ViewColumns, steps: Ints) -> Ints:
+        """Prompt tokens of what requests at some steps begin with."""
         heuristics = np.zeros(len(steps), dtype=np.int64)
         if self.ledger.usage_ratio is not None:  # a simulated provider counts by the policy's estimate
             heuristics = self._estimator.fixed + common.total(self._estimator.log, self._estimator.segment)
         counted = counts_of(self.facts.usage, steps, common, heuristics).tokens
         if self.ledger.usage_ratio is None:
-            counted = np.where(common.is_span.any(axis=0), counted, self._fixed)
-        return counted, unsure
+            counted = np.where(common.is_span.any(axis=0), counted, self.fixed)
+        return counted
+
+    def shared_without(self, fired: Sequence[Fired]) -> Ints:
+        """Prompt tokens that the request before each compaction and the one that this replaced begin with: all of the
+        former, unless the policy makes its requests anew from the whole log."""
+        steps = np.array([item.step for item in fired], dtype=np.int64)
+        shared: Ints = np.where(steps > 0, self.tokens[steps - 1], 0)
+        if self.trace is None:
+            return shared
+        anew = [
+            place
+            for place, item in enumerate(fired)
+            if item.step > 0 and not _continues(self.view(item.step - 1)[0], item.replaced)
+        ]
+        if anew:
+            shared[anew] = self._shared_anew([fired[place] for place in anew], steps[anew])
+        return shared
+
+    def _shared_anew(self, fired: Sequence[Fired], steps: Ints) -> Ints:
+        """The same, message by message."""
+        pairs = [(self.view(item.step - 1)[0], item.replaced) for item in fired]
+        columns = ViewColumns.of([*(sent for sent, _ in pairs), *(replaced for _, replaced in pairs)])
+        shared, unsure = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=np.bool_)
+        if columns is not None:
+            columns = columns.normal()
+            halves = columns.at(slice(len(pairs))), columns.at(slice(len(pairs), None))
+            common, unsure = common_beginnings(self.ledger, *halves)
+            shared = self._counted(common, steps)
+        for place in np.flatnonzero(unsure).tolist():
+            sent, replaced = pairs[place]
+            same = frozenset(_kinds(sent))  # nothing was inserted between the two
+            begin = common_beginning(self.ledger, sent, replaced, same, common_length(sent, replaced))
+            shared[place] = self._priced(begin, int(steps[place]), -1)
+        return shared
 
     def _write_grown(self, shared: Ints, trace: Trace, steps: Ints) -> Ints:
         """Write what is in common where the head of a request is that of the one before and more; the other steps."""
@@ -167,10 +204,14 @@ class SentRequests:
     def _common(self, step: int) -> int:
         """Prompt tokens that the requests of a step and the one before begin with."""
         view, epoch = self.common(step)
+        return self._priced(view, step, epoch)
+
+    def _priced(self, view: View, step: int, epoch: int) -> int:
+        """Prompt tokens of what a request begins with."""
         if self.ledger.usage_ratio is not None:  # a simulated provider counts by the policy's estimate
             heuristic = self._estimator.fixed + self._estimates.total(view)
             return self.facts.usage.one(step, view, heuristic, epoch).tokens
-        return self.facts.usage.one(step, view, 0, epoch).tokens if view else self._fixed
+        return self.facts.usage.one(step, view, 0, epoch).tokens if view else self.fixed
 
     def common(self, step: int) -> tuple[View, int]:
         """The messages that the requests of a step and the one before begin with, and their epoch as in `view`."""
@@ -207,7 +248,7 @@ class SentRequests:
         return ViewSums(self._estimator.segment)
 
     @cached_property
-    def _fixed(self) -> int:
+    def fixed(self) -> int:
         """Prompt tokens that requests without a message in common begin with: system prompt and tools. The overhead may
         hold more, such as files that are attached again; what a recorded compaction's first call read proves it."""
         overhead, proven = self.facts.attribution.overhead, smallest_cached_prefix(self.ledger)
@@ -225,6 +266,19 @@ def estimator_of(ledger: Ledger, trace: Trace | None) -> Estimator:
     kind = policy_kind(trace.policy)
     published = {item.name: trace.settings[item.name] for item in kind.settings if item.name in trace.settings}
     return kind.make(trace.settings.get("profile"), **published).estimator(ledger)
+
+
+def _continues(view: View, longer: View) -> bool:
+    """Does a view surely begin with another, but for its last span, which may be longer."""
+    same = common_length(view, longer)
+    if same == len(view):
+        return True
+    if same < len(view) - 1 or same == len(longer):
+        return False
+    last, other = view[same], longer[same]
+    if not (isinstance(last, Span) and isinstance(other, Span)):
+        return False
+    return (last.start, last.form) == (other.start, other.form) and last.stop <= other.stop
 
 
 def is_readable(message: Event) -> bool:

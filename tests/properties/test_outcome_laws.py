@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 from hypothesis import given
 
+from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.usage import counts_of, normal
 from guard_core.findings.facts import Facts
 from guard_core.outcomes.bill import Prices, bill_of, summary_prices
@@ -86,11 +87,42 @@ def check_paybacks(sent, bill, made):
 
 def _read_without(sent, bill, item, step, larger):
     """What a call would have read, had its compaction not been made."""
+    if not bill.alive[step]:
+        return 0
     if step == item.step:
-        read = min(item.before, int(sent.tokens[step - 1])) if step and bill.alive[step] else 0
+        shared = _shared_without(sent, step)
     else:
-        read = max(0, int(bill.read[step]) + item.before - item.after) if bill.read[step] else 0
-    return min(read, larger)
+        is_parted = step in sent.changed and sent.shared[step] <= sent.fixed
+        shared = int(sent.shared[step]) + (0 if is_parted else item.before - item.after)
+    shared = min(shared, larger)
+    return shared if shared >= CACHE_LEAST else 0
+
+
+def _shared_without(sent, step):
+    """What the request before and the one that the first compaction of a step replaced begin with, event by event."""
+    if sent.trace is None:
+        return int(sent.tokens[step - 1])
+    replaced = next(item.replaced for item in sent.fired if item.step == step)
+    before, others = (_one_by_one(sent.ledger, view) for view in (sent.view(step - 1)[0], replaced))
+    common = [mine for mine, other in zip(before, others) if mine == other]
+    common = common[: next((at for at, pair in enumerate(zip(before, others)) if pair[0] != pair[1]), len(common))]
+    if len(common) == len(before):
+        return int(sent.tokens[step - 1])
+    return sent._priced(normal(common), step, -1)
+
+
+def _one_by_one(ledger, view):
+    """The segments of a view, a span of its own for each event, with its form only where that changes it."""
+    segments = []
+    for segment in view:
+        if isinstance(segment, Span):
+            segments += [
+                Span(event, event + 1, segment.form if ledger.changes_event(event, segment.form, "") else "")
+                for event in range(segment.start, segment.stop)
+            ]
+        else:
+            segments.append(segment)
+    return segments
 
 
 @given(sessions(), policies(), windows, summarizers)

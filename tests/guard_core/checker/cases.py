@@ -227,6 +227,17 @@ def recordings() -> Iterator[tuple[str, Session]]:
             )
         ),
     )
+    small = {5: 600, 6: 500}  # fewer tokens than a provider's cache keeps
+    yield (
+        "never paid, twice in a row",
+        priced(
+            exchange(
+                14,
+                tokens=lambda turn: small.get(turn, 40_000 + 1_000 * turn if turn < 5 else 400 + 40 * turn),
+                compactions=(compaction(5), compaction(6)),
+            )
+        ),
+    )
     yield "needless", exchange(10, tokens=_falling_at(5, start=40_000), compactions=(compaction(5),))
     yield (
         "trigger unknown",

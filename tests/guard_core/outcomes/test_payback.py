@@ -1,16 +1,21 @@
 """What a compaction cost and when it was earned back, against a plain loop over the same calls."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from guard_core.outcomes.bill import bill_of
 from guard_core.outcomes.payback import paybacks
+from guard_core.outcomes.sent import SentRequests
+from guard_core.policies import get_policy
+from guard_core.replay import replay
 from guard_core.sessions import Evidence, Provenance, RecordedCompaction, Sourced
 from guard_core.views import Inserted, Span
 from guard_core.windows.prices import UNIT
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import user
-from tests.guard_core.outcomes.cast import counted, recorded_bill
+from tests.guard_core.outcomes.cast import counted, facts_of, prices_of, recorded_bill
 
 
 def compacted(at, before, **more):
@@ -102,3 +107,34 @@ def test_without_prices_there_are_tokens_and_no_money(name):
 def test_a_session_without_compactions_has_no_prices():
     *_, costs = prices(counted((20_000, 21_000)))
     assert costs == ()
+
+
+def test_a_request_too_small_for_the_cache_gives_the_next_one_nothing():
+    """The first compaction leaves 600 tokens, fewer than a provider's cache keeps; the second comes right after it."""
+    calls = (90_000, 100_000, 600, 500, 700)
+    compactions = (compacted(5, 100_100), compacted(7, 9_000))
+    *_, (first, second) = prices(counted(calls, compactions=compactions))
+    assert (first.step, first.stop, second.step) == (2, 3, 3)
+    assert second.uncached_without == second.before
+    assert first.uncached_without < 1_000
+
+
+def test_without_the_compaction_a_large_request_is_read_where_the_small_one_is_not():
+    after = (600, 700, 800)
+    _, bill, (price,) = prices(counted((90_000, 100_000, *after), compactions=(compacted(5, 100_100),)))
+    assert bill.read[3:].tolist() == [0, 0]
+    sizes = [100_100, 100_200, 100_300]
+    without = [before * 0.3 + (now - before) * 3.75 for before, now in pairwise(sizes)]
+    assert price.saved == round((sum(without) - sum(size * 3.75 for size in after[1:])) * UNIT)
+
+
+def test_a_request_made_anew_without_it_was_never_in_the_cache():
+    """A buffer sends the last messages only: had it not cut the log again, all of it would have been written."""
+    session = counted(tuple(range(30_000, 60_000, 3_000)))
+    facts = facts_of(session)
+    trace = replay(facts.ledger, get_policy("autogen-buffered", buffer_size=4), window=200_000, usage=facts.usage)
+    sent = SentRequests.replayed(facts, trace)
+    costs = paybacks(sent, bill_of(sent, prices_of(session)))
+    assert [item.stop - item.step for item in costs[:-1]] == [1] * (len(costs) - 1)
+    assert [item.uncached_without for item in costs[1:]] == [item.before - sent.fixed for item in costs[1:]]
+    assert costs[0].uncached_without < 10_000  # the request before the first cut was whole
