@@ -1,8 +1,10 @@
-"""A limit to the memory of this process, so that what needs more fails here, and the system does not end some other
-process for it."""
+"""The memory of this process: a limit, so that what needs more fails here and the system does not end some other
+process for it, and work without searches for garbage."""
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,3 +48,17 @@ def held_data() -> int:
     except OSError:
         return 0
     return next((_KILOBYTE * int(line.split()[1]) for line in lines if line.startswith("VmData:")), 0)
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """No search for garbage in the block, where no other thread runs. A replay makes hundreds of thousands of objects,
+    none of them in a cycle, and each search looks at them again."""
+    stops = gc.isenabled() and threading.active_count() == 1
+    if stops:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if stops:
+            gc.enable()

@@ -198,8 +198,7 @@ class ViewColumns(NamedTuple):
 
 
 def sent_views(ledger: Ledger, heads: Sequence[Head], places: Ints, at: Ints) -> ViewColumns | None:
-    """The views over `at` events that begin with some of the heads (`Head.at`), in normal form; None as of
-    `ViewColumns.of`."""
+    """The views over `at` events that begin with some of the heads (`Head.at`); None as of `ViewColumns.of`."""
     if max((len(head.view) for head in heads), default=0) >= MOST_SEGMENTS:
         return None
     columns = ViewColumns.of([(*head.view, Span(head.kept_from, head.kept_from, head.form)) for head in heads])
@@ -210,7 +209,7 @@ def sent_views(ledger: Ledger, heads: Sequence[Head], places: Ints, at: Ints) ->
     columns, views = columns.at(places), np.arange(len(places))
     columns.stops[rows, views] = np.maximum(columns.starts[rows, views], at)
     columns.forms[rows, views] *= np.array(changed, dtype=np.int64)[places] < at
-    return columns.normal()
+    return columns
 
 
 def common_beginnings(ledger: Ledger, first: ViewColumns, second: ViewColumns) -> tuple[ViewColumns, Bools]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
-from guard_core.memory import held_data, limited_growth
+from guard_core.memory import held_data, limited_growth, without_collections
 from guard_core.orphans import die_with_parent
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.losses import StatedRule
@@ -195,17 +195,18 @@ def _row(
     """The row of one policy; the arguments are those of `compared`."""
     try:
         policy = item.kind.make(item.profile or None, **item.kind.recorded(facts.session))
-        trace = replay(
-            facts.ledger,
-            policy,
-            window=facts.window.value if window is None else window,
-            usage=facts.usage,
-            summarizer=summarizer,
-            request=None if facts.ledger.usage_ratio is None else "",
-            each=each,
-        )
-        sent = SentRequests.replayed(facts, trace)
-        return Compared(item, outcome_of(sent, prices, rules), sent)
+        with without_collections():
+            trace = replay(
+                facts.ledger,
+                policy,
+                window=facts.window.value if window is None else window,
+                usage=facts.usage,
+                summarizer=summarizer,
+                request=None if facts.ledger.usage_ratio is None else "",
+                each=each,
+            )
+            sent = SentRequests.replayed(facts, trace)
+            return Compared(item, outcome_of(sent, prices, rules), sent)
     except GuardError as error:
         return Compared(item, None, problem=str(error))
     except MemoryError:

@@ -103,10 +103,11 @@ class SentRequests:
 
     @cached_property
     def columns(self) -> ViewColumns | None:
-        """The views of all steps of a replay; None where one has many segments, and of a recording."""
+        """The views of all steps of a replay in normal form; None where one has many segments, and of a recording."""
         if self.trace is None:
             return None
-        return sent_views(self.ledger, self.trace.heads, self.trace.columns["head"], self.ledger.steps["at"])
+        views = sent_views(self.ledger, self.trace.heads, self.trace.columns["head"], self.ledger.steps["at"])
+        return None if views is None else views.normal()
 
     @cached_property
     def shared(self) -> Ints:

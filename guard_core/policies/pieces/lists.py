@@ -486,14 +486,11 @@ class ListPolicy(ABC):
 
     def _acts_between(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Before which of some steps a turn ended after which it acts; the times at which a replay asks (`points`)."""
-        steps, rows = sizes.ledger.steps, sizes.rows
-        turns, user = steps["turn"], steps["user_event"][rows]
-        begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < sizes.at)
-        stops = turn_ends(sizes.ledger)[user]
-        ends = np.where(begins, np.maximum(stops, sizes.head.kept_from), sizes.at)
+        rows, stops = sizes.rows, ends_before(sizes.ledger, sizes.rows, sizes.at)
+        ends = np.where(stops >= 0, np.maximum(stops, sizes.head.kept_from), sizes.at)
         last = LastCount(sizes.last, sizes.as_of)
         before = self.sizes(sizes.ledger, sizes.head, rows, ends, last, sizes.state, sizes.window)
-        return np.asarray(begins & self.acts_after_turn(before))
+        return np.asarray((stops >= 0) & self.acts_after_turn(before))
 
     def _compared(self, counted: Any, limit: Any) -> dict[str, Any]:
         """The columns of the comparison."""
@@ -596,6 +593,13 @@ def turn_ends(ledger: Ledger) -> Ints:
         ledger.derived["turn ends"] = np.append(np.maximum.accumulate(places), len(users)).astype(np.int64)
     ends: Ints = ledger.derived["turn ends"]
     return ends
+
+
+def ends_before(ledger: Ledger, rows: Ints, at: Ints) -> Ints:
+    """Where the turn ended that was over before some steps over `at` events; -1: none was, the turn goes on."""
+    turns, user = ledger.steps["turn"], ledger.steps["user_event"][rows]
+    begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < at)
+    return np.where(begins, turn_ends(ledger)[user], -1)
 
 
 def failed(request: Request, state: Any, given: View, error: SummaryFailed) -> Outcome:

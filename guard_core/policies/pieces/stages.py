@@ -2,7 +2,8 @@
 
 What a library leaves of its list often follows from its messages alone, not from what the provider counts. The step at
 which it acts next is then found by search in prefix sums, and a run of steps is a row of stages: how the list begins
-from one act to the next. What is sent, counted and written down in between is computed in columns.
+from one act to the next. What is sent, counted and written down in between is computed in columns. A library that acts
+at the end of a turn does so before the first call of the next one.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import numpy as np
 
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import CountedRun, counts_of
+from guard_core.estimation.usage import CountedRun, Usage, counts_of
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Acted, Quiet, Run
-from guard_core.policies.pieces.lists import ListPolicy, summarised
+from guard_core.policies.base import Acted, Point, Quiet, Run
+from guard_core.policies.pieces.lists import LastCount, ListPolicy, ends_before, summarised
+from guard_core.policies.pieces.messages import Costs
 from guard_core.summaries.base import Summary
 from guard_core.trace import CompactionRecord, Head, Pass
 from guard_core.view_columns import sent_views
 from guard_core.view_sums import messages_in
-from guard_core.views import View
+from guard_core.views import Span, View
 
 
 class Given(NamedTuple):
@@ -64,15 +66,15 @@ class Stages(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What a policy does in a run of steps: its stages; of each step the number that was `compared` with its limit, its
-    own columns (`noted`) and why it does nothing although it is over the limit (`held`); the `state` afterwards, with
-    another list and count. The run has as many steps as `held` has entries: the next one is decided by itself where
-    they are fewer than were asked for. `counts` gives the provider's counts from the heuristic estimates, None where
-    they are those of views of a few segments."""
+    """What a policy does in a run of steps: its stages; of each step the number that was `compared` with its limit
+    (None: it is not what the search is by, see `searched`), its own columns (`noted`) and why it does nothing although
+    it is over the limit (`held`); the `state` afterwards, with another list and count. The run has as many steps as
+    `held` has entries: the next one is decided by itself where they are fewer than were asked for. `counts` gives the
+    provider's counts from the heuristic estimates, None where they are those of views of a few segments."""
 
     stages: Stages
     held: Ints
-    compared: Ints
+    compared: Ints | None
     noted: dict[str, Ints]
     state: Any
     counts: Callable[[Ints], CountedRun | None] | None = None
@@ -89,13 +91,14 @@ class Walked(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked of a policy: the steps from `start` on, over `at` events each, before which `state` is
-    remembered."""
+    """What is asked of a policy: the steps from `start` on, over `at` events each, before which `state` is remembered.
+    It looks at its list over `looks` events: those of the step, or of the end of the turn before it; -1: not at all."""
 
     run: Run
     start: int
     at: Ints
     state: Any
+    looks: Ints
 
     @property
     def ledger(self) -> Ledger:
@@ -112,10 +115,16 @@ class Asked(NamedTuple):
 
 
 class StagedPolicy(ListPolicy):
-    """The base of policies that say what they do in a run of steps. What they compare is the sum of their costs and
-    does not depend on the provider's counts, they look before calls alone, and send their list as it is."""
+    """The base of policies that say what they do in a run of steps. Whether they act follows from the sum of some costs
+    and not from the provider's counts, they act before calls alone or at the end of turns alone, and send their list
+    as it is."""
 
     acts_in_runs: ClassVar[bool] = True
+    compares_searched: ClassVar[bool] = True  # what it compares is what the steps at which it acts are searched by
+
+    def searched(self, window: int) -> tuple[Costs, int]:
+        """The costs of which the list has more than a number at the steps at which it acts."""
+        return self.costs(), self.limit(window) - (self.relation == ">=")
 
     def walks(self, ledger: Ledger, state: Any) -> bool:
         """Can it say what it does from a list on (`act`)."""
@@ -135,13 +144,15 @@ class StagedPolicy(ListPolicy):
         ledger, state = asked.ledger, asked.state
         if not self.walks(ledger, state):
             return None
-        costs, own, limit = self.estimator(ledger), self.costs(), self.limit(asked.run.window)
+        costs, (own, most) = self.estimator(ledger), self.searched(asked.run.window)
         prefix = own.prefix(ledger)
-        sums = prefix[asked.at].tolist()
-        heads, states, rows, given = [Head(state.head, state.kept_from)], [state], list[int](), list[Given]()
+        places = np.flatnonzero(asked.looks >= 0)
+        sums, looked = prefix[asked.looks[places]].tolist(), places.tolist()
+        heads, states, rows, given = [self._list(state)], [state], list[int](), list[Given]()
         more = [own.view(ledger, state.head) - prefix.item(state.kept_from)]
-        held, row = np.zeros(len(sums), dtype=np.int64), 0
-        while (row := bisect_right(sums, limit - more[-1] - (self.relation == ">="), row)) < len(sums):
+        held, place = np.zeros(len(asked.at), dtype=np.int64), 0
+        while (place := bisect_right(sums, most - more[-1], place)) < len(sums):
+            row = looked[place]
             try:
                 act = self.act(asked, row, heads[-1], states[-1])
             except SummaryFailed:
@@ -150,14 +161,14 @@ class StagedPolicy(ListPolicy):
                 held = held[:row]
                 break
             if isinstance(act, int):
-                held[row] = act
+                held[row] = 0 if self._is_after_turns else act
             else:
                 heads.append(act.head)
                 states.append(act.state)
                 given.append(act.given)
                 rows.append(row)
                 more.append(own.view(ledger, act.head.view) - prefix.item(act.head.kept_from))
-            row += 1
+            place += 1
         stages = Stages(
             heads,
             np.array(rows, dtype=np.int64),
@@ -166,58 +177,103 @@ class StagedPolicy(ListPolicy):
             np.array([state.summary_bytes for state in states]),
             given,
         )
-        walked = Walked(stages, held, held, {}, states[-1])
-        before = walked.before
-        compared = np.array(more)[before] + prefix[asked.at[: len(held)]]
-        return walked._replace(compared=compared, noted=self.noted_of(asked, heads, states, before))
+        walked = Walked(stages, held, None, {}, states[-1])
+        if self.compares_searched:
+            walked = walked._replace(compared=np.array(more)[self._decided(walked)] + prefix[asked.at[: len(held)]])
+        return walked._replace(noted=self.noted_of(asked, heads, states, walked.before))
+
+    @property
+    def _is_after_turns(self) -> bool:
+        """Does it act at the end of turns, and not before calls."""
+        return Point.END_OF_TURN in self.points
+
+    def _decided(self, walked: Walked) -> Ints:
+        """The stage of each step before a call, when the policy looks at it."""
+        return walked.after if self._is_after_turns else walked.before
 
     def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | Acted | None:
-        at = run.ledger.steps["at"][start:stop]
-        if (np.diff(at) < 0).any() or at[0] < state.kept_from:
+        ledger = run.ledger
+        at = ledger.steps["at"][start:stop]
+        looks = ends_before(ledger, np.arange(start, stop), at) if self._is_after_turns else at
+        ends = np.append(state.kept_from, looks[looks >= 0])
+        if (np.diff(at) < 0).any() or at[0] < state.kept_from or (np.diff(ends) < 0).any():
             return None
-        asked = Asked(run, start, at, state)
-        walked = self.walked(asked)
+        asked = Asked(run, start, at, state, looks)
+        walked = None if self._may_be_refused_unseen(run.usage) else self.walked(asked)
         if walked is None or not (len(walked.stages.rows) or walked.held.any()):
             return super().scan(run, start, stop, state)
         return self._run_of(asked, walked)
+
+    def _may_be_refused_unseen(self, usage: Usage) -> bool:
+        """Does it act on refusals, which the provider decides by another count than it reports."""
+        is_other = getattr(usage, "refuses", True) and getattr(usage, "refused", None) is not None
+        return Point.ON_OVERFLOW in self.points and is_other
 
     def _run_of(self, asked: Asked, walked: Walked) -> Acted | None:
         """The run with what it writes down; None where the provider's counts cannot be had at once."""
         run, start, at, state = asked.run, asked.start, asked.at[: len(walked.held)], asked.state
         stages, before, after, size = walked.stages, walked.before, walked.after, len(at)
-        costs = self.estimator(run.ledger)
+        decided, costs = self._decided(walked), self.estimator(run.ledger)
         sent = costs.fixed + stages.estimates[after] + costs.prefix[at]
         counted = self._counts(asked, walked, after, sent) if walked.counts is None else walked.counts(sent)
         if counted is None:
             return None
+        over = np.flatnonzero(counted.tokens > run.window) if Point.ON_OVERFLOW in self.points else at[:0]
+        if len(over):
+            return self._run_until(asked, int(over[0]))
         acts = before != after
         forgets = acts & self.forgets
         known = counted.reported & (counted.tokens > 0)
         place = np.maximum.accumulate(np.where(known | forgets, np.arange(size), -1))
         last = np.where(place < 0, state.tokens, np.where(known[place], counted.tokens[place], 0))
         as_of = np.where(place < 0, state.as_of, np.where(known[place], place + start, -1))
+        last_before = LastCount(np.append(state.tokens, last[:-1]), np.append(state.as_of, as_of[:-1]))
+        compared, compared_at_acts = self._compared_numbers(asked, walked, last_before)
         columns = {
             "contents_built": at,
-            "contents_decided": stages.messages[before] + at,
+            "contents_decided": stages.messages[decided] + at,
             "contents_sent": stages.messages[after] + at,
             "heuristic_built": costs.prefix[at] + costs.fixed,
-            "heuristic_decided": costs.fixed + stages.estimates[before] + costs.prefix[at],
+            "heuristic_decided": costs.fixed + stages.estimates[decided] + costs.prefix[at],
             "heuristic_sent": sent,
             **walked.noted,
-            **self._compared(walked.compared, np.full(size, self.limit(run.window))),
+            **self._compared(compared, np.full(size, self.limit(run.window))),
             "watermark": np.full(size, state.watermark),
             "summary_bytes": stages.summary_bytes[after],
-            "last_prompt": np.where(forgets, 0, np.maximum(np.append(state.tokens, last[:-1]), 0)),
-            "last_step": np.where(forgets, -1, np.append(state.as_of, as_of[:-1])),
+            "last_prompt": np.where(forgets, 0, np.maximum(last_before.tokens, 0)),
+            "last_step": np.where(forgets, -1, last_before.as_of),
             "fired": acts.astype(np.int64),
             "held": walked.held,
         }
-        records = self._records(asked, walked, columns, np.flatnonzero(acts))
+        records = self._records(asked, walked, compared_at_acts)
         end = stages.heads[int(after[-1])]
         remembered: dict[str, Any] = {"head": end.view, "kept_from": end.kept_from, "sent": (), "sent_from": 0}
         state = msgspec.structs.replace(walked.state, tokens=int(last[-1]), as_of=int(as_of[-1]), **remembered)
         heads = [stages.heads[stage] for stage in after.tolist()]
         return Acted(size, columns, counted, state, heads, tuple(records), size < len(asked.at))
+
+    def _run_until(self, asked: Asked, size: int) -> Acted | None:
+        """The run up to a request that is larger than the window: that one is decided by itself."""
+        shorter = asked._replace(at=asked.at[:size], looks=asked.looks[:size])
+        walked = self.walked(shorter) if size else None
+        run = None if walked is None else self._run_of(shorter, walked)
+        return None if run is None else run._replace(ended=True)
+
+    def _compared_numbers(self, asked: Asked, walked: Walked, last: LastCount) -> tuple[Ints, Ints]:
+        """The number that is compared with the limit, at every step before the call, and where it acts when it does;
+        `last` are the provider's last counts before each step."""
+        stages, at = walked.stages, asked.at[: len(walked.held)]
+        if walked.compared is not None:
+            return walked.compared, walked.compared[stages.rows]
+        starts: Any = np.array([_start_of(head) for head in stages.heads])  # as a head of many requests
+
+        def compared(rows: Ints, at: Ints, stages: Ints) -> Ints:
+            head, counts = Head((), starts[stages]), LastCount(last.tokens[rows], last.as_of[rows])
+            steps = rows + asked.start
+            return self.counted(self.sizes(asked.ledger, head, steps, at, counts, asked.state, asked.run.window))
+
+        decided = compared(np.arange(len(at)), at, self._decided(walked))
+        return decided, compared(stages.rows, asked.looks[stages.rows], np.arange(len(stages.rows)))
 
     def _counts(self, asked: Asked, walked: Walked, after: Ints, sent: Ints) -> CountedRun | None:
         """The provider's counts of requests of a few segments."""
@@ -226,20 +282,22 @@ class StagedPolicy(ListPolicy):
         rows = np.arange(asked.start, asked.start + size)
         return None if views is None else counts_of(asked.run.usage, rows, views, sent)
 
-    def _records(self, asked: Asked, walked: Walked, columns: dict[str, Any], acts: Ints) -> Iterator[CompactionRecord]:
-        """The records of the compactions of a run."""
-        stages, ledger = walked.stages, asked.ledger
-        fixed, limit = self.estimator(ledger).fixed, self.limit(asked.run.window)
-        names = ("contents_decided", "heuristic_decided", "contents_sent", "heuristic_sent", self.compared_names[0])
-        rows = [acts + asked.start, asked.at[acts], stages.summary_bytes[: len(acts)]]
-        rows += [columns[name][acts] for name in names]
+    def _records(self, asked: Asked, walked: Walked, compared: Ints) -> Iterator[CompactionRecord]:
+        """The records of the compactions of a run, each on a number that was `compared`."""
+        stages, ledger, costs = walked.stages, asked.ledger, self.estimator(asked.ledger)
+        fixed, limit, count = costs.fixed, self.limit(asked.run.window), len(stages.rows)
+        at = asked.looks[stages.rows]
+        messages, estimates = stages.messages[: count + 1], stages.estimates[: count + 1] + fixed
+        rows = [stages.rows + asked.start, at, stages.summary_bytes[:count], messages[:-1] + at]
+        rows += [estimates[:-1] + costs.prefix[at], messages[1:] + at, estimates[1:] + costs.prefix[at], compared]
         numbers = zip(*(row.tolist() for row in rows), strict=True)
-        given = stages.given or [NOTHING_GIVEN] * len(acts)
-        for place, (step, at, summary_bytes, contents_in, decided, contents, sent, compared) in enumerate(numbers):
+        given = stages.given or [NOTHING_GIVEN] * count
+        point = Point.END_OF_TURN.value if self._is_after_turns else ""
+        for place, (step, at, summary_bytes, contents_in, decided, contents, sent, counted) in enumerate(numbers):
             old, new, own = stages.heads[place], stages.heads[place + 1], given[place]
             yield CompactionRecord(
                 step=step,
-                reason=self.reason_of(compared, limit),
+                reason=self.reason_of(counted, limit),
                 passes=(
                     Pass(
                         contents_in,
@@ -259,4 +317,11 @@ class StagedPolicy(ListPolicy):
                 previous_summary_bytes=summary_bytes,
                 carried=new.view,
                 kept_from=new.kept_from,
+                point=point,
             )
+
+
+def _start_of(head: Head) -> int:
+    """The first event of a list that is a row of events of the log."""
+    first = head.view[0] if head.view else None
+    return first.start if isinstance(first, Span) else head.kept_from

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import RESULT
+from guard_core.costs import HAS_CALL, RESULT
 from guard_core.events import Event, Part, ToolResultPart, value_text
 from guard_core.forms import Form, brings_form
 from guard_core.forms.base import Columns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.groups import GROUPS, Group, flat
+from guard_core.policies.pieces.groups import GROUPS, Group, flat, starts
 from guard_core.policies.pieces.lists import Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import USER, Message, view_of
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, Costs, Message, roles_of, view_of
+from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
 from guard_core.policies.strands.manager import StrandsManager, is_pinned, list_of
-from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.trace import NOTHING_TO_COMPACT, Head
+from guard_core.views import Span
 
 KEPT = 200  # characters at each end of a result that is cut (1.62.0)
 CANNOT = "Unable to trim conversation context!"  # the library's own words
@@ -63,11 +66,57 @@ def _cut(part: Part) -> Part:
     return msgspec.structs.replace(part, content=new)
 
 
-class StrandsSlidingWindow(StrandsManager):
+class _Begins(NamedTuple):
+    """The events with which the messages of a log begin; of each of them the place of the first message from there on
+    that is the user's, and of the first call that its results follow (the number of messages: there is none)."""
+
+    events: list[int]
+    users: list[int]
+    pairs: list[int]
+
+
+def _begins(ledger: Ledger) -> _Begins:
+    if "strands begins" not in ledger.derived:
+        events = np.flatnonzero(starts(ledger))
+        roles, is_call = roles_of(ledger)[events], (ledger.events["flags"][events] & HAS_CALL) > 0
+        answered = np.append(roles[1:] == TOOL, False)[: len(events)]
+        marked = (roles == USER, (roles == ASSISTANT) & is_call & answered)
+        places = [np.where(each, np.arange(len(events)), len(events)) for each in marked]
+        firsts = (np.minimum.accumulate(each[::-1])[::-1].tolist() for each in places)
+        ledger.derived["strands begins"] = _Begins(events.tolist(), *firsts)
+    begins: _Begins = ledger.derived["strands begins"]
+    return begins
+
+
+class StrandsSlidingWindow(StrandsManager, StagedPolicy):
     """The policy; see the package."""
 
     name: ClassVar[str] = "strands-sliding-window"
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL, Point.END_OF_TURN, Point.ON_OVERFLOW)
+    compares_searched: ClassVar[bool] = False
+
+    def searched(self, window: int) -> tuple[Costs, int]:
+        return GROUPS, self.settings.window_size
+
+    def walks(self, ledger: Ledger, state: Any) -> bool:
+        """It acts after turns alone, and its list is the end of the log as it is."""
+        settings, head = self.settings, state.head
+        is_end = not head or (len(head) == 1 and isinstance(head[0], Span) and head[0].stop == state.kept_from)
+        is_plain = is_end and not any(getattr(segment, "form", "?") for segment in head)
+        simple = settings.window_size > 0 and not (settings.per_turn or settings.pin_first or settings.proactive)
+        return simple and is_plain and not ledger.changed_by(self.sent_form).any()
+
+    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int:
+        begins, users, pairs = _begins(asked.ledger)
+        end, high = asked.looks.item(row), bisect_left(begins, asked.looks.item(row))
+        oldest = high - self.settings.window_size  # the list has more messages than that
+        if users[oldest] < high:
+            start = begins[users[oldest]]
+        elif pairs[oldest] + 1 < high:
+            start = begins[pairs[oldest]]
+        else:
+            return NOTHING_TO_COMPACT
+        return Act(Head((Span(start, end),), end, self.sent_form), state)
 
     def _many(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Where the list has more messages than stay."""

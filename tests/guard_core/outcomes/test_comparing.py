@@ -1,5 +1,6 @@
 """One row per policy, with the figures that its own replay has."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from guard_core import memory
 from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.memory import limited_growth
@@ -58,6 +60,16 @@ def test_the_figures_are_those_of_the_single_replay(growing):
         assert row.outcome.compactions == len(trace.compactions), name
         assert (row.outcome.costs.prompt, row.outcome.peak) == (int(sent.sum()), int(sent.max())), name
         assert sum(row.outcome.held.values()) == int((trace.columns["held"] > 0).sum()), name
+
+
+def test_no_garbage_is_searched_for_while_a_row_is_made(monkeypatch):
+    monkeypatch.setattr(memory.threading, "active_count", lambda: 1)  # what other tests started may still run
+    enabled = []
+    list(compared(facts_of(GROWING), candidates()[:1], each=lambda done: enabled.append(gc.isenabled())))
+    assert enabled[0]  # before its replay
+    assert not any(enabled[1:])
+    assert len(enabled) > 1
+    assert gc.isenabled()
 
 
 def test_what_policies_derived_is_dropped_once_there_is_much_of_it(growing, monkeypatch):

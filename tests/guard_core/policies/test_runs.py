@@ -53,6 +53,7 @@ def test_a_run_of_steps_is_what_each_of_them_decides(name, window):
         "autogen-buffered",
         "semantic-kernel-summarization",
         "semantic-kernel-truncation",
+        "strands-sliding-window",
         "sweagent-last-n",
     ],
 )
