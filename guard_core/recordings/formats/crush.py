@@ -11,7 +11,9 @@ after the last answer: it is the count of the last call, which so includes its a
 carry none, but where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones
 included).
 `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
-`is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Sessions with
+`is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Where it came
+within a turn, Crush goes on by itself with the user's request in a sentence of its own (`agent.go`): such a message
+belongs to the compaction, which was automatic. Of others the database does not say who asked. Sessions with
 a `parent_session_id` are sub-agents and titles, sessions of their own. Facts count message rows, ids of calls and
 results, and summaries.
 """
@@ -51,6 +53,9 @@ from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
+# How the message begins with which Crush goes on after an automatic summary: `agent.go`, of a full window ("it got too
+# long") and of a refused request ("it exceeded the context window").
+_CONTINUES = "The previous session was interrupted because it "
 NOT_SENT = frozenset({"finish"})  # parts that only say how a message ended
 _ZSTD = b"\x28\xb5\x2f\xfd"  # how a zstd frame begins (RFC 8878, 3.1.1)
 _WINDOW = 2**27  # bytes; zstd's own limit without --long
@@ -174,6 +179,8 @@ class CrushReader:
                     self._facts.call(finish.prompt)
                 if named or row.get("is_summary_message"):
                     self._summarised(builder, row, event, finish)
+                elif builder.compactions and _continues(event):
+                    _continued(builder, event)
                 else:
                     _append(builder, row, event, finish)
         if summary and not any(row.get("id") == summary for row in rows):
@@ -304,6 +311,24 @@ def _append(builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -
     elif event.role is Role.MODEL:
         builder.calls.append(ModelCall(at=len(builder.events), **_call(row, event, finish)))
     builder.event(event.role, event.parts, **place)
+
+
+def _continues(event: Event) -> bool:
+    first = event.parts[0] if event.role is Role.USER and event.parts else None
+    return isinstance(first, TextPart) and first.text.startswith(_CONTINUES)
+
+
+def _continued(builder: SessionBuilder, event: Event) -> None:
+    """Crush's own message after a summary: part of the compaction, unless messages that waited were sent before it."""
+    message = msgspec.structs.replace(event, meta=True)
+    last = msgspec.structs.replace(builder.compactions[-1], trigger="auto")
+    if last.at == len(builder.events):
+        inserted = (*last.messages, message)
+        base = tuple(Inserted(index) for index in range(len(inserted)))
+        last = msgspec.structs.replace(last, base=base, messages=inserted)
+    else:
+        builder.event(message.role, message.parts, source_id=message.source_id, timestamp=message.timestamp, meta=True)
+    builder.compactions[-1] = last
 
 
 def _attached(data: JSON) -> Part:

@@ -141,6 +141,37 @@ def test_the_summary_message_is_a_declared_compaction_outside_the_log(database):
     assert recording.facts.compactions == 1
 
 
+GOES_ON = "The previous session was interrupted because it got too long, the initial user request was: `List`"
+GOES_ON_AFTER_REFUSAL = (
+    "The previous session was interrupted because it exceeded the context window and the history was summarized."
+    " The initial user request was: `List`"
+)
+
+
+@pytest.mark.parametrize("words", [GOES_ON, GOES_ON_AFTER_REFUSAL])
+def test_crushs_own_message_after_a_summary_belongs_to_it_and_says_that_it_was_automatic(database, words):
+    goes_on = ("user", [part("text", text=words), part("finish", reason="stop")])
+    session = read_as(FORMAT, database(USER, LOOK, FOUND, DONE, goes_on, DONE, USER, DONE, summaries=("m3",))).sessions[0]
+    check_session(session)
+    assert [event.starts_turn() for event in session.events] == [True, False, False, False, True, False]
+    [compaction] = session.compactions
+    assert (compaction.at, compaction.trigger, compaction.base) == (3, "auto", (Inserted(0), Inserted(1)))
+    assert compaction.messages[1].parts == (TextPart(words),)
+
+
+def test_a_message_that_waited_comes_before_crushs_own(database):
+    goes_on = ("user", [part("text", text=GOES_ON)])
+    session = read_as(FORMAT, database(USER, LOOK, FOUND, DONE, USER, DONE, goes_on, DONE, summaries=("m3",))).sessions[0]
+    check_session(session)
+    assert [event.starts_turn() for event in session.events] == [True, False, False, True, False, False, False]
+    assert [(item.trigger, len(item.messages)) for item in session.compactions] == [("auto", 1)]
+
+
+def test_who_asked_for_a_summary_is_not_known_where_the_user_goes_on(database):
+    session = read_as(FORMAT, database(USER, LOOK, FOUND, DONE, USER, DONE, summaries=("m3",))).sessions[0]
+    assert [item.trigger for item in session.compactions] == [""]
+
+
 def test_every_marked_summary_counts(database):
     summary = ("assistant", [part("text", text="S")])
     session = read_as(FORMAT, database(USER, summary, USER, summary, DONE, summaries=("m1", "m3"))).sessions[0]
