@@ -8,9 +8,12 @@ AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"
 OVERFLOW = "overflow"  # the recorder's word for a compaction that a refused request forced
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
-# Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, and the mark
-# that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode, pi).
-_AUTOMATIC = frozenset({"auto", "automatic", "threshold", OVERFLOW, "image_overflow", "contextguard"})
+# Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, Copilot CLI, and
+# the mark that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode,
+# pi, Copilot CLI).
+_AUTOMATIC = frozenset(
+    {"auto", "automatic", "threshold", OVERFLOW, "image_overflow", "memory_pressure", "model_switch", "contextguard"}
+)
 _MANUAL = frozenset({"manual", "user"})
 
 

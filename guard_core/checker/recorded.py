@@ -29,7 +29,11 @@ from guard_core.tokens.lexical import lexical_tokens
 from guard_core.views import Rewritten
 from guard_core.windows.window_evidence import Status
 
-_AUTOMATIC = ("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard")  # recorders' words
+# Recorders' words.
+_AUTOMATIC = (
+    *("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard"),
+    *("memory_pressure", "model_switch"),
+)
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them

@@ -7,6 +7,7 @@ recording.format, recording.sessions, recording.facts, recording.notes
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -23,7 +24,7 @@ from guard_core.recordings.reading.notes import ImportNotes, Problem
 from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, Progress, Shape
 from guard_core.recordings.reading.watch import Watch
 from guard_core.recordings.registry import FORMATS, LABELS, PLACES
-from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 
 __all__ = [
     "FORMATS",
@@ -115,7 +116,7 @@ def _note_unread(source: ByteSource, recording: Recording) -> None:
     if watch is None:
         return
     counted = recording.facts.model_calls or any(
-        call.prompt_tokens for session in recording.sessions for call in (*session.calls, *session.side_calls)
+        call.prompt_tokens for session in recording.sessions for call in _calls(session)
     )
     if watch.placeholders:
         source.notes.skipped["placeholder in the place of an id"] = watch.placeholders
@@ -124,6 +125,12 @@ def _note_unread(source: ByteSource, recording: Recording) -> None:
         (source.problem if whole else source.notes.problem)(str(unknown), unknown.line)
     if watch.usages and not counted and watch.counts_calls:
         source.problem(f"{watch.usages} objects with counts of tokens, but no call that was read has one above 0")
+
+
+def _calls(session: Session) -> Iterator[ModelCall]:
+    """Every call of a model that was read: of the conversation, beside it, and of its compactions."""
+    yield from (*session.calls, *session.side_calls)
+    yield from (item.summariser for item in session.compactions if item.summariser is not None)
 
 
 def _words(error: BaseException) -> str:

@@ -35,13 +35,17 @@ from guard_core.rules.settings import Typed
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
 
-# The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), and
-# because of many pictures (Qwen Code); of OpenHands, whose agent requests a condensation after a refused request.
+# The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), because
+# of many pictures (Qwen Code), scarce memory or another model (Copilot CLI); of OpenHands, whose agent requests a
+# condensation after a refused request.
 OVERFLOW, PICTURES, REQUESTED = "overflow", "image_overflow", "requested"
+MEMORY, MODEL_SWITCH = "memory_pressure", "model_switch"
 NO_COUNT = {
     OVERFLOW: "the provider had refused the request, whatever the threshold",
     REQUESTED: "it was requested, by a person or after a refused request, whatever the threshold",
     PICTURES: "many pictures of tools had come together, whatever the threshold",
+    MEMORY: "the agent's memory was scarce, whatever the threshold",
+    MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
 
 

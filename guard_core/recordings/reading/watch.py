@@ -226,7 +226,7 @@ class Watch:
     def _of_usage(self, path: str, outer: tuple[JSON, str], usage: JSON, line: int | None) -> Iterator[_Bad]:
         """The counts of one call. One that is none spoils them all (`outer`), unless it counts the answer alone."""
         counted = False
-        for key, value in usage.items():
+        for key, value in ((key, value) for key, value in usage.items() if key not in self._names.passed_over):
             if type(value) is int and 0 <= value <= MAX_TOKENS and key in self._names.counts:
                 counted = counted or value > 0
             elif key in self._names.usage and (type(value) is dict or type(value) is list):

@@ -12,9 +12,11 @@ from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.triggers import OVERFLOW
 from guard_core.views import Inserted, Segment, Span, View
 
 MODEL_LIMIT = "tokenLimit"  # of the model, in what several events say
+AFTER_REFUSAL = "context_limit_retry"  # why a compaction was made, where the provider had refused the request
 
 
 class Context:
@@ -46,13 +48,20 @@ class Context:
             self._notes.skip("later system prompt")
 
     def user(self, data: JSON, line: Line) -> None:
+        """A message; date and reminders, which Copilot puts around what was typed, are events joined with it."""
         typed, sent = data.get("content"), fields.text(data, "transformedContent")
-        parts: list[Part] = [TextPart(sent)] if sent else list(fields.content_parts(typed))
-        parts.extend(_attachment(item) for item in fields.objects(data.get("attachments")))
+        words = fields.plain_text(typed)
         own = fields.text(data, "source") in {"", "user"}
-        if own and fields.plain_text(typed):
-            self._words.append(fields.plain_text(typed))
-        self.builder.event(Role.USER, parts, meta=not own, **place_of(line))
+        if own and words:
+            self._words.append(words)
+        before, found, behind = sent.partition(words) if own and words else (sent, "", "")
+        parts: list[Part] = [TextPart(found or sent)] if sent else list(fields.content_parts(typed))
+        parts.extend(_attachment(item) for item in fields.objects(data.get("attachments")))
+        if found and before:
+            self.builder.event(Role.USER, (TextPart(before),), meta=True, **place_of(line))
+        self.builder.event(Role.USER, parts, meta=not own, joined=bool(found and before), **place_of(line))
+        if behind:
+            self.builder.event(Role.USER, (TextPart(behind),), meta=True, joined=True, **place_of(line))
 
     def notification(self, data: JSON, line: Line) -> None:
         """What the software says to the model by itself, in the user's name: a background agent is done."""
@@ -108,7 +117,7 @@ class Context:
         self.window(data, MODEL_LIMIT)
 
     def compaction(self, data: JSON, line: Line) -> None:
-        summary = fields.text(data, "summaryContent")
+        summary, trigger = fields.text(data, "summaryContent"), fields.text(data, "trigger")
         used = fields.mapping(data, "compactionTokensUsed")
         prompt = fields.first_tokens(used, "input", "inputTokens")
         at = len(self.builder.events)
@@ -123,7 +132,7 @@ class Context:
                 kind="opaque" if not summary else "summary+tail" if tail else "summary",
                 base=(Inserted(0), *tail) if summary else tail,
                 messages=(message,) if summary else (),
-                trigger=fields.text(data, "trigger"),
+                trigger=OVERFLOW if trigger == AFTER_REFUSAL else trigger,
                 tokens_before=fields.tokens(data, "preCompactionTokens"),
                 tokens_after=fields.tokens(data, "postCompactionTokens"),
                 summariser=summariser,
@@ -168,14 +177,25 @@ class Context:
         segments: list[Segment] = []
         messages: list[Event] = []
         for segment in now:
-            size = segment.stop - segment.start if isinstance(segment, Span) else 1
-            drop, removed = min(size, removed), removed - min(size, removed)
             if isinstance(segment, Span):
-                segments.append(Span(segment.start + drop, segment.stop))
-            elif not drop and isinstance(segment, Inserted) and last is not None:
+                start, removed = self._behind_oldest(segment, removed)
+                segments.append(Span(start, segment.stop))
+            elif removed:
+                removed -= 1
+            elif isinstance(segment, Inserted) and last is not None:
                 segments.append(Inserted(len(messages)))
                 messages.append(last.messages[segment.index])
         return tuple(segments), tuple(messages)
+
+    def _behind_oldest(self, span: Span, removed: int) -> tuple[int, int]:
+        """Where a span begins without so many messages, and how many of these are not in it: joined events are one."""
+        events = self.builder.outlines
+        for index in range(span.start, span.stop):
+            if not events[index].joined or index == span.start:
+                if not removed:
+                    return index, 0
+                removed -= 1
+        return span.stop, removed
 
     def window(self, data: JSON, key: str) -> None:
         """The limit of the model from here on, or what its requests may have."""

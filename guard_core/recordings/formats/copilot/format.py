@@ -2,15 +2,16 @@
 
 Definition: the session events of https://github.com/github/copilot-sdk (`{type, data, id, parentId, timestamp}`).
 `system.message` is the real system prompt. A user message's `transformedContent` (with date and reminders) is what is
-sent, its `content` what was typed; a `system.notification` is sent in the user's name. An `assistant.message` is one
-model call: `toolRequests` are its calls, reasoning may be readable or opaque. `tool.execution_complete` gives the
-result text that the model saw (`result.content`, or the error's message). Prompt tokens per call are in
-`session.usage_record` (1.0.102 writes it) or in `assistant.usage` where a client did write it; both include cached
-tokens. Where neither is, a note states the totals in `session.shutdown`. Events of sub-agents (`agentId`, in older
-versions `parentToolCallId`) are sessions of their own, their calls side calls of the main one.
-`session.compaction_complete` is a declared compaction: what the user typed and the summary take the place of all that
-was there when it began. `session.truncation` is a declared trim of the oldest messages. The window is the recorder's
-`tokenLimit`. Facts count events of the three kinds of messages, and the calls of sub-agents, too.
+sent, its `content` what was typed: the user's words and what surrounds them are events joined in one message. A
+`system.notification` is sent in the user's name. An `assistant.message` is one model call: `toolRequests` are its
+calls, reasoning may be readable or opaque. `tool.execution_complete` gives the result text that the model saw
+(`result.content`, or the error's message). Prompt tokens per call are in `session.usage_record` (1.0.102 writes it) or
+in `assistant.usage` where a client did write it; both include cached tokens. Where neither is, a note states the totals
+in `session.shutdown`. Events of sub-agents (`agentId`, in older versions `parentToolCallId`) are sessions of their own,
+their calls side calls of the main one. `session.compaction_complete` is a declared compaction: what the user typed and
+the summary take the place of all that was there when it began. `session.truncation` is a declared trim of the oldest
+messages. The window is the recorder's `tokenLimit`. Facts count events of the three kinds of messages, and the calls of
+sub-agents, too.
 """
 
 from __future__ import annotations

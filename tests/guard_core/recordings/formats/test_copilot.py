@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from guard_core import recordings
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts, conclusions
 from guard_core.recordings.formats.copilot.format import FORMAT
 from guard_core.sessions import Evidence, Provenance, SubAgent
+from guard_core.triggers import AUTOMATIC, MANUAL, OVERFLOW, trigger_of
 from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import Status, judge_session, stated_windows
 from tests.guard_core.recordings.checks import (
@@ -27,7 +32,7 @@ def event(kind: str, **data: Any) -> dict[str, Any]:
 HEAD = (
     event("session.start", sessionId="s1", selectedModel="m-1", startTime="2026-03-01T09:59:00Z"),
     event("system.message", role="system", content="Be brief."),
-    event("user.message", content="List files", transformedContent="<date/>\nList files"),
+    event("user.message", content="List files", transformedContent="List files"),
 )
 REQUEST = {"toolCallId": "c1", "name": "bash", "arguments": {"command": "ls"}}
 LOOK = event("assistant.message", messageId="m1", content="I look", toolRequests=[REQUEST], reasoningText="Files.")
@@ -41,9 +46,32 @@ def read(*events: dict[str, Any]):
     return read_as(FORMAT, lines(*HEAD, *events))
 
 
-def test_what_is_sent_is_read_and_not_what_was_typed():
+def test_the_words_of_the_user_are_an_event_joined_with_what_is_sent_around_them():
+    sent = "<current_datetime>8:07</current_datetime>\n\nGo on\n\n<system_reminder/>"
+    session = read(LOOK, event("user.message", content="Go on", transformedContent=sent)).sessions[0]
+    words = session.events[2:]
+    assert texts(session)[2:] == ["<current_datetime>8:07</current_datetime>\n\n", "Go on", "\n\n<system_reminder/>"]
+    assert [(item.starts_turn(), item.joined) for item in words] == [(False, False), (True, True), (False, True)]
+
+
+def test_where_what_was_typed_is_not_in_what_is_sent_that_is_the_event():
+    session = read(event("user.message", content="/fix", transformedContent="Fix the bug")).sessions[0]
+    assert texts(session) == ["List files", "Fix the bug"]
+    assert session.events[1].starts_turn()
+
+
+def test_a_request_that_a_compaction_repeats_is_not_lost():
+    typed = "Rename every file of the folder to lower case"
+    user = event("user.message", content=typed, transformedContent=f"<date>8:07</date>\n\n{typed}\n\n<reminder/>")
+    end = event("session.compaction_complete", success=True, summaryContent="We looked.", preCompactionTokens=9_000)
+    recording = read_as(FORMAT, lines(*HEAD[:2], user, LOOK, RESULT, end, DONE))
+    [finding] = [item for item in conclusions(Facts.of(recording.sessions[0]))[0] if "request" in item.kind]
+    assert (finding.severity, "still quotes it" in finding.sentence) == ("info", True)
+
+
+def test_what_is_sent_is_read():
     session = read(LOOK, RESULT, DONE).sessions[0]
-    assert texts(session)[0] == "<date/>\nList files"
+    assert texts(session)[0] == "List files"
     assert session.events[1].parts == (
         ReasoningPart("Files."),
         TextPart("I look"),
@@ -94,6 +122,45 @@ def test_a_compaction_is_declared_and_its_summary_is_outside_the_log():
     assert compaction.messages[0].parts == (TextPart("List files"), TextPart("We listed."))
     assert (compaction.tokens_before, compaction.summariser.prompt_tokens) == (5100, 5000)
     assert "We listed." not in texts(session)
+
+
+# What `session.shutdown` of 1.0.80 says, in short.
+BILLED = {"input": {"tokenCount": 600}, "cache_read": {"tokenCount": 9000}, "output": {"tokenCount": 40}}
+METRICS = {"m-1": {"requests": {"count": 2}, "usage": {"inputTokens": 9600}, "tokenDetails": BILLED, "totalNanoAiu": 7}}
+
+
+def test_sums_and_what_was_billed_are_no_counts_that_were_missed():
+    used = {"inputTokens": 5000, "outputTokens": 90, "copilotUsage": {"tokenDetails": BILLED, "totalNanoAiu": 9}}
+    cut = event("session.compaction_complete", success=True, summaryContent="We listed.", compactionTokensUsed=used)
+    agents = {"main": {"totalNanoAiu": 7, "modelMetrics": METRICS}}
+    end = event("session.shutdown", tokenDetails=BILLED, modelMetrics=METRICS, agentMetrics=agents)
+    recording = recordings.read(lines(*HEAD, LOOK, RESULT, cut, DONE, end), strict=True)
+    assert recording.notes.problem_count == 0
+    assert recording.sessions[0].notes == ("9600 prompt tokens in 2 calls of m-1 together.",)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "who"),
+    [
+        ("threshold", AUTOMATIC),
+        ("context_limit_retry", AUTOMATIC),
+        ("memory_pressure", AUTOMATIC),
+        ("model_switch", AUTOMATIC),
+        ("manual", MANUAL),
+    ],
+)
+def test_who_asked_for_a_compaction_is_in_its_trigger(trigger, who):
+    end = event("session.compaction_complete", success=True, summaryContent="We listed.", trigger=trigger)
+    [compaction] = read(LOOK, RESULT, end, DONE).sessions[0].compactions
+    assert trigger_of(compaction) == who
+    assert (compaction.trigger == OVERFLOW) == (trigger == "context_limit_retry")
+
+
+def test_a_message_with_a_date_and_a_reminder_is_one_of_those_that_are_cut_off():
+    user = event("user.message", content="Go on", transformedContent="<date/>\nGo on\n<reminder/>")
+    trim = event("session.truncation", tokenLimit=128000, messagesRemovedDuringTruncation=2)
+    session = read_as(FORMAT, lines(*HEAD[:2], user, LOOK, RESULT, trim, DONE)).sessions[0]
+    assert session.compactions[0].base == (Span(4, 5),)
 
 
 def test_a_failed_compaction_is_none():

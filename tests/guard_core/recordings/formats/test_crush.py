@@ -151,7 +151,8 @@ GOES_ON_AFTER_REFUSAL = (
 @pytest.mark.parametrize("words", [GOES_ON, GOES_ON_AFTER_REFUSAL])
 def test_crushs_own_message_after_a_summary_belongs_to_it_and_says_that_it_was_automatic(database, words):
     goes_on = ("user", [part("text", text=words), part("finish", reason="stop")])
-    session = read_as(FORMAT, database(USER, LOOK, FOUND, DONE, goes_on, DONE, USER, DONE, summaries=("m3",))).sessions[0]
+    data = database(USER, LOOK, FOUND, DONE, goes_on, DONE, USER, DONE, summaries=("m3",))
+    session = read_as(FORMAT, data).sessions[0]
     check_session(session)
     assert [event.starts_turn() for event in session.events] == [True, False, False, False, True, False]
     [compaction] = session.compactions
@@ -161,7 +162,8 @@ def test_crushs_own_message_after_a_summary_belongs_to_it_and_says_that_it_was_a
 
 def test_a_message_that_waited_comes_before_crushs_own(database):
     goes_on = ("user", [part("text", text=GOES_ON)])
-    session = read_as(FORMAT, database(USER, LOOK, FOUND, DONE, USER, DONE, goes_on, DONE, summaries=("m3",))).sessions[0]
+    data = database(USER, LOOK, FOUND, DONE, USER, DONE, goes_on, DONE, summaries=("m3",))
+    session = read_as(FORMAT, data).sessions[0]
     check_session(session)
     assert [event.starts_turn() for event in session.events] == [True, False, False, True, False, False, False]
     assert [(item.trigger, len(item.messages)) for item in session.compactions] == [("auto", 1)]
