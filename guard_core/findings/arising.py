@@ -37,6 +37,22 @@ def alerts(facts: Facts) -> tuple[Alert, ...]:
     return tuple(sorted((Alert(finding, *_latest(case, finding)) for finding in findings), key=lambda item: -item.last))
 
 
+def occurrences(facts: Facts, known: int = 0) -> tuple[Alert, ...]:
+    """Every run of steps with a near miss, an overflow or a loop that did not end before step `known`, the first one
+    first, each with a finding of its own: for whoever may have looked last when the session was much shorter."""
+    if not facts.ledger.step_count or facts.ledger.usage_ratio is not None:
+        return ()
+    case = facts.recording
+    over = np.isin(np.arange(len(case.tokens)), case.over)
+    found = [
+        *((sizes.near_miss_in(case, [run]), run) for run in sizes.runs(sizes.is_near(case)) if run[1] > known),
+        *((sizes.overflow_at(case, np.arange(*run)), run) for run in sizes.runs(over) if run[1] > known),
+    ]
+    arisen = [Alert(finding, start, stop - 1) for finding, (start, stop) in found]
+    arisen += [Alert(finding, *_latest(case, finding)) for finding in repetition.loops(case)]
+    return tuple(sorted((alert for alert in arisen if alert.is_new(known)), key=lambda alert: alert.first))
+
+
 def _latest(case: Case, finding: Finding) -> tuple[int, int]:
     """The first and the last step of the latest run."""
     if finding.kind == LOOP:

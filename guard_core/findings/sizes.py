@@ -102,9 +102,11 @@ def doubted_window(case: Case) -> list[Finding]:
 
 def overflows(case: Case) -> list[Finding]:
     """Requests larger than the window. Of a recording, only calls that the provider did not count can be meant."""
-    over = case.over
-    if not len(over):
-        return []
+    return [overflow_at(case, case.over)] if len(case.over) else []
+
+
+def overflow_at(case: Case, over: Ints) -> Finding:
+    """What is to be said of some of the requests that are larger than the window, one at least."""
     worst = int(over[np.argmax(case.filled[over])])
     window = case.window_at(worst)
     tokens, first, last = int(case.tokens[worst]), int(over[0]), int(over[-1])
@@ -131,7 +133,7 @@ def overflows(case: Case) -> list[Finding]:
     }
     assumptions = (*assumptions_at(case, worst), *_modelled(case, worst))
     severity = WARNING if answered == len(over) or by_estimate else ERROR
-    return [Finding("overflow", severity, worst, sentence, numbers, assumptions, _listed(over), len(over))]
+    return Finding("overflow", severity, worst, sentence, numbers, assumptions, _listed(over), len(over))
 
 
 def _window_words(case: Case, over: Ints, worst: int) -> str:
@@ -165,8 +167,11 @@ def _subject(first: int, last: int, count: int) -> str:
 def near_misses(case: Case) -> list[Finding]:
     """Requests that nearly filled the window."""
     approaches = runs(is_near(case))
-    if not approaches:
-        return []
+    return [near_miss_in(case, approaches)] if approaches else []
+
+
+def near_miss_in(case: Case, approaches: list[tuple[int, int]]) -> Finding:
+    """What is to be said of some of the runs of such requests, one at least."""
     tops = [start + int(np.argmax(case.filled[start:stop])) for start, stop in approaches]
     worst = max(tops, key=lambda step: float(case.filled[step]))
     tokens, window = int(case.tokens[worst]), case.window_at(worst)
@@ -179,7 +184,7 @@ def near_misses(case: Case) -> list[Finding]:
     )
     numbers = {"window": window, "tokens": tokens, "share": tokens / window, "approaches": len(tops)}
     assumptions = (*assumptions_at(case, worst), *_modelled(case, worst))
-    return [Finding("near_miss", WARNING, worst, sentence, numbers, assumptions, tuple(tops[:LISTED]), len(tops))]
+    return Finding("near_miss", WARNING, worst, sentence, numbers, assumptions, tuple(tops[:LISTED]), len(tops))
 
 
 def is_near(case: Case) -> NDArray[np.bool_]:

@@ -100,11 +100,13 @@ def apply(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool =
         return session_of(stream)
     entries = _entries(stream, stream.applied) if new is None else new
     row = session_of(stream)
+    known = row.calls if row is not None else 0
     if row is not None and row.events and all(entry.name in APPENDED for entry in entries):
         events, calls = ([entry.value for entry in entries if entry.name == name] for name in APPENDED)
         with transaction.atomic():
             if _is_mine(stream):
                 appending.append(row, events, calls)
+                arising.ask(row, known)
     elif row is not None and row.events > LONG and at_once:
         queue.enqueue(KIND, str(stream.pk))
         return None
@@ -113,6 +115,7 @@ def apply(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool =
         with transaction.atomic():
             if _is_mine(stream):
                 row = _store(stream, row, whole)
+                arising.ask(row, known)
     if row is not None:
         row.refresh_from_db(fields=["calls", "events", "revision"])
     return row
@@ -208,7 +211,6 @@ def _tried(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool 
         row = apply(stream, new, at_once=at_once)
         if row is not None:
             hints.send(row.pk)
-            arising.ask(row)
         return row
     except GuardError as error:
         log.exception("stream %s cannot be taken over", stream.pk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts
-from guard_core.findings.arising import Alert, alerts
+from guard_core.findings.arising import Alert, alerts, occurrences
 from guard_core.windows.window_evidence import judge_session
 from inspector.models import Session
 from inspector.storage import convert
@@ -18,15 +18,26 @@ def alerts_of(row: Session) -> tuple[Alert, ...]:
     """The latest first, under the window in use; none where an older version stored the session."""
     key = (str(row.pk), row.revision, row.effective_window)
     try:
-        return _cache.get(key, lambda: _computed(row))
+        return _cache.get(key, lambda: alerts(_facts(row)))
     except convert.Outdated:
         return ()
 
 
-def _computed(row: Session) -> tuple[Alert, ...]:
+def occurrences_of(row: Session, known: int) -> tuple[Alert, ...]:
+    """Every one that did not end before step `known` (from 0), the first one first; columns that an older version has
+    stored are made again."""
+    try:
+        facts = _facts(row)
+    except convert.Outdated:
+        convert.recount(row)
+        facts = _facts(row)
+    return occurrences(facts, known)
+
+
+def _facts(row: Session) -> Facts:
     head, ledger = convert.load_head(row), convert.load_ledger(row)
     attribution = convert.load_attribution(row) or attribute(ledger)
-    return alerts(Facts(head, ledger, attribution, judge_session(head, convert.window_in_use(row)), ()))
+    return Facts(head, ledger, attribution, judge_session(head, convert.window_in_use(row)), ())
 
 
 _cache: ByteCache[tuple[Alert, ...]] = ByteCache(CACHE_BYTES, lambda found: ENTRY_BYTES * (1 + len(found)))

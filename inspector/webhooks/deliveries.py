@@ -1,10 +1,12 @@
 """Messages to webhooks: written when something arises, sent by a worker until they are accepted or given up.
 
-    arising.ask ──► find_alerts job: the alerts of a session ──► Delivery rows, one of each occurrence
+    arising.ask ──► find_alerts job: what is new in a session ──► Delivery rows, one of each occurrence
                                                              └─► send_webhook job per webhook ──► posting.post
 
-A message is sent at least once: a worker that is killed between an answer and its note sends it again, under the same
-id. A receiver that fails is left alone for longer and longer, with all that waits for it, so that it delays no other.
+Messages of a webhook are sent in the order in which they were written; one that its receiver refuses (a status of 4xx)
+goes behind the others. A message is sent at least once: a worker that is killed between an answer and its note sends it
+again, under the same id. A receiver that fails is left alone for longer and longer, with all that waits for it, so that
+it delays no other.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from guard_core.findings.arising import Alert
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import alive
 from inspector.models import Delivery, Session, Webhook
-from inspector.storage.alerts import alerts_of
-from inspector.webhooks import signing
+from inspector.storage.alerts import occurrences_of
+from inspector.webhooks import arising, signing
 from inspector.webhooks.posting import GONE, TOTAL_SECONDS, post
 
 SEND = "send_webhook"
@@ -47,15 +49,16 @@ class Sent(NamedTuple):
 
 
 def find(about: str) -> None:
-    """The job: write a message for each alert of a session that is new. `about` is as `arising.ask` writes it."""
+    """The job: write a message for each occurrence in a session that is new, the first one first. `about` is as
+    `arising.ask` writes it."""
     key, _, known = about.partition(" ")
     session = Session.unscoped.filter(pk=key, deleted=None).first()
     if session is None:
         return
     hooks = Webhook.unscoped.filter(project=session.project_id, stopped="")
-    for alert in alerts_of(session):
+    for alert in occurrences_of(session, int(known or 0)):
         for hook in hooks:
-            if alert.is_new(int(known or 0)) and alert.finding.kind in hook.kinds.split():
+            if alert.finding.kind in hook.kinds.split():
                 _write(hook, session, alert)
 
 
@@ -98,7 +101,8 @@ def send(hook_id: str, seconds: float = TOTAL_SECONDS) -> Sent:
 
 
 def resume() -> None:
-    """Queue the webhooks for which a message is due and no job waits: a worker died."""
+    """Queue the looks that dead workers left, and the webhooks for which a message is due and no job waits."""
+    arising.resume()
     due = Delivery.unscoped.filter(webhook=OuterRef("pk"), state=Delivery.State.WAITING, due__lte=Now())
     hooks = Webhook.unscoped.filter(Exists(due), Q(due=None) | Q(due__lte=Now()), stopped="")
     for hook in hooks[:100]:
@@ -132,9 +136,9 @@ def _body(kind: str, data: dict[str, Any]) -> str:
 
 
 def _next(hook: Webhook) -> Delivery | None:
-    """The message to be sent next: one that has failed before comes after those that have not."""
+    """The message to be sent next: the oldest that is due."""
     rows = Delivery.unscoped.filter(webhook=hook, state=Delivery.State.WAITING, due__lte=Now())
-    return rows.order_by("attempts", "created").first()
+    return rows.order_by("created", "first").first()
 
 
 def _attempt(hook: Webhook, row: Delivery, seconds: float) -> bool:
@@ -154,15 +158,18 @@ def _attempt(hook: Webhook, row: Delivery, seconds: float) -> bool:
     if outcome.is_success:
         mine.update(state=Delivery.State.DELIVERED, finished=Now(), **noted)
         hooks.update(failures=0, due=Now() + CLAIM)
+        hook.failures = 0
         return True
     if outcome.status == GONE:
         mine.update(state=Delivery.State.FAILED, finished=Now(), **noted)
         return _stop(hook, "The receiver answered 410 Gone: it wants no more messages.")
+    pause = AGAIN[min(hook.failures, len(AGAIN) - 1)]
     if row.attempts >= len(AGAIN):
         mine.update(state=Delivery.State.FAILED, finished=Now(), **noted)
-    else:
-        mine.update(due=Now() + timedelta(seconds=AGAIN[row.attempts]), **noted)
-    pause = AGAIN[min(hook.failures, len(AGAIN) - 1)]
+    elif outcome.is_refusal:  # of this message, perhaps: the others are tried before it is sent again
+        mine.update(due=Now() + timedelta(seconds=AGAIN[min(row.attempts + 1, len(AGAIN) - 1)]), **noted)
+    else:  # the order stays: it goes first again when the receiver is tried
+        mine.update(due=Now() + timedelta(seconds=min(pause, AGAIN[row.attempts])), **noted)
     hooks.update(failures=F("failures") + 1, due=Now() + timedelta(seconds=pause))
     return False
 

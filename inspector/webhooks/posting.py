@@ -20,6 +20,7 @@ from inspector.webhooks.addresses import NotAllowed, Target, resolved, target_of
 TOTAL_SECONDS = 5.0
 READ_BYTES = 4096
 GONE = 410
+BUSY = (408, 425, 429)  # Request Timeout, Too Early, Too Many Requests: the same message may be accepted later
 
 
 class Outcome(NamedTuple):
@@ -32,6 +33,11 @@ class Outcome(NamedTuple):
     def is_success(self) -> bool:
         """Did the receiver take the message."""
         return 200 <= self.status < 300
+
+    @property
+    def is_refusal(self) -> bool:
+        """Did the receiver answer, and not for lack of time: it may want other messages."""
+        return 400 <= self.status < 500 and self.status not in BUSY
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOTAL_SECONDS) -> Outcome:

@@ -19,6 +19,7 @@ ANSWERS = {
     "informed": b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
     "redirect": b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
     "error": b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 6\r\n\r\nsecret",
+    "refused": b"HTTP/1.1 422 Unprocessable Content\r\ncontent-length: 0\r\n\r\n",
     "gone": b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n",
     "garbage": b"SSH-2.0-OpenSSH_9.2p1\r\n\r\n",
     "half": b"HTTP/1.1 20",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
+from django_tasks.signals import task_enqueued
 
 from guard_core.sessions import ModelCall
 from inspector.jobs import kinds, queue
-from inspector.models import Delivery, Session, Webhook, default_project
-from inspector.storage import appending
+from inspector.models import Delivery, Session, SessionData, Stream, Webhook, default_project
+from inspector.storage import appending, convert
+from inspector.storage.compression import compressed, decompressed
 from inspector.webhooks import arising, deliveries, signing
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
@@ -129,6 +133,106 @@ def test_a_file_that_has_grown_sends_what_is_at_its_new_steps(bring):
     queue.run(arising.FIND, queue.about(entry))
     (delivery,) = Delivery.unscoped.all()
     assert (delivery.kind, delivery.first) == ("near_miss", 3)
+
+
+def test_what_arose_while_no_worker_was_there_is_sent_once_each_in_its_order():
+    row = small()
+    with receiving() as receiver:
+        hook, secret = hook_of(receiver.url)
+        for tokens in (95_000, 20_000, 96_000, 20_000, 97_000):
+            near(row, tokens)
+        for _ in range(2):
+            find(row, known=1)
+            deliveries.send(str(hook.pk), LONG)
+    assert [message.data["data"]["first_step"] for message in receiver.messages] == [2, 4, 6]
+    assert all(message.is_signed_with(secret) for message in receiver.messages)
+
+
+def test_a_look_whose_worker_died_or_failed_is_done_again_later_and_not_for_ever():
+    row = small()
+    hook_of("http://127.0.0.1:1/a")
+    near(row)
+    arising.ask(row, 1)
+    (entry,) = queue.entries(arising.FIND)
+    old = timezone.now() - arising.CLAIM - timedelta(seconds=5)
+    for state in ("RUNNING", "FAILED"):
+        queue.entries(arising.FIND).update(status=state, started_at=old, worker_ids=["a"])
+        deliveries.resume()
+        (entry,) = queue.entries(arising.FIND)
+        assert entry.status == "READY"
+        assert entry.run_after > timezone.now()
+    queue.run(arising.FIND, queue.about(entry))
+    assert Delivery.unscoped.count() == 1
+    queue.entries(arising.FIND).update(status="RUNNING", started_at=timezone.now())
+    deliveries.resume()  # it may live
+    queue.entries(arising.FIND).filter(status="RUNNING").update(status="FAILED", worker_ids=["a"] * 9)
+    deliveries.resume()
+    assert not queue.entries(arising.FIND).filter(status="READY").exists()
+
+
+def test_new_steps_and_the_look_at_them_are_one_transaction(agent_session):
+    client, lines = Client(), lines_of(agent_session)
+    hook_of("http://127.0.0.1:1/a")
+    assert send(client, "agent", 0, lines[:2]).status_code == 200
+    queue.entries(arising.FIND).delete()
+    applied = Stream.unscoped.get().applied
+    task_enqueued.connect(_no_space)
+    try:
+        assert send(client, "agent", 2, lines[2:4]).status_code == 200  # what is acknowledged stays
+    finally:
+        task_enqueued.disconnect(_no_space)
+    assert Stream.unscoped.get().applied == applied
+    assert send(client, "agent", 4, lines[4:5]).status_code == 200
+    assert Stream.unscoped.get().applied == 5
+    (entry,) = queue.entries(arising.FIND)
+    assert arising.known_in(entry) == 0
+
+
+def _no_space(**_: object) -> None:
+    raise OperationalError("database or disk is full")
+
+
+def test_one_look_waits_for_the_earliest_of_the_steps_that_are_new():
+    row = small()
+    hook_of("http://127.0.0.1:1/a")
+    for known in (4, 6, 2, 3):
+        arising.ask(row, known)
+    assert sorted(map(arising.known_in, queue.entries(arising.FIND))) == [2, 4]
+
+
+def test_a_session_of_an_older_version_is_counted_again_and_looked_at():
+    row = small()
+    hook_of("http://127.0.0.1:1/a")
+    near(row)
+    data = SessionData.unscoped.get(session=row)
+    columns = msgspec.msgpack.decode(decompressed(data.ledger))
+    data.ledger = compressed(msgspec.msgpack.encode({**columns, "version": 1}))
+    data.save()
+    convert.forget(row)
+    find(row, known=1)
+    assert Delivery.unscoped.count() == 1
+
+
+@pytest.mark.parametrize(("answer", "order"), [("error", [2, 2, 4, 6]), ("refused", [2, 4, 6, 2])])
+def test_messages_keep_their_order_while_a_receiver_is_away_and_one_that_is_refused_goes_behind(answer, order):
+    row = small()
+    with receiving(answer, "ok") as receiver:
+        hook, _ = hook_of(receiver.url)
+        for tokens in (95_000, 20_000, 96_000, 20_000, 97_000):
+            near(row, tokens)
+            find(row, known=1)
+        deliveries.send(str(hook.pk), LONG)
+        for pause in deliveries.AGAIN[:2]:
+            _pass(pause)
+            deliveries.send(str(hook.pk), LONG)
+    assert [message.data["data"]["first_step"] for message in receiver.messages] == order
+
+
+def _pass(seconds: float) -> None:
+    """Have so much time pass for what is due."""
+    for rows in (Delivery.unscoped.filter(state="waiting"), Webhook.unscoped.exclude(due=None)):
+        for row in rows:
+            type(row).unscoped.filter(pk=row.pk).update(due=row.due - timedelta(seconds=seconds + 1))
 
 
 @pytest.mark.parametrize("how", ["error", "reset", "redirect", "garbage", "nothing"])
