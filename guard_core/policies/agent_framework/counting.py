@@ -37,7 +37,7 @@ CONTENT = {
 # How the transcript writes a message: its number, its role, then its contents.
 LINE = len(". [] ")
 CALL_LINE, CALL_ID = len("function_call ()"), len(" [call_id=]")
-RESULT_LINE = len("function_result: ")
+RESULT_LINE, EMPTY_RESULT = len("function_result: "), len("text content")
 TYPE_NAMES = {TEXT: len("text"), REASONING: len("text_reasoning"), MEDIA: len("data")}
 PROMPT_TOKENS = 148  # of the summariser's own instructions: 594 characters // 4
 LINE_BREAK_TOKENS = 1
@@ -109,9 +109,10 @@ class Lines(NamedTuple):
 def _line_chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     kind, chars, event = parts["kind"], parts["chars"], parts["event"]
     ids = np.where(parts["id_chars"] > 0, CALL_ID + parts["id_chars"], 0)
+    result = np.where(chars > 0, chars, EMPTY_RESULT)
     written = np.select(
         [kind == CALL, kind == RESULT, kind == TEXT],
-        [CALL_LINE + parts["name_chars"] + chars + parts["separators"] + ids, RESULT_LINE + chars + ids, chars],
+        [CALL_LINE + parts["name_chars"] + chars + parts["separators"] + ids, RESULT_LINE + result + ids, chars],
         0,
     )
     shown = np.flatnonzero(written > 0)

@@ -10,7 +10,7 @@ from guard_core.events import Event, ReasoningPart, Role
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.agent_framework import KINDS
-from guard_core.policies.agent_framework.counting import inserted_tokens, message_costs
+from guard_core.policies.agent_framework.counting import LINE_COSTS, inserted_tokens, message_costs
 from guard_core.policies.base import dump_state, load_state
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall
@@ -121,6 +121,18 @@ def test_a_group_too_large_for_the_summariser_is_skipped():
     (record,) = run(get_policy("agent-framework-summarization", **settings), log, window=1_000).compactions
     assert record.after[0] == Span(0, 1)
     assert record.passes[0].summariser_view == (Span(1, 5),)
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        ("all well", "2. [tool] function_result: all well [call_id=c1]"),
+        ("", "2. [tool] function_result: text content [call_id=c1]"),  # as the library writes an empty text
+    ],
+)
+def test_a_result_has_its_line_in_the_transcript(result, line):
+    ledger = Ledger.of(session(user("go"), tool_result(result, "read", "c1"), calls=(ModelCall(at=2),)))
+    assert LINE_COSTS.prefix(ledger)[2] - LINE_COSTS.prefix(ledger)[1] == len(line) - len("2")
 
 
 @pytest.mark.parametrize("reply", [None, 0])
