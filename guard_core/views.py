@@ -41,13 +41,15 @@ class Rewritten(msgspec.Struct, frozen=True, tag="rewritten"):
 class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="synthetic"):
     """A message that no event holds: summary, continuation, note. One text part.
 
-    `bytes` is its UTF-8 length; `text` is None where only the size is modelled.
+    `bytes` is its UTF-8 length; `text` is None where only the size is modelled. `quotes_results`: most of it are words
+    of tool results, which cost otherwise than those of a model.
     """
 
     kind: str
     bytes: Count
     text: str | None = None
     role: Role = Role.USER
+    quotes_results: bool = False
 
 
 Segment = Span | Inserted | Rewritten | Synthetic

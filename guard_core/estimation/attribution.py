@@ -24,6 +24,7 @@ from guard_core.estimation.ratios import (
     KINDS,
     MESSAGE,
     MODEL_TEXT,
+    RESULTS,
     STARTING,
     TEXT_KINDS,
     Factors,
@@ -68,7 +69,7 @@ class PriceList:
     """What views cost: prefix sums of the events' tokens, the inserted messages, and ratios for anything else.
 
     `ratios` are those of messages whose text is known; of a synthetic one only its bytes are, at `text_ratio` tokens
-    per byte.
+    per byte, or `result_ratio` where it quotes tool results.
     """
 
     prefix: Ints
@@ -76,6 +77,7 @@ class PriceList:
     ratios: Ratios = STARTING
     text_ratio: float = 0.0
     prologue: int = 0
+    result_ratio: float = 0.0
 
     def view(self, view: View, epoch: int) -> int:
         """Prompt tokens of a view, without the overhead; with the prologue where the log's beginning is kept."""
@@ -92,8 +94,9 @@ class PriceList:
             case Rewritten(message=message):
                 row = {name: np.array([value], dtype=np.int64) for name, value in event_columns(message).items()}
                 return round(float(self.ratios.estimates(content_of(row), row["tool"])[0]))
-            case Synthetic(bytes=size):
-                return round(size * self.text_ratio + float(self.ratios.kinds[MESSAGE]))
+            case Synthetic(bytes=size, quotes_results=quotes):
+                ratio = self.result_ratio if quotes else self.text_ratio
+                return round(size * ratio + float(self.ratios.kinds[MESSAGE]))
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,8 @@ class Attribution:
     def prices(self) -> PriceList:
         """What views cost by this attribution."""
         ratios = Ratios(np.array([self.lexical_ratios[kind] for kind in KINDS]), self.tools)
-        text_ratio = self.ratios[KINDS[MODEL_TEXT]]
-        return PriceList(prefix_sums(self.tokens), self.inserted, ratios, text_ratio, self.prologue)
+        text_ratio, result_ratio = (self.ratios[KINDS[kind]] for kind in (MODEL_TEXT, RESULTS))
+        return PriceList(prefix_sums(self.tokens), self.inserted, ratios, text_ratio, self.prologue, result_ratio)
 
     def price(self, view: View, epoch: int = -1) -> int:
         """Prompt tokens of a request: the overhead and a view. `epoch` says whose inserted messages the view means."""

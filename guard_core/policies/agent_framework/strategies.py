@@ -164,7 +164,7 @@ def tool_results_message(ledger: Ledger, session: Session | None, events: list[i
     the results, and of a text that is cut a share of them."""
     if session is None:
         size, quoted = _collapsed_sizes(ledger, events)
-        return Synthetic(TOOL_RESULTS, size, None, Role.MODEL), quoted
+        return Synthetic(TOOL_RESULTS, size, None, Role.MODEL, quotes_results=True), quoted
     parts = [part for event in events for part in session.events[event].parts]
     names = {part.id: part.name for part in parts if isinstance(part, ToolCallPart) and part.id}
     labels = []
@@ -177,7 +177,8 @@ def tool_results_message(ledger: Ledger, session: Session | None, events: list[i
     if len(label) > MOST_CHARS - len(BEFORE) - len(AFTER):
         label = label[: MOST_CHARS - len(BEFORE) - len(CUT) - len(AFTER)].rstrip() + CUT
     text = BEFORE + label + AFTER
-    return Synthetic(TOOL_RESULTS, utf8_bytes(text), text, Role.MODEL), text_sizes(text)["json_chars"]
+    message = Synthetic(TOOL_RESULTS, utf8_bytes(text), text, Role.MODEL, quotes_results=True)
+    return message, text_sizes(text)["json_chars"]
 
 
 def _collapsed_sizes(ledger: Ledger, events: list[int]) -> tuple[int, int]:

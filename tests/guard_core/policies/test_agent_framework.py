@@ -7,6 +7,7 @@ import pytest
 from guard_core.errors import SettingError
 from guard_core.estimation.usage import usage_for
 from guard_core.events import Event, ReasoningPart, Role
+from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.agent_framework import KINDS
@@ -33,7 +34,7 @@ def work(number):
 
 LOG = (user("go"), *work(0), model("one"), *work(1), *work(2))
 TOOLS = session(*LOG, calls=(ModelCall(at=8),))
-FIRST = Synthetic("tool results", 30, None, Role.MODEL)
+FIRST = Synthetic("tool results", 30, None, Role.MODEL, quotes_results=True)
 
 
 def after(log, policy, **settings):
@@ -91,6 +92,24 @@ def test_without_texts_a_collapsed_group_is_as_long(result):
     assert len(message.text) <= 4_096
     assert sized.bytes == pytest.approx(message.bytes, abs=30)
     assert counted == pytest.approx(tokens, abs=8)
+
+
+def test_a_collapsed_group_costs_what_the_tool_results_of_the_session_cost():
+    """A token for two bytes of a result, and for eight bytes of an answer."""
+    events, calls, sent = [user("Please read all files")], [], 1_000
+    for number in range(12):
+        result, answer = "x1 " * (100 + 90 * (number % 4)), "word " * (60 + 70 * (number % 3))
+        steps = (tool_call("read", str(number)), 20), (tool_result(result, "read", str(number)), len(result) // 2)
+        for event, cost in (*steps, (model(answer), len(answer) // 8)):
+            if event.role is Role.MODEL:
+                calls.append(ModelCall(len(events), len(events), sent))
+            events.append(event)
+            sent += cost
+    facts = Facts.of(session(*events, calls=tuple(calls)))
+    trace = replay(facts.ledger, get_policy("agent-framework-tool-result"), window=200_000, usage=facts.usage)
+    note = next(item for item in trace.compactions[-1].after if isinstance(item, Synthetic))
+    assert note.bytes > 300
+    assert facts.attribution.prices.segment(note, -1) == pytest.approx(note.bytes / 2, rel=0.1)
 
 
 def test_results_that_do_not_follow_their_call_go_with_it():
