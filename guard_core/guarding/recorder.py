@@ -105,8 +105,9 @@ class Recorder:
         self._file.flush()
 
     def _header(self, guard: Recordable, session: Session) -> Session:
-        note = RECORDERS_WINDOW if self._window else GUARDS_WINDOW
-        window = Sourced(self._window or guard.window, Provenance.USER, note)
+        window = session.window or Sourced(guard.window, Provenance.USER, GUARDS_WINDOW)
+        if self._window:
+            window = Sourced(self._window, Provenance.USER, RECORDERS_WINDOW)
         bare = msgspec.structs.replace(session, events=(), calls=(), compactions=())
         title = self._title or _first_words(session)
         return msgspec.structs.replace(

@@ -18,7 +18,7 @@ from guard_core.policies.base import Policy
 from guard_core.replay import Asked
 from guard_core.requests import synthetic_text
 from guard_core.rules.guarded import GUARDED_WINDOW, THRESHOLD
-from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, Sourced, ToolDefinition
 from guard_core.trace import WHOLE_LOG, Head, head_of
 from guard_core.triggers import OVERFLOW
 from guard_core.views import Inserted, Segment, Span, Synthetic
@@ -26,10 +26,11 @@ from guard_core.views import Inserted, Segment, Span, Synthetic
 
 class RecordedLog:
     """The events of one conversation, its model calls and recorded compactions. `policy` is the guard's, `window` in
-    tokens."""
+    tokens, or where it is from, if nobody gave it to the guard."""
 
-    def __init__(self, policy: Policy, window: int) -> None:
-        self._window = window
+    def __init__(self, policy: Policy, window: int | Sourced) -> None:
+        self._looked_up = window if isinstance(window, Sourced) else None
+        self._window = window.value if isinstance(window, Sourced) else window
         kind = POLICIES.get(policy.name)
         self._summarises = kind is None or kind.summarises
         self._policy = policy.name if policy.moments else ""  # one that never looks guards nothing
@@ -58,6 +59,7 @@ class RecordedLog:
         return msgspec.structs.replace(
             self.session,
             compactions=tuple(self.compactions),
+            window=self._looked_up,
             guarded_by=self._policy,
             settings=tuple(AgentSetting(name, value) for name, value in settings.items() if value is not None),
         )

@@ -150,11 +150,12 @@ class ContextGuardPlugin(BasePlugin):
         agent, session = context.agent_name, context.session.id
         events = [_event(content) for content in request.contents]
         system, tools = _system(request), _tools(request)
-        window = guarded.window or window_of(Session(events=(), model=request.model or "")).value
+        window = guarded.window or window_of(Session(events=(), model=request.model or ""))
         summarizer = guarded.summarizer
         if summarizer is None or isinstance(summarizer, BaseLlm):
             summarizer = asked_llm(summarizer or _model_of(context))
-        log = GuardedLog(guarded.policy, window, summarizer=summarizer, system=system, tools=tools)
+        tokens = window if isinstance(window, int) else window.value
+        log = GuardedLog(guarded.policy, tokens, summarizer=summarizer, system=system, tools=tools)
         keeps_keys = guarded.policy.state_type is Memory
         if keeps_keys:
             log.state = self._memory(context, agent, session)

@@ -18,7 +18,7 @@ from guard_core.guarding.recorder import Recorder, Written
 from guard_core.guarding.recording import RecordedLog
 from guard_core.policies.base import Policy
 from guard_core.replay import Asked
-from guard_core.sessions import ModelCall, ToolDefinition
+from guard_core.sessions import ModelCall, Sourced, ToolDefinition
 
 logger = logging.getLogger(__name__)
 
@@ -57,14 +57,15 @@ class Recordings:
         self,
         conversation: Conversation,
         policy: Policy,
-        window: int,
+        window: int | Sourced,
         model: str,
         events: Sequence[Event],
         system: tuple[Part, ...] | None,
         tools: tuple[ToolDefinition, ...] | None,
         asked: Asked,
     ) -> None:
-        """A request is sent: over these events, as the policy decided. `window` in tokens."""
+        """A request is sent: over these events, as the policy decided. `window` in tokens, or where it was looked
+        up."""
         with _only_logged(conversation):
             recording = self._open.get(conversation)
             if recording is None or not recording.continues(events):

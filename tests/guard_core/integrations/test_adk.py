@@ -14,6 +14,9 @@ from guard_core.ledger import Ledger
 from guard_core.requests import materialise
 from guard_core.rules.agreement import Agreement
 from guard_core.rules.explanation import explain
+from guard_core.sessions import GUARDS_WINDOW, Provenance
+from guard_core.windows.models import UNKNOWN
+from guard_core.windows.window_evidence import judge_session
 
 MARK = "[Previous conversation summary]"
 WATERMARK, REAL, STORED = (
@@ -192,6 +195,20 @@ async def test_a_recording_has_what_was_sent_and_changes_nothing(adk, tmp_path, 
         texts = [part.text for content in contents for part in content.parts if part.text]
         assert [part.text for part in recorded if isinstance(part, TextPart)] == texts, step
     assert {item.verdict for item in explain(session, ledger).compactions} == {Agreement.AGREES}
+
+
+async def test_a_recording_says_that_the_window_was_looked_up_and_not_given(adk, tmp_path):
+    for number, max_tokens in enumerate((0, 128_000)):
+        llm = adk.Scripted(answers=["done"], sent=[], asked=[], count=adk.by_size(1.6))
+        path = tmp_path / f"{number}.jsonl"
+        agents = adk.Agents(llm, adk.guarded(lambda path=path: path, max_tokens=max_tokens))
+        await agents.say("Read the log.")
+        await agents.runner.close()
+        (session,) = read(path).sessions
+        given = max_tokens > 0
+        assert session.window.source == (Provenance.USER if given else Provenance.ASSUMED)
+        assert session.window.note == (GUARDS_WINDOW if given else UNKNOWN)
+        assert judge_session(session).status == ("known" if given else "assumed")
 
 
 async def test_another_history_is_another_recording_and_a_failing_one_is_only_logged(adk, tmp_path, caplog):
