@@ -15,10 +15,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.costs import HAS_MEDIA
 from guard_core.estimation.anchors import Anchors
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.baselines import count_changes, model_changes, silent_truncations, unexplained_rises
-from guard_core.estimation.sharing import USUAL
+from guard_core.estimation.sharing import ASSUMED as ASSUMED_RATIO
+from guard_core.estimation.sharing import SESSION, USUAL
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.view_columns import ViewColumns
@@ -497,7 +499,20 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
     changed = model_changes(ledger)
     if changed:
         notes.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
+    if unmeasured := _unmeasured(ledger, attribution):
+        notes.append(
+            f"pictures or encrypted reasoning in {unmeasured:,} message{'' if unmeasured == 1 else 's'} are measured "
+            f"by no recorded prompt: {attribution.ratios['media']:,.0f} tokens a picture and what is usual of "
+            "reasoning are assumed, and no forecast error says how far off that is"
+        )
     return tuple(notes)
+
+
+def _unmeasured(ledger: Ledger, attribution: Attribution) -> int:
+    """How many messages that were sent hold content whose tokens neither the file nor its recorded prompts give."""
+    events, sent = ledger.events, int(ledger.steps["at"].max(initial=0))
+    hidden = ((events["flags"] & HAS_MEDIA) > 0) | (events["opaque_bytes"] > 0)
+    return int(np.count_nonzero((hidden & np.isin(attribution.source, (ASSUMED_RATIO, SESSION)))[:sent]))
 
 
 def _overhead_source(attribution: Attribution) -> str:

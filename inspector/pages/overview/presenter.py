@@ -246,8 +246,10 @@ def honesty(data: Timeline, forecast: Forecast) -> str:
     text = (
         f"From step {step_number(first):,} on the replay is modelled: the same turns and replies, with other requests."
     )
-    if not any(forecast.values()):
+    if not forecast:  # not measured yet
         return text
+    if not any(forecast.values()):
+        return f"{text} How far off it is cannot be said: too few prompts are recorded to forecast any."
     return (
         f"{text} Forecasts of this session's recorded prompts, made from the past only, are off on average by: "
         f"1 call ahead {_off(forecast.get('1'))}, 10 calls {_off(forecast.get('10'))}, "

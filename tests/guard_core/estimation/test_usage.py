@@ -14,7 +14,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.trace import PROMPT_SOURCES
 from guard_core.views import Inserted, Span, Synthetic, View
-from tests.builders import bundled, model, session, user
+from tests.builders import bundled, image, model, session, user
 
 SAMPLE = Path(__file__).parents[4] / "shared/samples/claude-code/long-2-compactions.jsonl"
 
@@ -151,3 +151,22 @@ def test_silent_truncations_and_other_models_are_noted():
     assert "fell from 46,300 to 16,900 tokens while the log grew (call 11)" in notes[0]
     assert "rose from 3,300 to 43,900 tokens at call 6" in notes[1]
     assert "from call 16 on" in notes[2]
+
+
+def test_pictures_that_no_recorded_prompt_measures_are_noted():
+    """The second is followed by no count; the first lies between two, so that its tokens are known."""
+    events = [
+        user("look " * 50),
+        model("Yes."),
+        image(900_000),
+        model("A red chart."),
+        user("and " * 50),
+        model("Blue."),
+    ]
+    calls = [ModelCall(1, 1, 1_000), ModelCall(3, 3, 2_700), ModelCall(5, 5, 2_760)]
+    assert attributed(session(*events, calls=tuple(calls))).notes(compacted=False) == ()
+    more = session(*events, image(900_000), calls=(*calls, ModelCall(7, None, None)))
+    (note,) = attributed(more).notes(compacted=False)
+    assert note.startswith("pictures or encrypted reasoning in 1 message are measured by no recorded prompt: 1,")
+    unsent = session(*events, image(900_000), calls=tuple(calls))
+    assert attributed(unsent).notes(compacted=False) == ()

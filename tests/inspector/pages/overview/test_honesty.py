@@ -23,6 +23,11 @@ def test_it_promises_nothing_before_the_forecast_is_there():
     assert honesty(made(), {}).endswith("with other requests.")
 
 
+def test_it_says_where_nothing_can_be_forecast():
+    said = honesty(made(), dict.fromkeys(FORECAST))
+    assert said.endswith("How far off it is cannot be said: too few prompts are recorded to forecast any.")
+
+
 def test_a_replay_that_sends_what_was_recorded_has_no_error():
     same = made()
     same = replace(same, replayed=replace(same.replayed, divergence=None))
