@@ -152,6 +152,13 @@ class Included(NamedTuple):
         before = Included(first, self.inserted[:messages], 0)
         return before, Included(self.view[place:], self.inserted[messages:], self.added)
 
+    def split(self, size: int) -> tuple[Included, Included]:
+        """The first `size` segments, and what comes behind them; `added` is of the first."""
+        first = tuple(self.view[:size])
+        messages = sum(not isinstance(segment, Span) for segment in first)
+        begin = Included(first, tuple(self.inserted[:messages]), self.added)
+        return begin, Included(self.view[size:], self.inserted[messages:], 0)
+
     def behind(self, before: Included) -> Included:
         """The list behind one that comes before it."""
         view, size = self.view, len(before.view)
@@ -319,8 +326,19 @@ def run_starts(ledger: Ledger) -> list[int]:
 def is_plain(ledger: Ledger, start: int) -> bool:
     """Does a group begin at an event, is each of a log a run of neighbours, and none of the system."""
     runs = runs_of(ledger)
-    is_each_a_run = (runs.group == np.arange(len(runs.group))).all() and not (runs.kinds == SYSTEM_GROUP).any()
-    return bool(is_each_a_run) and runs.starts.item(int(np.searchsorted(runs.starts, start))) == start
+    if not is_each_a_run(ledger) or (runs.kinds == SYSTEM_GROUP).any():
+        return False
+    return runs.starts.item(int(np.searchsorted(runs.starts, start))) == start
+
+
+def is_each_a_run(ledger: Ledger) -> bool:
+    """Is each group of a log a run of neighbours."""
+    key = "agent-framework groups are runs"
+    if key not in ledger.derived:
+        group = runs_of(ledger).group
+        ledger.derived[key] = bool((group == np.arange(len(group))).all())
+    are_runs: bool = ledger.derived[key]
+    return are_runs
 
 
 def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int]]:

@@ -32,6 +32,7 @@ from guard_core.policies.agent_framework.strategies import (
     last_groups,
     lines_of,
     protected,
+    shortened,
     summarised,
     summary_message,
     summary_tokens,
@@ -275,9 +276,7 @@ class ContextWindow(AgentFrameworkPolicy):
         work = collapsed_tool_groups(work, settings.keep_last_tool_call_groups)
         if work.tokens <= self._share(window, settings.truncation_threshold):
             return work
-        groups = work.groups
-        stay = protected(groups, system=True, first_user=settings.preserve_first_user_group)
-        return without_oldest(work, groups, groups.tokens, work.request.limit, stay)
+        return shortened(work, work.request.limit, system=True, first_user=settings.preserve_first_user_group)
 
     def walked(self, asked: Asked) -> Walked | None:
         window, keep = asked.run.window, self.settings.keep_last_tool_call_groups
@@ -303,9 +302,7 @@ class TokenBudget(AgentFrameworkPolicy):
                 return work
         for system in (True, False):  # first the groups that are not of the system, then those of it
             if work.tokens > most:
-                groups = work.groups
-                stay = protected(groups, system=system)
-                work = without_oldest(work, groups, groups.tokens, most, stay)
+                work = shortened(work, most, system=system)
         return work
 
     def _tried(self, work: Work, name: str, number: int) -> Work:

@@ -6,11 +6,11 @@ list as it is.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,12 +27,15 @@ from guard_core.policies.agent_framework.counting import (
     message_costs,
 )
 from guard_core.policies.agent_framework.groups import (
+    NOT_SYSTEM_GROUPS,
+    NOT_SYSTEM_MESSAGES,
     SYSTEM_GROUP,
     TOOL_GROUP,
     USER_GROUP,
     Groups,
     Included,
     groups_of,
+    is_each_a_run,
     tokens_in,
 )
 from guard_core.policies.pieces.lists import Request
@@ -46,6 +49,7 @@ BEFORE, AFTER = "[Tool results: ", "]"  # 1.23.0: what a collapsed tool group sa
 NO_RESULTS, CUT = "no results", "... [truncated]"
 MOST_CHARS = 4_096  # of a collapsed tool group
 NOTHING = Included((), (), 0)
+SOME = 16  # segments of a view that are looked at first; ours
 
 
 @dataclass(frozen=True)
@@ -101,16 +105,68 @@ class Work:
 
 def without_oldest(work: Work, groups: Groups, amounts: list[int], most: int, protected: Container[int]) -> Work:
     """The oldest groups that are not protected go until the amounts of the others are at most `most`."""
-    excluded: set[int] = set()
-    over = sum(amounts) - most
+    return _without(work, groups, _oldest(amounts, sum(amounts) - most, protected))
+
+
+def shortened(work: Work, most: int, *, system: bool, first_user: bool = False) -> Work:
+    """The oldest groups go until the list has at most `most` tokens; which ones are `protected` is asked for."""
+    over = work.tokens - most
+
+    def gone(groups: Groups) -> list[int] | None:
+        stay = protected(groups, system=system, first_user=first_user)
+        oldest = sorted(_oldest(groups.tokens[: groups.least], over, stay))
+        return oldest if sum(groups.tokens[group] for group in oldest) >= over else None
+
+    done = _without_first(work, gone)
+    if done is None:
+        stay = protected(work.groups, system=system, first_user=first_user)
+        done = without_oldest(work, work.groups, work.groups.tokens, most, stay)
+    return done
+
+
+class _Beginning(NamedTuple):
+    """The first groups of a list, of which some are `chosen`, and what comes behind them."""
+
+    groups: Groups
+    chosen: list[int]
+    rest: Included
+
+    def whole(self, after: Included) -> Included:
+        """The list with another beginning."""
+        return self.rest.behind(after)._replace(added=after.added)
+
+
+def _beginning(work: Work, choose: Callable[[Groups], list[int] | None]) -> _Beginning | None:
+    """As much of the beginning of a long list as is needed to choose some of its groups; `choose` gives None where what
+    it is given is too little. None where all of the list is to be looked at."""
+    size = SOME
+    while 2 * size <= len(work.included.view) and is_each_a_run(work.ledger):
+        begin, rest = work.included.split(size)
+        groups = groups_of(work.ledger, message_costs(work.id_prefix), begin)
+        chosen = choose(groups)
+        if chosen is not None:
+            return _Beginning(groups, chosen, rest)
+        size *= 2
+    return None
+
+
+def _without_first(work: Work, gone: Callable[[Groups], list[int] | None]) -> Work | None:
+    """A long list without the groups of its beginning that are `gone`; as `_beginning`."""
+    begin = _beginning(work, gone)
+    return None if begin is None else work.became(begin.whole(begin.groups.without(set(begin.chosen))))
+
+
+def _oldest(amounts: list[int], over: int, protected: Container[int]) -> set[int]:
+    """The first groups that are not protected, until their amounts together are not less than `over`."""
+    oldest: set[int] = set()
     for group, amount in enumerate(amounts):
         if group in protected:
             continue
-        excluded.add(group)
+        oldest.add(group)
         over -= amount
         if over <= 0:
             break
-    return _without(work, groups, excluded)
+    return oldest
 
 
 def protected(groups: Groups, *, system: bool, first_user: bool = False) -> set[int]:
@@ -123,6 +179,13 @@ def protected(groups: Groups, *, system: bool, first_user: bool = False) -> set[
 
 def last_groups(work: Work, keep: int, *, system: bool) -> Work:
     """The last groups stay, and, as asked, those of the system."""
+    count = NOT_SYSTEM_GROUPS.view(work.ledger, work.included.view) - keep  # of those that go
+    if system and keep > 0 and is_each_a_run(work.ledger):
+        if count <= 0:
+            return work
+        done = _without_first(work, lambda groups: groups.plain[:count] if len(groups.plain) > count else None)
+        if done is not None:
+            return done
     groups = work.groups
     excluded = set(groups.plain[:-keep])
     return _without(work, groups, excluded if system else excluded.union(groups.of_kind(SYSTEM_GROUP)))
@@ -214,10 +277,15 @@ class Summarising:
 
 def summarised(work: Work, rule: Summarising) -> Work:
     """The oldest groups replaced by a summary."""
-    groups = work.groups
-    older = _older(groups, rule)
-    lines = (_lines(work.ledger, groups, group) for group in older)
-    chosen = [older[place] for place in fitting(lines, rule.input_tokens)] if rule.input_tokens else older
+    count = NOT_SYSTEM_MESSAGES.view(work.ledger, work.included.view)
+    if count <= rule.target + rule.threshold:
+        return work
+    begin = _beginning(work, partial(_first_older, work.ledger, rule, count)) if rule.input_tokens else None
+    if begin is None:
+        older = _older(work.groups, rule.target)
+        chosen = _fitting_groups(work.ledger, work.groups, older, rule) if rule.input_tokens else older
+        begin = _Beginning(work.groups, chosen, NOTHING)
+    groups, chosen, _ = begin
     if not chosen:
         return work
     given = groups.only(chosen)
@@ -230,7 +298,7 @@ def summarised(work: Work, rule: Summarising) -> Work:
     if not message.bytes:
         return work.failed_call(given, state, empty=True)
     tokens = summary_tokens(message, work.request.check.at + work.included.added)
-    after = groups.without(set(chosen), {chosen[0]: (message, tokens)})
+    after = begin.whole(groups.without(set(chosen), {chosen[0]: (message, tokens)}))
     state = msgspec.structs.replace(state, summary_bytes=message.bytes)
     return replace(work, state=state).became(after, given, message.bytes)
 
@@ -248,17 +316,30 @@ def summary_tokens(message: Synthetic, number: int) -> int:
     return inserted_tokens(message, len("summary_") + len(str(number)))
 
 
-def _older(groups: Groups, rule: Summarising) -> list[int]:
+def _older(groups: Groups, target: int) -> list[int]:
     """The groups before the newest ones with as many messages as are to stay."""
-    plain = groups.plain
-    if sum(groups.sizes[group] for group in plain) <= rule.target + rule.threshold:
-        return []
-    kept = 0
+    plain, kept = groups.plain, 0
     while plain:
         kept += groups.sizes[plain.pop()]
-        if kept >= rule.target:
+        if kept >= target:
             break
     return plain
+
+
+def _first_older(ledger: Ledger, rule: Summarising, count: int, groups: Groups) -> list[int] | None:
+    """The groups of the beginning of a list of `count` messages that are summarised, where as many as are to stay come
+    behind it and it holds more than the summariser can be given."""
+    if count - sum(groups.sizes[group] for group in groups.plain) < rule.target:
+        return None
+    older = groups.plain[:-1]  # the last one may go on
+    chosen = _fitting_groups(ledger, groups, older, rule)
+    return chosen if chosen and chosen[-1] < older[-1] else None
+
+
+def _fitting_groups(ledger: Ledger, groups: Groups, older: list[int], rule: Summarising) -> list[int]:
+    """The groups of some that the summariser can be given at once."""
+    lines = (_lines(ledger, groups, group) for group in older)
+    return [older[place] for place in fitting(lines, rule.input_tokens)]
 
 
 def fitting(groups: Iterable[Lines], most: int) -> list[int]:

@@ -10,7 +10,7 @@ from guard_core.events import Event, ReasoningPart, Role
 from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.agent_framework import KINDS
+from guard_core.policies.agent_framework import KINDS, strategies
 from guard_core.policies.agent_framework.counting import LINE_COSTS, inserted_tokens, message_costs
 from guard_core.policies.base import dump_state, load_state
 from guard_core.replay import replay
@@ -152,6 +152,38 @@ def test_a_group_too_large_for_the_summariser_is_skipped():
 def test_a_result_has_its_line_in_the_transcript(result, line):
     ledger = Ledger.of(session(user("go"), tool_result(result, "read", "c1"), calls=(ModelCall(at=2),)))
     assert LINE_COSTS.prefix(ledger)[2] - LINE_COSTS.prefix(ledger)[1] == len(line) - len("2")
+
+
+LONG_LIST = session(*(event for number in range(240) for event in (user("next"), *work(number), model("done"))))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("token-budget", {"token_budget": 12_000, "target_count": 20, "max_summary_input_tokens": 400}),
+        ("token-budget", {"token_budget": 3_000, "inner": "tools+sliding90", "early_stop": False}),
+        ("token-budget", {"token_budget": 12_000, "inner": "tools"}),
+        ("context-window", {"max_context_window_tokens": 20_000, "max_output_tokens": 100}),
+    ],
+)
+def test_of_a_long_list_only_the_beginning_is_looked_at(name, settings, monkeypatch):
+    looked, groups_of = [], strategies.groups_of
+
+    def watched(ledger, costs, included):
+        looked.append(len(included.view))
+        return groups_of(ledger, costs, included)
+
+    def compacted():
+        looked.clear()
+        policy = get_policy(f"agent-framework-{name}", **settings)
+        return run(policy, LONG_LIST, window=1_000, summarizer=FixedSummaries(100)).digest(), sum(looked)
+
+    monkeypatch.setattr(strategies, "groups_of", watched)
+    digest, segments = compacted()
+    monkeypatch.setattr(strategies, "SOME", 2**40)  # so many that all of the list is looked at
+    whole, all_segments = compacted()
+    assert digest == whole
+    assert segments < all_segments
 
 
 @pytest.mark.parametrize("reply", [None, 0])
