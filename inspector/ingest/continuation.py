@@ -7,13 +7,14 @@
 A file that begins with the bytes of a stored one extends that one's sessions. A file that is rewritten each time (a
 database, an export, one JSON value) extends a stored session where it names the same one, or has the same file name if
 neither names any, and holds all of it: its beginning, every event and every count of tokens. Only the last
-answer and the results of its calls may be longer now, while it has no count yet.
+answer and the results of its calls may be longer now, while it has no count yet. The other way round, a file that has
+no more of a named session than is stored (an older copy, a log that was cut and is written again) brings nothing new.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
@@ -22,18 +23,19 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from guard_core.estimation.attribution import Attribution
-from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.facts.searchable import text_of
 from guard_core.ledger import Ledger
 from guard_core.rules import Explanation
 from guard_core.sessions import ModelCall, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.growth import Added
-from inspector.ingest.uploads import drop_unused
+from inspector.ingest.uploads import begins_with, drop_unused
 from inspector.models import Import, Recording, Session
 from inspector.models.recordings import STREAM
 from inspector.storage import appending, convert, explanations, search
 from inspector.storage.assessment import assess
+from inspector.storage.contents import Content
 
 CHUNK = 1 << 20  # bytes
 SMALLEST = 200  # bytes; shorter beginnings are too common to mean anything
@@ -116,8 +118,9 @@ class Continuation:
         """Extend the stored session that this one continues, or store a new one."""
         self._set_aside()
         more: dict[str, Any] = {"window": window, "counts": counts}
-        old, same = (None, 0) if (ordinal, value.source_id) in self._new else self._old_of(ordinal, value)
-        if old is None and self._has_newer and (longer := self._longer(value)):
+        is_new = (ordinal, value.source_id) in self._new
+        old, same = (None, 0) if is_new else self._old_of(ordinal, value)
+        if old is None and not is_new and (longer := self._longer(ordinal, value)):
             self.known.append(longer)
             self.leaves_texts |= convert.is_in_a_row(value)
             return longer
@@ -206,13 +209,32 @@ class Continuation:
         newer = self._sessions.filter(recording__in=self.recording.newer.all(), deleted=None, ordinal__gte=0)
         return newer.filter(format=format_name[:40], source_id=name[:200])
 
-    def _longer(self, value: CoreSession) -> Session | None:
-        """Where this file is read again: the stored session that continues this one in a newer file."""
-        for longer in self._behind(value.format, value.source_id).order_by("pk"):
-            same = convert.common_events(longer, value.events)
-            if same == len(value.events) or (same and value.source_id):
+    def _longer(self, ordinal: int, value: CoreSession) -> Session | None:
+        """The stored session that has all of this one: where this file is read again, in a newer one, else the longer
+        one of this name. So a file that was cut, and is written again, doubles nothing."""
+        if self._has_newer:
+            for longer in self._behind(value.format, value.source_id).order_by("pk"):
+                same = convert.common_events(longer, value.events)
+                if same == len(value.events) or (same and value.source_id):
+                    return longer
+        if not value.source_id or value.usage_ratio is not None:
+            return None
+        for longer in self._elsewhere(ordinal, value.format, value.source_id, convert.first_key(value)):
+            if self._is_cut_from(longer.recording) or (
+                longer.events >= len(value.events) and _is_beginning(value, longer)
+            ):
+                self.recording.newer.add(longer.recording)
                 return longer
         return None
+
+    def _is_cut_from(self, other: Recording | None) -> bool:
+        """Is this file the beginning of another, byte for byte."""
+        if other is None or other.size <= self.recording.size:
+            return False
+        try:
+            return begins_with(other.path, self.recording.path)
+        except FileNotFoundError:  # on PostgreSQL, in the data folder of another machine
+            return False
 
     def _of_grown(self, stored: QuerySet[Session], place: int, name: str) -> Iterable[Session]:
         """Those of the same name, the one at the same place first; else the one at the same place. Sessions of a file
@@ -224,20 +246,28 @@ class Continuation:
 
     def _candidates(self, ordinal: int, format_name: str, name: str, *, first: bytes = b"") -> Iterator[Session]:
         """Sessions that may be the same one, the likeliest first; locked, where the `first` text of it is known."""
-        alike = self._sessions.filter(format=format_name[:40], ordinal__gte=0)
-        alike = alike.exclude(recording__sha256__startswith=STREAM)  # those grow by their stream alone
-        alike = alike.select_for_update(of=("self",)) if first else alike
         if self.grown is not None:
+            alike = self._alike(format_name, first)
             left = alike.filter(recording=self.grown, ordinal__gte=self._aside)  # those that no session continued
             yield from self._of_grown(left, ordinal + self._aside, name)
+        yield from self._elsewhere(ordinal, format_name, name, first)
+
+    def _elsewhere(self, ordinal: int, format_name: str, name: str, first: bytes) -> Iterable[Session]:
+        """Those of other files."""
         own = [self.recording.pk, self.grown.pk if self.grown else None]
-        elsewhere = alike.filter(deleted=None, source_id=name[:200]).exclude(recording__in=own)
+        elsewhere = self._alike(format_name, first).filter(deleted=None, source_id=name[:200])
+        elsewhere = elsewhere.exclude(recording__in=own)
         if not name:
             elsewhere = elsewhere.filter(recording__name=self.recording.name, calls__gt=0)
         if first:
             elsewhere = elsewhere.filter(log__seq=0, log__payload_id=first)
         ordered = elsewhere.annotate(moved=~Q(ordinal=ordinal)).order_by("moved", "-events", "pk")
-        yield from ordered[:COMPARED]
+        return ordered[:COMPARED]
+
+    def _alike(self, format_name: str, first: bytes) -> QuerySet[Session]:
+        alike = self._sessions.filter(format=format_name[:40], ordinal__gte=0)
+        alike = alike.exclude(recording__sha256__startswith=STREAM)  # those grow by their stream alone
+        return alike.select_for_update(of=("self",)) if first else alike
 
 
 def _holds(value: CoreSession, old: Session, same: int) -> bool:
@@ -256,7 +286,26 @@ def _holds(value: CoreSession, old: Session, same: int) -> bool:
         return True
     settled = max(head.calls[last].at + 1 if counted else 1, old.events - UNFINISHED)
     is_one = bool(value.source_id) and head.started_at is not None  # a name alone may be one that people give
-    return is_one and same >= settled and _has_gone_on(value, old, same)
+    if not is_one or same < settled:
+        return False
+    return _has_gone_on(convert.load_events(old, same, old.events), convert.load_contents(value, same, old.events))
+
+
+def _is_beginning(value: CoreSession, longer: Session) -> bool:
+    """Has a stored session all of this one, whose last answer may have been cut while it had no count."""
+    head, same, count = convert.load_head(longer), convert.common_events(longer, value.events), len(value.events)
+    if head.started_at != value.started_at or len(head.calls) < len(value.calls):
+        return False
+    counted = [place for place, call in enumerate(value.calls) if _tokens_of(call) != NOT_COUNTED]
+    last = counted[-1] if counted else -1
+    if same == 0 or any(map(_are_unlike, value.calls[: last + 1], head.calls)):
+        return False
+    if same == count:
+        return True
+    settled = max(value.calls[last].at + 1 if counted else 1, count - UNFINISHED)
+    if value.started_at is None or same < settled:
+        return False
+    return _has_gone_on(convert.load_contents(value, same, count), convert.load_events(longer, same, count))
 
 
 def _are_unlike(one: ModelCall, other: ModelCall) -> bool:
@@ -267,10 +316,8 @@ def _tokens_of(call: ModelCall) -> tuple[int | None, int | None]:
     return call.prompt_tokens, call.output_tokens
 
 
-def _has_gone_on(value: CoreSession, old: Session, start: int) -> bool:
-    """Are the stored messages from `start` on an answer and results of its calls that were still being written."""
-    before = convert.load_events(old, start, old.events)
-    now = convert.load_contents(value, start, old.events)
+def _has_gone_on(before: Sequence[Event | Content], now: Sequence[Event | Content]) -> bool:
+    """Are the messages of before an answer and results of its calls that were still being written."""
     answers = sum(event.role == Role.MODEL for event in before)
     others = [part for event in before if event.role != Role.MODEL for part in event.parts]
     if answers > 1 or not all(isinstance(part, ToolResultPart) for part in others):

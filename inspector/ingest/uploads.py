@@ -199,7 +199,7 @@ def add_log(project: Project, received: Received) -> Recording | None:
             busy = known.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists()
             if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.filter(ordinal__gte=0).exists():
                 continue
-            if known.wal_sha256 and not _begins_with(received.wal.path, known.wal_path):
+            if known.wal_sha256 and not begins_with(received.wal.path, known.wal_path):
                 continue
             known.wal_sha256 = received.wal.sha256
             known.save(update_fields=["wal_sha256"])
@@ -220,7 +220,8 @@ def lacks_log(recording: Recording) -> bool:
     return head.startswith(SQLITE_MAGIC) and head[18:20] == WAL_MODE
 
 
-def _begins_with(longer: Path, shorter: Path) -> bool:
+def begins_with(longer: Path, shorter: Path) -> bool:
+    """Does a file begin with all the bytes of another."""
     with longer.open("rb") as one, shorter.open("rb") as other:
         while chunk := other.read(CHUNK):
             if one.read(len(chunk)) != chunk:

@@ -37,10 +37,12 @@ MESSAGES = ("user", "assistant")  # the kinds of its lines that a session needs
 
 
 class Version(NamedTuple):
-    """What a file was when it was looked at: size in bytes and time of its last change in nanoseconds."""
+    """What a file was when it was looked at: size in bytes, time of its last change in nanoseconds, and which file it
+    was, for another one may have been put in its place."""
 
     size: int
     changed: int
+    inode: int
 
 
 @dataclass
@@ -80,6 +82,11 @@ def is_session(name: str) -> bool:
     return name.endswith(ENDINGS) and not name.startswith(".")
 
 
+def is_in_lines(path: Path) -> bool:
+    """Is this a file that is written line by line."""
+    return path.name.endswith(LINES)
+
+
 def versions_of(path: Path) -> tuple[Version, ...]:
     """The versions of a file and of the write-ahead log beside it, to compare with later."""
     return tuple(version for file in companions(path) if (version := _version(file)) is not None)
@@ -88,7 +95,7 @@ def versions_of(path: Path) -> tuple[Version, ...]:
 def whole_size(path: Path) -> int:
     """Bytes up to the end of the last whole line, where a file is written line by line; else all of it."""
     size = path.stat().st_size
-    if not path.name.endswith(LINES):
+    if not is_in_lines(path):
         return size
     with path.open("rb") as file:
         end = size
@@ -104,7 +111,7 @@ def whole_size(path: Path) -> int:
 
 def is_only_begun(path: Path) -> bool:
     """Is this a Claude Code file without a message so far: it is no session yet."""
-    size = whole_size(path) if path.name.endswith(LINES) else 0
+    size = whole_size(path) if is_in_lines(path) else 0
     if not 0 < size <= BEGINNING:
         return False
     with path.open("rb") as file:
@@ -131,7 +138,7 @@ def _version(path: Path) -> Version | None:
         known = path.stat()
     except OSError:  # it went away meanwhile, or may not be read
         return None
-    return Version(known.st_size, known.st_mtime_ns)
+    return Version(known.st_size, known.st_mtime_ns, known.st_ino)
 
 
 def existing(paths: Iterable[str]) -> tuple[list[Path], list[str]]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from inspector.watching.files import companions, whole_size
+from inspector.watching.files import companions, is_in_lines, versions_of, whole_size
 
 TOKEN = re.compile(r'X-CSRFToken": "([^"]+)"')
 TIMEOUT = 120.0  # seconds for one answer; a server waits a moment for small files only
@@ -25,7 +25,9 @@ class Away(Exception):
 
 
 class Changed(Exception):
-    """A file was cut or replaced while it was sent: the next look finds it as it is then."""
+    """A file was cut or replaced while it was sent, or is not written line by line and was written to; of a database,
+    rows went from its log to the file, so that what was sent may have them in neither. The next look finds it as it is.
+    """
 
 
 class Answer(NamedTuple):
@@ -51,13 +53,12 @@ class Server:
         """Send what is whole of a file. Raises Away, and OSError where the file cannot be read."""
         if not (self._token or self._key):
             self._greet()
-        size = whole_size(path)
-        if not size:
+        if not whole_size(path):
             return Answer(refused="no whole line yet")
-        status, body = self._post(path, size)
+        status, body = self._post(path)
         if status == http.client.FORBIDDEN and not self._key:  # the server was started anew with another key
             self._greet()
-            status, body = self._post(path, size)
+            status, body = self._post(path)
         try:
             answer = json.loads(body)
         except ValueError as error:
@@ -74,10 +75,10 @@ class Server:
             raise Away(f"{self.origin} is not a Compaction Inspector, or requires a login")
         self._cookie, self._token = cookie.split(";")[0], token[1]
 
-    def _post(self, path: Path, size: int) -> tuple[int, bytes]:
+    def _post(self, path: Path) -> tuple[int, bytes]:
         boundary = uuid4().hex
-        files = companions(path)
-        sizes = [size, *(file.stat().st_size for file in files[1:])]
+        files, before = companions(path), versions_of(path)[:1]
+        sizes = [whole_size(path), *(file.stat().st_size for file in files[1:])]
         heads = [
             f'--{boundary}\r\nContent-Disposition: form-data; name="file"; '
             f'filename="{_quoted(file.name)}"\r\n\r\n'.encode()
@@ -93,6 +94,8 @@ class Server:
                 yield head
                 yield from _bytes(file, count)
                 yield b"\r\n"
+            if not is_in_lines(path) and versions_of(path)[:1] != before:
+                raise Changed(f"{path.name} was written to while it was sent")
             yield end
 
         headers = {

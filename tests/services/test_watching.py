@@ -103,6 +103,71 @@ def test_sessions_grow_at_their_address_while_two_agents_write_them(tmp_path: Pa
             watcher.process.wait()
 
 
+def of(numbers: range, session: str) -> str:
+    """These lines of a session of another name."""
+    lines = []
+    for number in numbers:
+        line = claude_line(number)
+        line["sessionId"] = f"{session}{line['sessionId'][len(session) :]}"
+        line["message"]["content"] = f"message {number} of {session}"
+        line["uuid"], line["parentUuid"] = f"{session}{number}", f"{session}{number - 1}" if number else None
+        lines.append(json.dumps(line) + "\n")
+    return "".join(lines)
+
+
+def test_files_that_are_cut_rotated_and_replaced_lose_and_double_no_session(tmp_path: Path) -> None:
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    log, rotated = folder / "x.jsonl", folder / "x.1.jsonl"
+
+    def sessions() -> list[int]:
+        rows = json.loads(server.get("/api/v1/sessions?limit=50").body)["sessions"]
+        return sorted(row["steps"] for row in rows)
+
+    with running(tmp_path / "data", DATABASE_URL="") as server:
+        watcher = Watcher(folder, server.origin)
+
+        def written(*stored: int, at: Path = log) -> str:
+            """The file is sent after the change, and these sessions are stored then; where that of the file is."""
+            before = len(watcher.lines)
+            size, inode = at.stat().st_size, at.stat().st_ino
+            until(lambda: server.get("/healthz").status == 200 and sessions() == list(stored))
+            probe = folder / f"probe{size}{inode}.jsonl"  # sent after what was changed before it
+            probe.write_text("no session\n")
+            until(lambda: any(probe.name in line for line in watcher.lines[before:]))
+            probe.unlink()
+            assert sessions() == list(stored)
+            return watcher.url(at.name)
+
+        try:
+            log.write_text(of(range(6), "a"))
+            first = written(3)
+            log.write_text(of(range(4), "a"))  # cut in place
+            assert written(3) == first
+            (folder / "new").write_text(of(range(2), "a"))
+            (folder / "new").replace(log)  # another file in its place
+            assert written(3) == first
+            log.write_text(of(range(8), "a"))
+            assert written(4) == first
+            log.rename(rotated)
+            log.write_text(of(range(4), "b"))
+            second = written(2, 4)
+            assert second not in ("", first)
+            with rotated.open("a") as file:  # whoever has it open still writes to it
+                file.write(of(range(8, 10), "a"))
+            assert written(2, 5, at=rotated) == first
+            log.unlink()
+            log.write_text(of(range(6), "b"))
+            assert written(3, 5) == second
+            os.truncate(log, 0)
+            log.write_text(of(range(2), "c"))
+            assert written(1, 3, 5) not in ("", first, second)
+            assert watcher.end() == 0
+        finally:
+            watcher.process.kill()
+            watcher.process.wait()
+
+
 def test_a_folder_that_is_chosen_on_the_page_is_watched_by_the_server_until_it_is_stopped(tmp_path: Path) -> None:
     folder = tmp_path / "home/agents"
     folder.mkdir(parents=True)

@@ -124,9 +124,33 @@ def test_a_session_that_went_back_stands_beside_the_stored_one(bring):
     assert sorted(row.events for row in Session.unscoped.all()) == [4, 4]
 
 
-def test_a_shorter_copy_stands_beside_the_longer_one(bring):
+def test_a_shorter_copy_is_the_longer_session(bring, django_capture_on_commit_callbacks):
+    paths = [bring(export(3)).recording.path, (shorter := bring(export(2))).recording.path]
+    row = Session.unscoped.get()
+    assert row.events == 6
+    assert importing.report_of(shorter).sessions == importing.report_of(shorter).known == (str(row.pk),)
+    assert importing.report_of(shorter).extended == ()
+    assert bring(export(2)).pk == shorter.pk
+    bring(export(4))
+    assert Session.unscoped.get().events == 8
+    deleting.delete(default_project(), Session.unscoped.all())
+    with django_capture_on_commit_callbacks(execute=True):
+        deleting.purge(timezone.now() + timedelta(seconds=1))
+    assert not Recording.unscoped.exists()
+    assert not any(path.exists() for path in paths)
+
+
+@pytest.mark.parametrize(("done", "sessions"), [(False, 1), (True, 2)])
+def test_a_copy_that_ends_within_an_answer_is_the_longer_session_unless_it_has_a_count(bring, done, sessions):
+    bring(export(1, question(1), answer(1, words="I look into the folder")))
+    bring(export(1, question(1), answer(1, words="I look into", done=done)))
+    assert Session.unscoped.count() == sessions
+    assert "I look into the folder" in {words_of(row)[-1] for row in Session.unscoped.all()}
+
+
+def test_a_shorter_copy_with_another_count_of_tokens_is_another_session(bring):
     bring(export(3))
-    bring(export(2))
+    bring(export(2).replace(b'"input": 100,', b'"input": 999,'))
     assert sorted(row.events for row in Session.unscoped.all()) == [4, 6]
 
 

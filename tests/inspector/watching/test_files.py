@@ -2,14 +2,20 @@
 
 import json
 import os
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from inspector.watching.command import _Loop, watch
 from inspector.watching.files import Watched, companions, is_only_begun, versions_of, whole_size
-from inspector.watching.sending import TOKEN, Answer, Away, Server, _read
+from inspector.watching.sending import TOKEN, Answer, Away, Changed, Server, _read
+
+SENT_SLOWLY = 32 * 2**20  # bytes: more than what sockets hold of it before the other side reads
 
 
 def changed(watched: Watched) -> list[str]:
@@ -40,6 +46,90 @@ def test_files_are_changed_until_the_version_that_was_sent_is_the_one_there(tmp_
     assert changed(watched) == ["old.jsonl"]
     log.unlink()
     assert changed(watched) == ["old.jsonl"]
+
+
+def test_another_file_in_the_place_of_one_is_sent_even_of_the_same_size_and_time(tmp_path):
+    log, other = tmp_path / "a.jsonl", tmp_path / "other"
+    log.write_text("{}\n")
+    other.write_text("[]\n")
+    watched = Watched([tmp_path], since=0)
+    watched.sent(log, versions_of(log))
+    known = log.stat()
+    os.utime(other, ns=(known.st_atime_ns, known.st_mtime_ns))
+    other.replace(log)
+    assert changed(watched) == ["a.jsonl"]
+
+
+@contextmanager
+def receiving(meanwhile: Callable[[], object]) -> Iterator[tuple[str, list[bytes]]]:
+    """The address of a server that does something before it reads a recording, and the bodies that arrived whole."""
+    bodies: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer('<body hx-headers=\'{"X-CSRFToken": "t"}\'>')
+
+        def do_POST(self) -> None:
+            meanwhile()
+            body = self.rfile.read(size := int(self.headers["Content-Length"]))
+            if len(body) == size:
+                bodies.append(body)
+                self._answer('{"imports": [{"url": "/s/1/"}]}')
+
+        def _answer(self, text: str) -> None:
+            self.send_response(200)
+            self.send_header("Set-Cookie", "csrftoken=t")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", bodies
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_database_that_is_written_to_while_it_is_sent_is_not_taken_until_it_is_whole(tmp_path):
+    """SQLite moves rows from the log to the file: what was read of the one before and of the other after lacks them."""
+    database = tmp_path / "opencode.db"
+    database.write_bytes(bytes(SENT_SLOWLY))
+    database.with_name("opencode.db-wal").write_bytes(b"frames")
+
+    def move_rows() -> None:
+        if not arrived:
+            with database.open("ab") as file:
+                file.write(b"rows")
+            arrived.append(True)
+
+    arrived: list[bool] = []
+    with receiving(move_rows) as (address, bodies):
+        server = Server(address)
+        with pytest.raises(Changed, match="was written to while it was sent"):
+            server.send(database)
+        assert bodies == []
+        assert server.send(database).url == f"{address}/s/1/"
+    assert len(bodies) == 1
+    assert b"rows\r\n" in bodies[0]
+
+
+def test_lines_that_are_added_while_a_file_is_sent_are_for_the_next_time(tmp_path):
+    log = tmp_path / "a.jsonl"
+    log.write_bytes(b"1\n" * (SENT_SLOWLY // 2))
+
+    def write_on() -> None:
+        with log.open("ab") as file:
+            file.write(b"more\n")
+
+    with receiving(write_on) as (address, bodies):
+        assert Server(address).send(log).url
+    assert b"more" not in bodies[0]
 
 
 def test_a_line_that_is_being_written_is_not_sent(tmp_path):
