@@ -71,6 +71,12 @@ def _is_amp_message(record: JSON) -> bool:
     return own and "role" in record
 
 
+def _is_printed_by_amp(record: JSON) -> bool:
+    """The first line of what a run of Amp prints, else as Claude Code's: its sessions are threads."""
+    kinds = (fields.text(record, "type"), fields.text(record, "subtype"))
+    return kinds == ("system", "init") and fields.text(record, "session_id").startswith("T-")
+
+
 def _is_amp_thread(value: JSON) -> bool:
     return fields.text(value, "id").startswith("T-") and isinstance(value.get("messages"), list) and "v" in value
 
@@ -89,7 +95,7 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": _is_droid_line,
     "Goose": _is_goose_line,
-    "Amp": _is_amp_message,
+    "Amp": lambda record: _is_amp_message(record) or _is_printed_by_amp(record),
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,

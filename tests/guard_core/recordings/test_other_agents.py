@@ -58,6 +58,7 @@ OBSERVATION = {
 
 PRINTED = {"type": "system", "subtype": "init", "session_id": "s", "tools": [], "qwen_code_version": "0.24.4"}
 SAID = {"type": "assistant", "session_id": "s", "message": {"role": "assistant", "content": [], "usage": {}}}
+PRINTED_BY_AMP = {"type": "system", "subtype": "init", "session_id": AMP["id"], "tools": [], "mcp_servers": []}
 REFUSED = {
     "Qwen Code, what a run printed": lines(PRINTED, SAID),
     "Qwen Code, printed as one value": json.dumps([PRINTED, SAID]).encode(),
@@ -68,6 +69,7 @@ REFUSED = {
     "Goose as one value": json.dumps({"id": "1", "working_dir": "/p", "conversation": GOOSE}).encode(),
     "Amp": json.dumps(AMP).encode(),
     "Amp, the messages alone": json.dumps(AMP["messages"]).encode(),
+    "Amp, what a run printed": lines(PRINTED_BY_AMP, SAID),
     "Langfuse": json.dumps({"id": "t", "input": OBSERVATION["input"], "observations": [OBSERVATION]}).encode(),
 }
 

@@ -428,7 +428,7 @@ def usage_of(usage: JSON) -> JSON:
 
 
 def _observed(record: JSON) -> JSON | None:
-    """Counts of a Langfuse observation: every kind of `usageDetails` whose name begins with `input` is a part of the
+    """Counts of a Langfuse observation: every kind of `usageDetails` whose name has `input` in it is a part of the
     prompt; before there were kinds, `usage` had a unit. None where it is no such observation.
 
     Source: https://langfuse.com/docs/observability/features/token-and-cost-tracking.
@@ -437,14 +437,14 @@ def _observed(record: JSON) -> JSON | None:
     if not details and fields.text(usage, "unit") == "TOKENS":
         details = usage
     counts = {kind: count for kind in details if (count := fields.tokens(details, kind)) is not None}
-    prompt = [kind for kind in counts if kind.startswith("input")]
+    prompt = [kind for kind in counts if "input" in kind.lower()]
     if not prompt:
         return None
     cached = [kind for kind in prompt if "cache" in kind and "creation" not in kind]
     return {
         "prompt_tokens": sum(counts[kind] for kind in prompt),
         "cached_tokens": sum(counts[kind] for kind in cached) if cached else None,
-        "output_tokens": sum(count for kind, count in counts.items() if kind.startswith("output")),
+        "output_tokens": sum(count for kind, count in counts.items() if "output" in kind.lower()),
     }
 
 

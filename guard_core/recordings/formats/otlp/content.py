@@ -17,14 +17,25 @@ from guard_core.events import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    value_text,
 )
 from guard_core.recordings.formats import anthropic_messages
+from guard_core.recordings.formats.langchain import messages as langchain_messages
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.sessions import ToolDefinition
 
 _ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
+# The keys of Bedrock's blocks: ContentBlock of https://docs.aws.amazon.com/bedrock/latest/APIReference/.
+_BEDROCK = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "cachePoint"))
+# Attributes with a whole request and a whole response, by SDK: Logfire, Langfuse, MLflow, LangSmith.
+_WHOLE = (
+    ("request_data", "response_data"),
+    ("langfuse.observation.input", "langfuse.observation.output"),
+    ("mlflow.spanInputs", "mlflow.spanOutputs"),
+    ("gen_ai.prompt", "gen_ai.completion"),
+)
 
 
 class RequestContent(msgspec.Struct):
@@ -38,7 +49,7 @@ class RequestContent(msgspec.Struct):
 
 def read_content(span: TraceSpan) -> RequestContent:
     """The request in the first of the conventions that is there."""
-    for read in (_gen_ai, _open_inference, _open_llmetry, _adk_request, _vercel, _span_events):
+    for read in (_gen_ai, _open_inference, _open_llmetry, _adk_request, _vercel, _span_events, _whole_request):
         content = read(span)
         if content.messages:
             return content
@@ -255,6 +266,8 @@ def _event_of(message: JSON) -> Event | None:
     if isinstance(content, dict) and "parts" in content:
         system = message["role"] == "system"
         return Event(Role.SYSTEM, _google_parts(content)) if system else _google_event(content)
+    if (blocks := _bedrock_blocks(content)) and (role := chat.ROLES.get(fields.text(message, "role").lower())):
+        return Event(role, tuple(part for block in blocks for part in _bedrock_part(block)))
     return None if content == _ELIDED else chat.chat_event(message)
 
 
@@ -270,6 +283,81 @@ def _event_body(attributes: dict[str, Any]) -> JSON:
     if isinstance(body, dict):
         return dict(body)
     return {key: fields.decoded(value) if key == "tool_calls" else value for key, value in attributes.items()}
+
+
+def _bedrock_blocks(content: Any) -> list[JSON]:
+    """The blocks of Bedrock's Converse API, which Strands writes as JSON text: objects of one key and no type."""
+    listed = fields.decoded(content)
+    blocks = list(fields.objects(listed)) if isinstance(listed, list) else []
+    return blocks if blocks and all(not _BEDROCK.isdisjoint(block) and "type" not in block for block in blocks) else []
+
+
+def _bedrock_part(block: JSON) -> tuple[Part, ...]:
+    if call := fields.mapping(block, "toolUse"):
+        return (ToolCallPart(fields.text(call, "name"), call.get("input"), fields.text(call, "toolUseId")),)
+    if result := fields.mapping(block, "toolResult"):
+        inner = [part.text for item in fields.objects(result.get("content")) if (part := _bedrock_text(item))]
+        content = "\n".join(inner) if inner else result.get("content")
+        failed = fields.text(result, "status") == "error"
+        return (ToolResultPart("", content, fields.text(result, "toolUseId"), failed),)
+    if thought := fields.mapping(block, "reasoningContent"):
+        said = fields.mapping(thought, "reasoningText")
+        return (
+            ReasoningPart(fields.text(said, "text"), opaque_bytes=fields.opaque_size(fields.text(said, "signature"))),
+        )
+    if text := _bedrock_text(block):
+        return (text,)
+    kind = next((key for key in block if key in _BEDROCK), "unknown")
+    return () if kind == "cachePoint" else (OtherPart(kind, block),)
+
+
+def _bedrock_text(block: JSON) -> TextPart | None:
+    if "json" in block:
+        return TextPart(value_text(block["json"]))
+    return TextPart(block["text"]) if isinstance(block.get("text"), str) else None
+
+
+# -- SDKs that put the whole request into one attribute as JSON, and the whole response into another
+
+
+def _whole_request(span: TraceSpan) -> RequestContent:
+    for key, _ in _WHOLE:
+        value = fields.decoded(span.attributes.get(key))
+        request = value if isinstance(value, dict) else {"messages": value}
+        listed = request.get("messages")
+        if isinstance(listed, list) and listed and isinstance(listed[0], list):
+            listed = listed[0]  # LangChain's calls are batches of one
+        messages = [event for item in fields.objects(listed) if (event := _any_event(item)) is not None]
+        if messages:
+            system = anthropic_messages.block_parts(request.get("system")) or None
+            return RequestContent(messages, 0, system, chat.tool_definitions(request.get("tools")))
+    return RequestContent([])
+
+
+def _whole_answer(span: TraceSpan) -> list[Event | None]:
+    for _, key in _WHOLE:
+        response = fields.decoded(span.attributes.get(key))
+        if isinstance(response, str) and response:
+            return [Event(Role.MODEL, (TextPart(response),))]
+        if isinstance(response, dict) and (message := _message_of(response)):
+            return [_any_event({"role": "assistant", **message})]
+    return []
+
+
+def _message_of(response: JSON) -> JSON:
+    """The message in a response: of Chat Completions, LangChain, Logfire (a streamed one by its text), or itself."""
+    choices = next(fields.objects(response.get("choices")), {})
+    generations = next((item for item in fields.items(response, "generations") if isinstance(item, list)), [])
+    generated = next(fields.objects(generations), {})
+    if "combined_chunk_content" in response:
+        return {"content": response["combined_chunk_content"]}
+    places = (fields.mapping(response, "message"), fields.mapping(choices, "message"))
+    inner = next(filter(None, (*places, fields.mapping(generated, "message"))), {})
+    return inner or (response if "content" in response else {})
+
+
+def _any_event(message: JSON) -> Event | None:
+    return langchain_messages.event_of(message) if langchain_messages.is_message(message) else _event(message)
 
 
 # -- ADK 1.x
@@ -364,6 +452,8 @@ def answer_of(span: TraceSpan) -> Event:
         listed = _vercel_answer(span.attributes)
     if not listed:
         listed = [_choice(attributes) for name, attributes in _named_events(span) if name == "gen_ai.choice"]
+    if not listed:
+        listed = _whole_answer(span)
     parts = tuple(part for event in listed[:1] if event is not None for part in event.parts)
     return Event(Role.MODEL, parts, timestamp=span.start, line=span.line, source_id=span.id)
 
@@ -378,4 +468,6 @@ def _final(messages: Any) -> list[JSON]:
 def _choice(attributes: dict[str, Any]) -> Event | None:
     body = _event_body(attributes)
     message = fields.decoded(body.get("message", body))
+    if isinstance(message, list):
+        message = {"content": message}
     return _event_of({"role": "assistant", **message}) if isinstance(message, dict) else None

@@ -61,6 +61,7 @@ from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, thr
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall, Session
 
+_KNOWN_AS = "under the names that are known here (GenAI, OpenInference, OpenLLMetry and those of some SDKs)"
 _POSITION = re.compile(r"(.+)_\d+")
 
 
@@ -85,7 +86,7 @@ class OtlpFormat:
         traces = _Traces(source, spans)
         sessions = traces.sessions(facts)
         if not sessions:
-            raise DamagedRecording("the traces hold no calls of a language model")
+            raise DamagedRecording(f"the traces hold no calls of a language model {_KNOWN_AS}")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
@@ -336,7 +337,7 @@ class _Traces:
                 at = len(builder.events)
                 index = builder.event(Role.MODEL, (), timestamp=span.start, line=span.line, source_id=span.id)
                 builder.calls.append(self._call(span, at, index))
-        builder.notes.append("The spans hold no message content: only the tokens of each call are known.")
+        builder.notes.append(f"The spans hold no message content {_KNOWN_AS}: only the tokens of each call are known.")
         return builder.session(agent=first(calls[0].attributes, ("gen_ai.agent.name",)), **about)
 
 

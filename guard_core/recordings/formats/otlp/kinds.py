@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from guard_core.events import ToolResultPart
+from guard_core.recordings.formats.openai import completions
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.reading import fields
 
@@ -29,6 +30,7 @@ CACHED_KEYS = (
     "gen_ai.usage.cached_tokens",
     "llm.token_count.prompt_details.cache_read",
     "ai.usage.cachedInputTokens",
+    "ai.usage.inputTokenDetails.cacheReadTokens",
 )
 WRITTEN_KEYS = (
     "gen_ai.usage.cache_creation.input_tokens",
@@ -36,14 +38,28 @@ WRITTEN_KEYS = (
     "gen_ai.usage.cache_creation_input_tokens",
     "gen_ai.usage.details.cache_write_tokens",
     "llm.token_count.prompt_details.cache_write",
+    "ai.usage.inputTokenDetails.cacheWriteTokens",
 )
+# Counts of parts of the prompt that say nothing more: of what was not cached, and of what was in another spelling.
+PART_KEYS = ("ai.usage.inputTokenDetails.noCacheTokens", "llm.token_count.prompt_details.cache_input")
 OUTPUT_KEYS: tuple[str, ...] = (
     "gen_ai.usage.output_tokens",
     "gen_ai.usage.completion_tokens",
     "llm.token_count.completion",
 )
 OUTPUT_KEYS += ("llm.usage.completion_tokens",)
-MODEL_KEYS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "llm.request.model")
+MODEL_KEYS: tuple[str, ...] = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "llm.request.model")
+MODEL_KEYS += ("langfuse.observation.model.name",)
+# What SDKs of their own say that a span is, and how they name a call of a model.
+OWN_KINDS = {
+    "langfuse.observation.type": frozenset({"GENERATION"}),
+    "mlflow.spanType": frozenset({"CHAT_MODEL", "LLM"}),
+    "span.type": frozenset({"LLM_REQUEST"}),  # Claude Code
+}
+# Attributes whose JSON holds the counts of a call: Langfuse, MLflow.
+USAGE_KEYS = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
+# Claude Code's own counts, in which the input is without what was cached.
+CLAUDE_KEYS = ("input_tokens", "cache_read_tokens", "cache_creation_tokens", "output_tokens")
 CONVERSATION_KEYS = (
     "gen_ai.conversation.id",
     "session.id",
@@ -70,8 +86,10 @@ _GOOGLE_USAGE = {
     "cached_content_token_count": CACHED_KEYS[0],
     "candidates_token_count": OUTPUT_KEYS[0],
 }
+_OWN_MODELS = frozenset().union(*OWN_KINDS.values())
 _ADK_RESULT = "tool_response ["  # ADK up to 1.0; the one without a name repeats several, merged
-MARKS = ("ai.", "gen_ai.", "llm.", "openinference.", "gcp.vertex.agent.", "traceloop.")
+MARKS: tuple[str, ...] = ("ai.", "gen_ai.", "llm.", "openinference.", "gcp.vertex.agent.", "traceloop.")
+MARKS += ("langfuse.", "mlflow.")
 
 
 def response_id(span: TraceSpan) -> str:
@@ -112,9 +130,17 @@ def is_model(span: TraceSpan) -> bool:
         return str(attributes["llm.request.type"]) in {"chat", "completion"}
     if "traceloop.span.kind" in attributes:
         return False
+    if own := _own_kind(attributes):
+        return own in _OWN_MODELS
     if any(key in attributes for key in PROMPT_KEYS):
         return True
     return bool(attributes.get("gcp.vertex.agent.llm_request", "{}") != "{}")  # ADK's tool spans hold an empty one
+
+
+def _own_kind(attributes: dict[str, Any]) -> str:
+    """What an SDK of its own says that a span is; MLflow writes it as JSON."""
+    given = (attributes.get(key) for key in OWN_KINDS)
+    return next((str(fields.decoded(kind)).upper() for kind in given if kind is not None), "")
 
 
 def is_agent(span: TraceSpan) -> bool:
@@ -175,6 +201,8 @@ def usage_of(span: TraceSpan, *, exclusive: bool) -> dict[str, int | None]:
     """The counts of a call, as fields of ModelCall; `exclusive`: cached tokens are apart from the input tokens."""
     counts = span.attributes
     if not any(key in counts for key in PROMPT_KEYS):
+        if own := _own_usage(counts):
+            return own
         counts = _google_usage(counts.get("gcp.vertex.agent.llm_response")) or counts
     prompt = fields.first_tokens(counts, *PROMPT_KEYS)
     cached = fields.first_tokens(counts, *CACHED_KEYS)
@@ -183,6 +211,21 @@ def usage_of(span: TraceSpan, *, exclusive: bool) -> dict[str, int | None]:
         prompt += (cached or 0) + (written or 0)
     output = fields.first_tokens(counts, *OUTPUT_KEYS)
     return {"prompt_tokens": prompt, "cached_tokens": cached, "cache_write_tokens": written, "output_tokens": output}
+
+
+def _own_usage(attributes: dict[str, Any]) -> dict[str, int | None]:
+    """The counts under the names of an SDK of its own, as fields of ModelCall; empty where there are none."""
+    if str(attributes.get("span.type")).upper() in OWN_KINDS["span.type"]:
+        fresh, read, written, output = (fields.tokens(attributes, key) for key in CLAUDE_KEYS)
+        prompt = None if fresh is None else fresh + (read or 0) + (written or 0)
+        counts = {"cached_tokens": read, "cache_write_tokens": written, "output_tokens": output}
+        return {"prompt_tokens": prompt, **counts}
+    details = [fields.decoded(attributes.get(key)) for key in USAGE_KEYS]
+    usage = next((item for item in details if isinstance(item, dict)), None)
+    if usage is None:
+        return {}
+    counted = completions.usage_of({"usageDetails": usage})
+    return {"prompt_tokens": None, "cached_tokens": None, "cache_write_tokens": None, "output_tokens": None, **counted}
 
 
 def _google_usage(response: Any) -> dict[str, Any]:

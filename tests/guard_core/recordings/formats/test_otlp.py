@@ -10,6 +10,7 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.otlp.format import FORMAT
+from guard_core.recordings.reading.source import ByteSource
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -580,3 +581,112 @@ def test_a_refused_request_beside_the_conversation_is_survived():
     file = export(chat(1, [FIRST], LOOK), aside, chat(3, [FIRST, LOOK, FOUND], said("assistant", text("Done"))))
     session = read_as(FORMAT, json.dumps(file).encode()).sessions[0]
     assert (len(session.calls), session.refused) == (2, ())
+
+
+USAGE = {"input": 20, "cache_read_input_tokens": 70, "input_cached_tokens": 10, "output": 5, "total": 105}
+ASKED = [{"role": "user", "content": "List"}]
+MADE = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+LOOKED = {"role": "assistant", "content": None, "tool_calls": [MADE]}
+RUN = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"], "kwargs": ASKED[0]}
+MADE_RUN = {**RUN, "id": [*RUN["id"][:-1], "AIMessage"], "kwargs": {"content": "", "tool_calls": [MADE]}}
+GENAI_USAGE = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {
+            **GENAI_USAGE,
+            "gen_ai.request.model": "m-1",
+            "request_data": json.dumps({"model": "m-1", "messages": ASKED}),
+            "response_data": json.dumps({"message": LOOKED, "usage": {"prompt_tokens": 100}}),
+        },
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.model.name": "m-1",
+            "langfuse.observation.input": json.dumps(ASKED),
+            "langfuse.observation.output": json.dumps(LOOKED),
+            "langfuse.observation.usage_details": json.dumps(USAGE),
+        },
+        {
+            "mlflow.spanType": json.dumps("CHAT_MODEL"),
+            "gen_ai.request.model": "m-1",
+            "mlflow.spanInputs": json.dumps({"messages": ASKED}),
+            "mlflow.spanOutputs": json.dumps({"choices": [{"message": LOOKED}]}),
+            "mlflow.chat.tokenUsage": json.dumps({"input_tokens": 100, "output_tokens": 5, "total_tokens": 105}),
+        },
+        {
+            **GENAI_USAGE,
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "m-1",
+            "gen_ai.prompt": json.dumps({"messages": [[RUN]]}),
+            "gen_ai.completion": json.dumps({"generations": [[{"text": "", "message": MADE_RUN}]]}),
+        },
+    ],
+    ids=["Logfire", "Langfuse", "MLflow", "LangSmith"],
+)
+def test_sdks_with_the_whole_request_in_one_attribute(attributes):
+    recording = read_as(FORMAT, export(span("a call", 1, attributes=attributes)))
+    session = recording.sessions[0]
+    [call] = session.calls
+    assert (call.at, call.response, call.prompt_tokens, call.output_tokens, call.model) == (1, 1, 100, 5, "m-1")
+    assert session.events[0].parts == (TextPart("List"),)
+    assert session.events[1].parts == (ToolCallPart("bash", {}, "c1"),)
+    assert recording.notes.problem_count == 0
+
+
+def test_a_streamed_answer_of_logfire_is_its_text():
+    data = {"request_data": json.dumps({"messages": ASKED})}
+    data |= {"response_data": json.dumps({"combined_chunk_content": "Do", "chunk_count": 2})}
+    session = read_as(FORMAT, export(span("a call", 1, attributes={**GENAI_USAGE, **data}))).sessions[0]
+    assert texts(session) == ["List", "Do"]
+
+
+def test_claude_codes_own_spans_count_what_was_cached_apart():
+    counts = {"input_tokens": 2, "cache_read_tokens": 800, "cache_creation_tokens": 70, "output_tokens": 9}
+    attributes = {"span.type": "llm_request", "session.id": "s1", "gen_ai.request.model": "m-1", **counts}
+    tool = span("claude_code.tool", 2, attributes={"span.type": "tool", "session.id": "s1"})
+    recording = read_as(FORMAT, export(span("claude_code.llm_request", 1, attributes=attributes), tool))
+    [call] = recording.sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens) == (872, 800, 70, 9)
+    assert (recording.sessions[0].source_id, recording.notes.problem_count) == ("s1", 0)
+    look = FORMAT.first_look(ByteSource.open(lines(export(span("x", 1, attributes=attributes)), export(tool))))
+    assert list(look.prompt_tokens) == [872]
+
+
+def test_vercels_counts_of_what_was_cached_are_known():
+    details = {"noCacheTokens": 30, "cacheReadTokens": 60, "cacheWriteTokens": 10}
+    attributes = {
+        "ai.operationId": "ai.generateText.doGenerate",
+        "ai.prompt.messages": json.dumps(ASKED),
+        "ai.usage.inputTokens": 100,
+        **{f"ai.usage.inputTokenDetails.{name}": count for name, count in details.items()},
+    }
+    recording = read_as(FORMAT, export(span("ai.generateText.doGenerate", 1, attributes=attributes)))
+    [call] = recording.sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens) == (100, 60, 10)
+    assert recording.notes.problem_count == 0
+
+
+def test_blocks_of_bedrock_in_span_events_are_parts():
+    def said(name: str, *blocks: Any, key: str = "content") -> dict[str, Any]:
+        return {"name": name, "attributes": [{"key": key, "value": value(json.dumps(blocks))}]}
+
+    made = {"toolUse": {"toolUseId": "t1", "name": "bash", "input": {"command": "ls"}}}
+    given = {"toolResult": {"toolUseId": "t1", "status": "error", "content": [{"text": "no"}, {"json": {"code": 1}}]}}
+    thought = {"reasoningContent": {"reasoningText": {"text": "Hm", "signature": "AAAA"}}}
+    first = span("chat", 1, attributes={"gen_ai.operation.name": "chat", **GENAI_USAGE})
+    first["events"] = [said("gen_ai.user.message", {"text": "List"})]
+    first["events"].append(said("gen_ai.choice", thought, made, key="message"))
+    then = span("chat", 3, attributes={"gen_ai.operation.name": "chat", **GENAI_USAGE})
+    then["events"] = [said("gen_ai.user.message", {"text": "List"}), said("gen_ai.assistant.message", thought, made)]
+    then["events"] += [said("gen_ai.tool.message", given), said("gen_ai.choice", {"text": "Done"}, key="message")]
+    session = read_as(FORMAT, export(first, then)).sessions[0]
+    assert session.events[1].parts == (ReasoningPart("Hm", 3), ToolCallPart("bash", {"command": "ls"}, "t1"))
+    assert session.events[2].parts == (ToolResultPart("bash", 'no\n{"code":1}', "t1", True),)
+    assert texts(session) == ["List", "Hm", "", "Done"]
+
+
+def test_spans_of_unknown_names_are_not_said_to_hold_no_content():
+    session = read_as(FORMAT, export(span("a call", 1, attributes={**GENAI_USAGE, "own.prompt": "List"}))).sessions[0]
+    assert "under the names that are known here" in session.notes[0]
