@@ -178,7 +178,9 @@ def test_clearing_what_is_new_gives_the_requests_of_clearing_all(session, keep, 
 
 
 class WholeEdit(InspectEdit):
-    """Inspect's edit, looking at the whole list at every step."""
+    """Inspect's edit, looking at the whole list at every step, and again at what it has left."""
+
+    edits_once = False
 
     def remembered(self, request, state, view):
         return state

@@ -74,6 +74,7 @@ class InspectEdit(InspectPolicy):
     """The policy; see the package."""
 
     name: ClassVar[str] = "inspect-edit"
+    edits_once: ClassVar[bool] = True
     state_type: ClassVar[type] = EditMemory
 
     def begun(self, request: Request, state: EditMemory) -> View:

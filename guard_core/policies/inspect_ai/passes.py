@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -59,7 +59,9 @@ class Step(NamedTuple):
 
 
 class InspectPolicy(ListPolicy):
-    """The loop around a strategy."""
+    """The loop around a strategy. `edits_once`: applied to what it has left, it changes nothing."""
+
+    edits_once: ClassVar[bool] = False
 
     def costs(self) -> Costs:
         return COSTS
@@ -84,7 +86,7 @@ class InspectPolicy(ListPolicy):
             view, state = step.view, step.state
             passes.append(step.record)
             total = self.total(request, view)
-            if total <= request.limit or (before is not None and total >= before):
+            if total <= request.limit or self.edits_once or (before is not None and total >= before):
                 break
             before = total
         if total > request.limit:

@@ -5,6 +5,7 @@ import pytest
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.inspect_ai.edit import InspectEdit
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
@@ -70,6 +71,19 @@ def test_what_is_still_over_the_threshold_ends_the_run():
     trace, _ = replayed(tools(*[8_000] * 4), "inspect-edit", threshold=5_000)
     assert trace.columns["held"].tolist() == [0, 0, 0, RAISED, RAISED]
     assert not trace.columns["fired"].any()
+
+
+def test_a_list_that_stays_over_the_threshold_is_edited_once_a_step():
+    edited = []
+
+    class Counting(InspectEdit):
+        def applied(self, request, state, view):
+            edited.append(request.check.step)
+            return super().applied(request, state, view)
+
+    session = tools(*[8_000] * 4)
+    replay(Ledger.of(session), Counting(get_policy("inspect-edit", threshold=5_000).settings), window=10_000)
+    assert edited == [3, 4]
 
 
 def test_a_failed_summary_ends_the_run():
