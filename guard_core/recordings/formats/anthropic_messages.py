@@ -6,14 +6,15 @@ are rebuilt as those of chat requests: a request that does not extend the histor
 array has no tokens, unless its messages carry `usage` themselves; system prompt and tools are beside the array.
 A `compaction` block declares a compaction by the provider: what precedes it was not given to the model any more, from
 the answer on that begins with it; `usage.iterations` has what the summary cost. Tool results that the provider cleared
-in a request (`applied_edits` of its response) are the oldest but those of `exclude_tools`; the request is read without
-them. A request that only counts tokens is not a call. Sources: https://docs.anthropic.com/en/api/messages and, below
+in a request (`applied_edits` of its response) are the oldest but those of `exclude_tools`, thinking that it cleared is
+that of the oldest turns that have some; the request is read without either. A request that only counts tokens is not a
+call. Sources: https://docs.anthropic.com/en/api/messages and, below
 https://docs.anthropic.com/en/docs/build-with-claude/, `compaction` and `context-editing`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
@@ -57,7 +58,9 @@ _HEADS = 200  # messages looked at for a block that only Anthropic has
 _KNOWN_NAMES = Names(
     usage=ANTHROPIC_USAGE | CHAT_USAGE,
     counts=ANTHROPIC_COUNTS | CHAT_COUNTS,
-    beside=words("prompt_tokens input_tokens promptTokens cleared_input_tokens cleared_tool_uses"),
+    beside=words(
+        "prompt_tokens input_tokens promptTokens cleared_input_tokens cleared_tool_uses cleared_thinking_turns"
+    ),
     holders=RESPONSES,
     tools=ANTHROPIC_TOOLS | words("tool_choice"),
     kinds=ANTHROPIC_KINDS,
@@ -140,15 +143,16 @@ class AnthropicReader(ChatReader):
         self._clearings: dict[str, _Clearing] = {}  # by the response that states it
         self._spared: set[str] = set()  # tools whose results are never cleared
         self._replaced: dict[tuple[int, tuple[bool, ...]], Event] = {}  # messages without those results
-        self._edited: dict[bytes, int] = {}  # tool results that the last request lacked, by its first message
+        self._edited: dict[
+            bytes, tuple[int, int]
+        ] = {}  # what the last request lacked: `_Clearing.size`, by first message
 
     def answer(self, response: JSON) -> JSON | None:
         if not isinstance(response.get("content"), list):
             return None
-        for edit in fields.objects(fields.mapping(response, "context_management").get("applied_edits")):
-            if results := fields.tokens(edit, "cleared_tool_uses"):
-                clearing = _Clearing(results, fields.tokens(edit, "cleared_input_tokens") or 0)
-                self._clearings[fields.text(response, "id")] = clearing
+        clearing = _clearing(fields.objects(fields.mapping(response, "context_management").get("applied_edits")))
+        if any(clearing.size):
+            self._clearings[fields.text(response, "id")] = clearing
         content, summary = [], None
         for block in fields.objects(response["content"]):
             if fields.text(block, "type") == "compaction":
@@ -183,19 +187,23 @@ class AnthropicReader(ChatReader):
         return replace(request, summarised=(replace(summary, line=line), declared))
 
     def _without_cleared(self, request: Request) -> Request:
-        """The request without the results that the provider cleared in it: the oldest, as it documents. The client
-        sends them again each time, and each response states all that were cleared in its request."""
+        """The request without the results and the thinking that the provider cleared in it: the oldest, as it
+        documents. The client sends them again each time, and each response states all that its request lacked."""
         clearing = self._clearings.get(request.call.source_id) if request.call.source_id else None
-        count = clearing.results if clearing else 0
+        size = clearing.size if clearing else (0, 0)
         key = message_key(request.messages[0]) if request.messages else b""
-        if count == self._edited.get(key, 0) and not count:
+        before = self._edited.get(key, (0, 0))
+        if size == before and not any(size):
             return request
-        is_news, self._edited[key] = count != self._edited.get(key, 0), count
-        messages = self._with_placeholders(request.messages, count)
-        if not is_news or request.declared is not None:
+        self._edited[key] = size
+        whole = self._with_placeholders(request.messages, size[0])
+        messages = self._without_thinking(whole, size[1])
+        if size == before or request.declared is not None:
             return replace(request, messages=messages)
-        note = clearing.note if clearing else "The provider cleared no tool result of this request any more."
-        return replace(request, messages=messages, declared=Declared("edit", note=note, line=request.call.line))
+        note = clearing.note if clearing else "The provider cleared nothing of this request any more."
+        edited = tuple(place for place, event in enumerate(messages) if event is not whole[place])
+        declared = Declared("edit", note=note, line=request.call.line, edited=edited)
+        return replace(request, messages=messages, declared=declared)
 
     def _with_placeholders(self, messages: tuple[Event, ...], count: int) -> tuple[Event, ...]:
         parts = [part for event in messages for part in event.parts]
@@ -204,18 +212,34 @@ class AnthropicReader(ChatReader):
         cleared = set(islice((name for name in results if names.get(name) not in self._spared), count))
         return tuple(self._with_placeholder(event, cleared) for event in messages)
 
+    def _without_thinking(self, messages: tuple[Event, ...], turns: int) -> tuple[Event, ...]:
+        """The messages without the thinking of the oldest turns that have some; a turn begins with words of the
+        user."""
+        turn, thinking = 0, []
+        for event in messages:
+            turn += event.starts_turn()
+            thinking.append(turn if _thinks(event) else -1)
+        cleared = set(islice(dict.fromkeys(number for number in thinking if number >= 0), turns))
+        return tuple(
+            self._edited_once(event, tuple(map(_is_thinking, event.parts)), lambda part: None)
+            if number in cleared
+            else event
+            for event, number in zip(messages, thinking, strict=True)
+        )
+
     def _with_placeholder(self, event: Event, cleared: set[str]) -> Event:
         """A message without the results of these calls; the same object for the same message."""
         which = tuple(isinstance(part, ToolResultPart) and part.call_id in cleared for part in event.parts)
         if not any(which):
             return event
+        return self._edited_once(event, which, lambda part: replace(part, content=CLEARED))
+
+    def _edited_once(self, event: Event, which: tuple[bool, ...], edit: Callable[[Any], Part | None]) -> Event:
+        """A message with some of its parts edited, or left out; the same object for the same message."""
         key = (id(event), which)
         if key not in self._replaced:
-            parts = (
-                replace(part, content=CLEARED) if is_cleared else part
-                for part, is_cleared in zip(event.parts, which, strict=True)
-            )
-            self._replaced[key] = replace(event, parts=tuple(parts))
+            parts = (edit(part) if chosen else part for part, chosen in zip(event.parts, which, strict=True))
+            self._replaced[key] = replace(event, parts=tuple(part for part in parts if part is not None))
         return self._replaced[key]
 
     def _behind_compaction(self, request: Request) -> Request:
@@ -244,11 +268,20 @@ class AnthropicReader(ChatReader):
     def remarks(self) -> list[str]:
         if not self._clearings:
             return []
+        remarks = []
         most = max(self._clearings.values(), key=lambda clearing: clearing.results)
-        return [
-            f"The provider itself cleared tool results that the log shows, up to {most.results:,} of one request "
-            f"({most.tokens:,} tokens by its count): the oldest ones, which are left out of the requests here."
-        ]
+        if most.results:
+            remarks.append(
+                f"The provider itself cleared tool results that the log shows, up to {most.results:,} of one request "
+                f"({most.tokens:,} tokens by its count): the oldest ones, which are left out of the requests here."
+            )
+        most = max(self._clearings.values(), key=lambda clearing: clearing.turns)
+        if most.turns:
+            remarks.append(
+                f"The provider itself cleared thinking that the log shows, of up to {_turns(most.turns)} in one "
+                f"request ({most.thinking:,} tokens by its count): the oldest ones, left out of the requests here."
+            )
+        return remarks
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         return block_parts(body.get("system")) or None
@@ -278,16 +311,51 @@ def _setting(name: str, value: int | None, default: int) -> AgentSetting:
 
 
 class _Clearing(NamedTuple):
-    """Tool results that the provider cleared in one request, and the tokens that it counts for them."""
+    """What the provider cleared in one request: tool results, the thinking of turns, and the tokens that it counts for
+    either."""
 
     results: int
     tokens: int
+    turns: int
+    thinking: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many results, and the thinking of how many turns."""
+        return self.results, self.turns
 
     @property
     def note(self) -> str:
-        """The clearing as a sentence."""
+        """The clearing in sentences."""
         those = "tool result" if self.results == 1 else f"{self.results:,} tool results"
-        return f"The provider cleared the oldest {those} of this request: {self.tokens:,} tokens by its count."
+        results = f"The provider cleared the oldest {those} of this request: {self.tokens:,} tokens by its count."
+        thinking = f"The provider cleared the thinking of the oldest {_turns(self.turns)} in this request: "
+        thinking += f"{self.thinking:,} tokens by its count."
+        return " ".join(([results] if self.results else []) + ([thinking] if self.turns else []))
+
+
+def _clearing(edits: Iterable[JSON]) -> _Clearing:
+    """The edits of a response added up."""
+    sums = [0, 0, 0, 0]
+    for edit in edits:
+        for place, name in ((0, "cleared_tool_uses"), (2, "cleared_thinking_turns")):
+            if count := fields.tokens(edit, name):
+                sums[place] += count
+                sums[place + 1] += fields.tokens(edit, "cleared_input_tokens") or 0
+    return _Clearing(*sums)
+
+
+def _turns(count: int) -> str:
+    return "turn with thinking" if count == 1 else f"{count:,} turns with thinking"
+
+
+def _is_thinking(part: Part) -> bool:
+    return isinstance(part, ReasoningPart)
+
+
+def _thinks(event: Event) -> bool:
+    """Has a message thinking, and anything else that is left of it without."""
+    return any(map(_is_thinking, event.parts)) and not all(map(_is_thinking, event.parts))
 
 
 def _summary_event(block: JSON, line: int | None) -> Event:

@@ -66,7 +66,8 @@ class Declared(msgspec.Struct, frozen=True):
     """What the recording itself says about a compaction that the next request shows.
 
     `length` is the number of messages at its head that the compaction left or made, None where only a comparison with
-    the log can show it.
+    the log can show it. `edited` are the places of messages that are sent without their thinking, which no comparison
+    shows.
     """
 
     kind: str = "summary"
@@ -78,6 +79,7 @@ class Declared(msgspec.Struct, frozen=True):
     line: int | None = None
     timestamp: float | None = None
     note: str = ""
+    edited: tuple[int, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -371,7 +373,8 @@ class Thread:
             self.calls.pop()  # its request stays in the log: it may have been the first to show the last results
         items, tail = self._matched(request, keys)
         kind = declared.kind if declared else self._kind(items)
-        base, messages = _view(items, {} if kind.startswith("summary") else self._results())
+        edited = declared.edited if declared else ()
+        base, messages = _view(items, {} if kind.startswith("summary") else self._results(), frozenset(edited))
         at = len(self.events)
         self.compactions.append(
             RecordedCompaction(
@@ -548,13 +551,15 @@ def _answered_calls(event: Event) -> list[str]:
     return [part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id]
 
 
-def _view(items: list[_Item], results: dict[str, int]) -> tuple[View, tuple[Event, ...]]:
-    """What is sent of the log, and the messages that are new. Those with a result of `results` are its event, changed;
-    events stay in their order."""
+def _view(
+    items: list[_Item], results: dict[str, int], edited: frozenset[int] = frozenset()
+) -> tuple[View, tuple[Event, ...]]:
+    """What is sent of the log, and the messages that are new. Those with a result of `results` are its event, changed,
+    as are the kept ones at the places `edited`; events stay in their order."""
     segments: list[Segment] = []
     inserted: list[Event] = []
     reached = -1
-    for item in items:
+    for number, item in enumerate(items):
         previous = segments[-1] if segments else None
         place = max((results.get(name, -1) for name in _answered_calls(item.event)), default=-1)
         reached = max(reached, -1 if item.index is None else item.index)
@@ -564,6 +569,8 @@ def _view(items: list[_Item], results: dict[str, int]) -> tuple[View, tuple[Even
         elif item.index is None:
             segments.append(Inserted(len(inserted)))
             inserted.append(item.event)
+        elif number in edited:
+            segments.append(Rewritten(item.index, item.event, CHANGED))
         elif isinstance(previous, Span) and previous.stop == item.index:
             segments[-1] = Span(previous.start, item.index + 1)
         else:

@@ -217,3 +217,44 @@ def test_wrong_types_anywhere_are_survived():
     check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
     compacted = {"role": "assistant", "content": [{"type": "compaction", "content": "One file"}, *DONE["content"]]}
     check_hostile(FORMAT, [lines(entry, bad) for bad in spoiled(logged([*TALK[:3], compacted], compacted, 9))])
+
+
+def without_thinking(entry: dict[str, Any], turns: int, tokens: int) -> dict[str, Any]:
+    """A logged request whose response says that the provider cleared the thinking of so many turns."""
+    edit = {
+        "type": "clear_thinking_20251015",
+        "cleared_thinking_turns": turns,
+        "cleared_input_tokens": tokens,
+    }
+    entry["response"].setdefault("context_management", {"applied_edits": []})["applied_edits"].append(edit)
+    return entry
+
+
+def thought(words: str, block: dict[str, Any]) -> dict[str, Any]:
+    thinking = {"type": "thinking", "thinking": f"Perhaps {words}. " * 40, "signature": "s"}
+    return {"role": "assistant", "content": [thinking, block]}
+
+
+def test_thinking_that_the_provider_cleared_is_named_and_not_in_the_request_that_was_read():
+    """Of the oldest turns that have any: a turn is what follows from one message of the user to the next."""
+    call, result = looked(1)
+    first = [USER, thought("ls", call["content"][0]), result, thought("one", {"type": "text", "text": "One."})]
+    second = [{"role": "user", "content": "And?"}, thought("two", {"type": "text", "text": "Two."})]
+    talk = [*first, *second, {"role": "user", "content": "Thanks"}]
+    entries = [
+        logged(talk[:3], talk[3], 1_400),
+        without_thinking(logged(talk[:5], talk[5], 1_450), 1, 400),
+        without_thinking(cleared(logged(talk, DONE, 1_500), 1, 900), 2, 800),
+    ]
+    recording = read_as(FORMAT, lines(*entries))
+    (session,) = recording.sessions
+    views = [[part.event for part in item.base if isinstance(part, Rewritten)] for item in session.compactions]
+    assert views == [[1, 3], [1, 2, 3, 5]]
+    rewritten = [part.message for item in session.compactions for part in item.base if isinstance(part, Rewritten)]
+    assert not any(isinstance(part, ReasoningPart) for event in rewritten for part in event.parts)
+    assert [item.note for item in session.compactions] == [
+        "The provider cleared the thinking of the oldest turn with thinking in this request: 400 tokens by its count.",
+        "The provider cleared the oldest tool result of this request: 900 tokens by its count. The provider cleared "
+        "the thinking of the oldest 2 turns with thinking in this request: 800 tokens by its count.",
+    ]
+    assert any("of up to 2 turns with thinking in one request (800 tokens by its count)" in it for it in session.notes)
