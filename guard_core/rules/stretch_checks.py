@@ -364,9 +364,17 @@ class StretchChecks:
             return Agreement.NOT_MODELLED, own or why_uncounted(self.checks, row, self.counted.ledger), 0, 0
         if (refused := self.refusal(row, count)) is not None:
             return refused
-        if step in interval.left_out and not _is_sure(self.session, int(self.checks.place[row])):
+        if step in interval.left_out and not self._is_sure_or_due(row, count, interval):
             return Agreement.NOT_MODELLED, _doubt(interval, count), 0, 0
         return agreement.judged(self.rule, interval, count, self.earlier(row))
+
+    def _is_sure_or_due(self, row: int, count: int, interval: Interval) -> bool:
+        """Does the file say that a compaction was automatic, or the rule, borne out by the other checks, that the agent
+        compacts at this count whether or not a person asks for it."""
+        rule = self.rule
+        is_borne_out = rule is not None and rule.threshold is not None and interval.contains(rule.threshold)
+        is_due = is_borne_out and rule is not None and rule.fires(count)
+        return is_due or _is_sure(self.session, int(self.checks.place[row]))
 
     def earlier(self, row: int) -> list[int]:
         """The counts at the checks between the last compaction and this one at which the agent could have compacted by

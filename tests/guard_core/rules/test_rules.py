@@ -322,6 +322,18 @@ def test_a_compaction_of_unknown_trigger_below_a_count_that_passed_may_have_been
     assert "the file does not say: elsewhere it did not compact at 141,010" in item.reason
 
 
+def test_a_compaction_of_unknown_trigger_at_which_the_rule_fires_agrees_though_the_automatic_ones_were_later():
+    built = transcript(prompts=(20_000, 158_000, 30_000, 155_100, 30_000), place=2)
+    (automatic,) = built.compactions
+    unstated = msgspec.structs.replace(automatic, trigger="", at=built.calls[4].at)
+    session = msgspec.structs.replace(built, compactions=(automatic, unstated))
+    explanation = explain(session)
+    assert explanation.inference[0].left_out == (4,)
+    assert [item.verdict for item in explanation.compactions] == [Agreement.AGREES, Agreement.AGREES]
+    (_, other) = explain(session, typed={"max_output_tokens": "20000"}).compactions
+    assert other.verdict is Agreement.NOT_MODELLED
+
+
 def test_after_a_compaction_no_count_is_known_until_an_answer():
     session = transcript()
     again = msgspec.structs.replace(session, compactions=session.compactions * 2)
