@@ -14,12 +14,10 @@ from uuid import uuid4
 
 import msgspec
 
-from guard_core.events import Role, TextPart
 from guard_core.recordings.formats.native import NAME, VERSION
 from guard_core.recordings.reading import normalise
 from guard_core.sessions import GUARDS_WINDOW, RECORDERS_WINDOW, Provenance, Session, Sourced
-
-TITLE_CHARS = 80  # ours: code points of the user's words that are a title
+from guard_core.titles import first_words
 
 
 @runtime_checkable
@@ -109,7 +107,7 @@ class Recorder:
         if self._window:
             window = Sourced(self._window, Provenance.USER, RECORDERS_WINDOW)
         bare = msgspec.structs.replace(session, events=(), calls=(), compactions=())
-        title = self._title or _first_words(session)
+        title = self._title or first_words(session.events)
         return msgspec.structs.replace(
             bare, format=NAME, source_id=uuid4().hex, window=window, title=title, **self._about
         )
@@ -117,10 +115,3 @@ class Recorder:
     def _write(self, value: dict[str, Any]) -> None:
         storable, _ = normalise.tree(msgspec.to_builtins(value, str_keys=True))
         self._file.write(msgspec.json.encode(storable) + b"\n")
-
-
-def _first_words(session: Session) -> str:
-    """The beginning of what the user wrote first."""
-    users = (event for event in session.events if event.role is Role.USER and not event.meta)
-    texts = (part.text for event in users for part in event.parts if isinstance(part, TextPart))
-    return next((words[:TITLE_CHARS].rstrip() for text in texts if (words := " ".join(text[:1_000].split()))), "")

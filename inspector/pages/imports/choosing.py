@@ -36,11 +36,13 @@ def known_words(report: Report) -> str:
     if not report.known:
         return ""
     known, extended = len(report.known), len(report.extended)
-    here = f"{known:,} of them {'was' if known == 1 else 'were'} already imported"
+    here = f"{known:,} of them {'was' if known == 1 else 'were'} imported before"
+    if extended == known:
+        return f"{here} and {'has' if known == 1 else 'have'} new messages"
     if not extended:
-        return f"{here}, unchanged"
-    which = "it" if known == 1 else f"{extended:,}"
-    return f"{here}, and {which} {'was' if extended == 1 else 'were'} extended"
+        return f"{here} and {'is' if known == 1 else 'are'} unchanged"
+    same = known - extended
+    return f"{here}: {extended:,} {'has' if extended == 1 else 'have'} new messages, {same:,} unchanged"
 
 
 def _standing(key: str, report: Report) -> str:

@@ -286,7 +286,7 @@ def test_the_report_says_what_was_here_already(bring, client):
     bring(library(one=2, two=2), "agent.db")
     job = bring(library(one=3, two=2, three=1), "agent.db")
     page = client.get(f"{job.get_absolute_url()}?report").content.decode()
-    assert "2 of them were already imported, and 1 was extended" in page
+    assert "2 of them were imported before: 1 has new messages, 1 unchanged" in page
     assert page.count('<span class="badge badge-outline">longer</span>') == 1
     assert page.count('<span class="badge badge-outline">new</span>') == 1
 
@@ -294,7 +294,7 @@ def test_the_report_says_what_was_here_already(bring, client):
 def test_a_first_report_says_nothing_of_it(bring, client):
     job = bring(library(one=2, two=2), "agent.db")
     page = client.get(f"{job.get_absolute_url()}?report").content.decode()
-    assert "already" not in page
+    assert "imported before" not in page
     assert "badge-outline" not in page
 
 

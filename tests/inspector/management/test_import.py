@@ -118,7 +118,7 @@ def test_sessions_that_were_here_already_are_told(folders, tmp_path):
     message = '{"id":"msg_2","sessionID":"ses_1","role":"user","time":{}}'
     (parts.parent / "message/ses_1/msg_2.json").write_text(message)
     text, code = run(tmp_path)
-    assert (code, "1 session: 1 of them was already imported, and it was extended" in text) == (0, True), text
+    assert (code, "1 session: 1 of them was imported before and has new messages" in text) == (0, True), text
 
 
 def test_files_go_into_the_project_that_is_named(inbox):

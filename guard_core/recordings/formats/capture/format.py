@@ -20,6 +20,7 @@ from guard_core.recordings.formats.capture.lines import NAME, VERSION, Expander,
 from guard_core.recordings.reading import fields, log_records
 from guard_core.recordings.reading.known_names import Names
 from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.titles import first_words
 
 JSON = dict[str, Any]
 
@@ -66,14 +67,16 @@ class CaptureFormat:
 
 
 def _known(recording: Recording, head: JSON) -> Recording:
-    """The recording with what the capture says of the agent: its name, and the version that it gave its provider."""
+    """The recording with what the capture says of the agent: its name, and the version that it gave its provider. Each
+    conversation has the user's first words as its title, by which those of one capture are told apart."""
+    named = (msgspec.structs.replace(one, title=one.title or first_words(one.events)) for one in recording.sessions)
     name, begin = AGENTS.get(fields.text(head, "client"), ("", ""))
     if not name:
-        return recording
+        return replace(recording, sessions=tuple(named))
     text = fields.text(head, "user_agent")
     version = _VERSION.match(text, len(begin)) if text.startswith(begin) else None
     versions = ((0, version[0]),) if version else ()
-    sessions = (msgspec.structs.replace(one, written_by=name, versions=versions) for one in recording.sessions)
+    sessions = (msgspec.structs.replace(one, written_by=name, versions=versions) for one in named)
     return replace(recording, sessions=tuple(sessions))
 
 

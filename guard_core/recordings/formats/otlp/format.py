@@ -60,6 +60,7 @@ from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall, Session
+from guard_core.titles import first_words
 
 _KNOWN_AS = "under the names that are known here (GenAI, OpenInference, OpenLLMetry and those of some SDKs)"
 _POSITION = re.compile(r"(.+)_\d+")
@@ -280,8 +281,20 @@ class _Traces:
         for number, thread in enumerate(threads_of(self._requests(group.contents))):
             if number == 0:
                 _add_last_results(thread, group.tools)
-            title = about["title"] if number == 0 else f"{about['title']} · context {number + 1}"
-            yield thread.session("otel", self._source.limits, **{**about, "title": title, "notes": tuple(notes)})
+            name = about["title"] if number == 0 else f"{about['title']} · context {number + 1}"
+            more = {"title": first_words(thread.events) or name, "agent": thread.agent or self._agent_around(calls[0])}
+            yield thread.session("otel", self._source.limits, **{**about, **more, "notes": tuple(notes)})
+
+    def _agent_around(self, call: TraceSpan) -> str:
+        """The agent that a call or the nearest span around it names; else the service that sent the spans."""
+        seen: set[str] = set()
+        span: TraceSpan | None = call
+        while span is not None and span.id not in seen:
+            if name := first(span.attributes, trace_kinds.AGENT_KEYS):
+                return name
+            seen.add(span.id)
+            span = self._by_id.get((span.trace, span.parent))
+        return call.service
 
     def _outer(self, span: TraceSpan) -> TraceSpan | None:
         """The model span around a leaf one: some instrumentations keep the messages there."""
@@ -303,7 +316,7 @@ class _Traces:
                     lost=max(0, content.lost - heads) if content.messages else UNKNOWN,
                     system=content.system or system,
                     tools=content.tools,
-                    agent=first(content.span.attributes, ("gen_ai.agent.name", "agent.name")),
+                    agent=first(content.span.attributes, trace_kinds.AGENT_KEYS),
                     refused=self._is_refused(content.span),
                 )
             )
@@ -338,7 +351,7 @@ class _Traces:
                 index = builder.event(Role.MODEL, (), timestamp=span.start, line=span.line, source_id=span.id)
                 builder.calls.append(self._call(span, at, index))
         builder.notes.append(f"The spans hold no message content {_KNOWN_AS}: only the tokens of each call are known.")
-        return builder.session(agent=first(calls[0].attributes, ("gen_ai.agent.name",)), **about)
+        return builder.session(agent=self._agent_around(calls[0]), **about)
 
 
 class _Content:

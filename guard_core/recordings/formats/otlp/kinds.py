@@ -88,6 +88,7 @@ _GOOGLE_USAGE = {
 }
 _OWN_MODELS = frozenset().union(*OWN_KINDS.values())
 _ADK_RESULT = "tool_response ["  # ADK up to 1.0; the one without a name repeats several, merged
+AGENT_KEYS = ("gen_ai.agent.name", "agent.name")
 MARKS: tuple[str, ...] = ("ai.", "gen_ai.", "llm.", "openinference.", "gcp.vertex.agent.", "traceloop.")
 MARKS += ("langfuse.", "mlflow.")
 

@@ -109,6 +109,7 @@ def test_calls_of_several_apis_are_sessions_of_one_recording() -> None:
         7,
     )
     assert len(recording.sessions) == 2
+    assert {session.title for session in recording.sessions} == {"x", "y"}  # by which they are told apart
 
 
 def test_a_request_that_the_provider_found_too_long_is_refused() -> None:

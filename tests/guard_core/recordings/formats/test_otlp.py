@@ -690,3 +690,15 @@ def test_blocks_of_bedrock_in_span_events_are_parts():
 def test_spans_of_unknown_names_are_not_said_to_hold_no_content():
     session = read_as(FORMAT, export(span("a call", 1, attributes={**GENAI_USAGE, "own.prompt": "List"}))).sessions[0]
     assert "under the names that are known here" in session.notes[0]
+
+
+def test_a_conversation_is_named_by_its_users_first_words_and_has_the_agent_around_it() -> None:
+    agent = span("invoke_agent", 0, attributes={"gen_ai.agent.name": "reviewer"})
+    around = span("workflow", 1, agent["spanId"])
+    asked = chat(2, [said("user", text("Review the parser,\nplease"))], LOOK, parent=around["spanId"])
+    (session,) = read_as(FORMAT, export(agent, around, asked)).sessions
+    assert (session.title, session.agent) == ("Review the parser, please", "reviewer")
+    (alone,) = read_as(FORMAT, export(chat(2, [FIRST], LOOK, parent="gone"))).sessions
+    assert (alone.title, alone.agent) == ("List", "explorer")
+    (silent,) = read_as(FORMAT, export(chat(2, [], said("assistant")))).sessions
+    assert (silent.title, silent.agent) == ("explorer", "explorer")

@@ -1,0 +1,28 @@
+"""A title for a session that was given none: what its user wrote first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from guard_core.events import Event, Role, TextPart
+
+TITLE_CHARS = 80  # ours: code points of the user's words that are a title
+LOOKED_AT = 10_000  # code points of a message in which its first words are looked for
+# What agents put before the user's words, as Claude Code (`<system-reminder>`) and Codex (`<environment_context>`).
+_WRAPPED = re.compile(r"\s*<([a-zA-Z][\w-]{0,60})(?:\s[^>]{0,200})?>.*?</\1>", re.DOTALL)
+
+
+def first_words(events: Iterable[Event]) -> str:
+    """The beginning of what the user wrote first, without what the agent put before it between tags; empty where the
+    user wrote nothing."""
+    users = (event for event in events if event.role is Role.USER and not event.meta)
+    texts = (part.text[:LOOKED_AT] for event in users for part in event.parts if isinstance(part, TextPart))
+    return next((title for text in texts if (title := _title(text))), "")
+
+
+def _title(text: str) -> str:
+    while (wrapped := _WRAPPED.match(text)) is not None:
+        text = text[wrapped.end() :]
+    words = " ".join(text.split())
+    return words if len(words) <= TITLE_CHARS else f"{words[: TITLE_CHARS - 1].rstrip()}…"

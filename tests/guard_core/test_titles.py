@@ -1,0 +1,37 @@
+"""The title of a session that was given none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard_core.titles import TITLE_CHARS, first_words
+from tests.builders import model, user
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Fix  the\nparser", "Fix the parser"),
+        ("<system-reminder>\nToday is Monday.\n</system-reminder>\n<x y='1'>z</x> Fix it", "Fix it"),
+        ("<b>bold</b>", "and then this"),
+        ("a < b > c", "a < b > c"),
+        ("<open>never closed", "<open>never closed"),
+        ("", "and then this"),
+    ],
+)
+def test_it_is_what_the_user_wrote_first_without_what_the_agent_put_before_it(text: str, title: str) -> None:
+    events = [model("Hello"), user("put in by the agent", meta=True), user(text), user("and then this")]
+    assert first_words(events) == title
+
+
+def test_without_words_of_a_user_there_is_none() -> None:
+    assert first_words([model("Hello")]) == ""
+
+
+@given(st.text(max_size=300))
+def test_it_is_one_line_of_limited_length(text: str) -> None:
+    title = first_words([user(text)])
+    assert len(title) <= TITLE_CHARS
+    assert title == " ".join(title.split())
