@@ -29,6 +29,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.source import ByteSource, Line
 
 OWN_TYPES = frozenset({"session.start", "user.message", "assistant.message", "assistant.turn_start", "system.message"})
@@ -74,6 +75,8 @@ class CopilotReader:
         self._started: dict[str, str] = {}  # by a sub-agent's id, the tool call that started it
         self._counted: set[str] = set()  # API calls whose usage was recorded
         self._totals: list[str] = []
+        self._ids: set[str] = set()  # of events, by which the next one names the one before it
+        self._parents: list[tuple[str, int]] = []  # those names, with their lines
         self._handlers = {
             "session.start": self._start,
             "session.resume": self._start,
@@ -96,6 +99,9 @@ class CopilotReader:
 
     def take(self, line: Line) -> None:
         kind = fields.text(line.obj, "type")
+        self._ids.add(fields.text(line.obj, "id"))
+        if parent := fields.text(line.obj, "parentId"):
+            self._parents.append((parent, line.number))
         if kind in _MESSAGES:
             self._facts.message()
         handler = self._handlers.get(kind)
@@ -117,6 +123,7 @@ class CopilotReader:
             builder.side_calls.append(msgspec.structs.replace(call, at=at, response=None))
         if not any(call.prompt_tokens for call in builder.calls):
             builder.notes.extend(self._totals)
+        builder.notes += lost_words([line for parent, line in self._parents if parent not in self._ids])
         sessions = (self._main.session(), *(agent for agent in agents if agent.events))
         return Recording(FORMAT.name, sessions, self._facts.facts(), self._source.notes)
 

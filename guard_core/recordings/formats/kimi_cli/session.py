@@ -17,6 +17,7 @@ from guard_core.recordings.formats.kimi_cli.context import Context
 from guard_core.recordings.formats.kimi_cli.wire import Compaction, Entry, Step, Wire, key_of
 from guard_core.recordings.reading import summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.lost_lines import skipped_in_turns
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
@@ -203,6 +204,8 @@ class SessionJoiner:
             notes.append("What was said before the first summary is not in the file.")
         if wire is not None and wire.failed:
             notes.append(f"{wire.failed} compactions failed.")
+        if wire is not None:
+            notes += skipped_in_turns(wire.numbered)
         return notes
 
 

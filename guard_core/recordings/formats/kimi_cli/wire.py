@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart
 from guard_core.recordings.formats.kimi_cli.messages import parts_of, shown_result, tool_call, user_event
 from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.lost_lines import NumberedStep
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import ModelCall
 
@@ -65,6 +66,7 @@ class Wire:
     side_calls: list[tuple[int, ModelCall]] = field(default_factory=list)  # with the number of entries before each
     sub_agents: dict[str, str] = field(default_factory=dict)  # by their id, the tool call that started them
     failed: int = 0  # compactions that did not end
+    numbered: list[NumberedStep] = field(default_factory=list)  # the steps that have numbers
 
     @property
     def steps(self) -> Iterator[tuple[int, Step]]:
@@ -99,6 +101,7 @@ class _Reader:
         self.wire = Wire()
         self.typed: Event | None = None  # begins the next step, if there is one
         self.in_step = False
+        self.turns = 0
         self.begun: Line | None = None  # of a compaction
         self.parts: list[Part] = []
         self.results: list[Event] = []
@@ -125,6 +128,7 @@ class _Reader:
 
     def _turn(self, line: Line, payload: JSON) -> None:
         self._finish_step()
+        self.turns += 1
         parts = parts_of(payload.get("user_input"))
         self.typed = user_event(parts, **_place(line)) if parts else None
         self.in_step = False
@@ -139,6 +143,8 @@ class _Reader:
         if self.typed is not None:
             self.wire.entries.append(self.typed)
             self.typed = None
+        if number := fields.tokens(payload, "n"):
+            self.wire.numbered.append(NumberedStep(self.turns, number, line.number))
         self.in_step = True
 
     def _interrupted(self, line: Line, payload: JSON) -> None:

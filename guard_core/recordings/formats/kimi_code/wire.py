@@ -8,6 +8,7 @@ meanwhile. A call without a result gets the words that Kimi Code sends in its pl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,12 +22,14 @@ from guard_core.recordings.formats.kimi_code.context import USER, Context, Messa
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.lost_lines import NumberedStep, skipped_in_turns, skipped_turns
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced, ToolDefinition
 
 MAIN = "main"  # the agent that the user talks to
 SUMMARY_OUTPUT = 128 * 1024  # tokens: the most that a compaction asks for where no limit of the output is configured
 SLASH = "user-slash"  # the trigger of commands and skills that the user typed
+_NUMBER = re.compile("[0-9]{1,9}")
 _BROKEN_OFF = frozenset({"interrupted", "error"})  # reasons at which a step stays open until the next one
 WINDOW_NOTE = "what its requests may answer with, which is the window where no limit of the output is configured"
 
@@ -75,6 +78,7 @@ class WireReader:
         self._checked: int | None = None  # estimated tokens behind the last count when it began
         self._summariser: ModelCall | None = None
         self._absent = 0  # messages that follow a compaction and are not in the file
+        self._numbered: list[NumberedStep] = []  # the steps that have numbers
         self._handlers: dict[str, Callable[[Line], None]] = {
             "metadata": self._metadata,
             "forked": self._forked,
@@ -181,6 +185,8 @@ class WireReader:
         kind = fields.text(event, "type")
         if kind == "step.begin":
             self._settle()
+            if number := fields.tokens(event, "step"):
+                self._numbered.append(NumberedStep(fields.text(event, "turnId"), number, line.number))
             self._step = _Step(len(self.log.events), self.context.pending_at_check(), _place(line))
         elif self._step is None:
             self.notes.skip(f"{kind[:40] or 'event'} outside of a step")
@@ -366,6 +372,9 @@ class WireReader:
         if self._absent > 0:
             words = "A message" if self._absent == 1 else f"{self._absent} messages"
             notes.append(f"{words} behind the summary of a compaction: sent by Kimi Code, not in the file.")
+        notes += skipped_in_turns(self._numbered)
+        turns = [str(step.turn) for step in self._numbered]
+        notes += skipped_turns([int(turn) for turn in turns]) if all(map(_NUMBER.fullmatch, turns)) else ()
         agent = self.agent if self.is_sub_agent else ""
         names = [folder, agent] if folder else [*self._names, agent]
         return self.log.session(

@@ -299,3 +299,14 @@ def test_a_limit_that_changes_holds_from_the_call_with_which_it_is_stated():
     session = read(*asked(128_000, 90_000, "m1"), *asked(64_000, 20_000, "m2")).sessions[0]
     assert stated_windows(session) == [128_000, 64_000]
     assert judge_session(session).status is Status.KNOWN
+
+
+def test_an_entry_whose_predecessor_is_not_in_the_file_is_noted():
+    chain = [{**item, "id": str(at), "parentId": str(at - 1) if at else None} for at, item in enumerate((*HEAD, LOOK))]
+    ends = [{**DONE, "id": "5", "parentId": "4"}]
+    whole = [*chain, {**RESULT, "id": "4", "parentId": "3"}, *ends]
+    assert not any("follows" in note for note in read_as(FORMAT, lines(*whole)).sessions[0].notes)
+    (note,) = (note for note in read_as(FORMAT, lines(*chain, *ends)).sessions[0].notes if "follows" in note)
+    assert note.startswith("The entry on line 5 follows one that is not in the file")
+    (note,) = (note for note in read_as(FORMAT, lines(*whole[2:])).sessions[0].notes if "follows" in note)
+    assert note.startswith("The entry on line 1 follows one")

@@ -447,3 +447,20 @@ def test_a_reminder_of_the_software_comes_behind_the_check():
     ]
     explanation = explain(session_of(*records), window=Sourced(262_144, Provenance.USER))
     assert explanation.missed == ()
+
+
+def test_steps_that_the_numbers_of_a_wire_prove_to_be_missing_are_noted():
+    def notes(*records: Record) -> list[str]:
+        return [note for note in session_of(HEADER, *records).notes if "umber" in note]
+
+    turn = shown("TurnBegin", user_input="Read")
+    first, second, third = shown_step(1, 30_000, "a"), shown_step(2, 40_000, "b"), shown_step(3, 50_000)
+    assert notes(turn, *first, *second, *third, shown("TurnEnd"), turn, *shown_step(1, 60_000)) == []
+    assert notes(turn, *first, *third) == [
+        "By its number a step is not in the file (the next one is step 3 of its turn, on line 7): what it held is not "
+        "known."
+    ]
+    assert notes(*third, shown("TurnEnd"), turn, *shown_step(1, 60_000)) == [
+        "By their numbers 2 steps are not in the file (the first in the file behind them is step 3 of its turn, on "
+        "line 2): what they held is not known."
+    ]

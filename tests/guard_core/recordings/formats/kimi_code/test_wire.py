@@ -332,3 +332,36 @@ def test_hostile_values_are_no_tracebacks():
     records = [*HEAD, said("Go"), *read_file(), *compacted(), *read_file("c2")]
     places = range(len(records))
     check_hostile(FORMAT, (lines(*records[:n], bad, *records[n + 1 :]) for n in places for bad in spoiled(records[n])))
+
+
+def numbered(*steps: tuple[int, int]) -> list[Record]:
+    """Steps of a turn, by its number and theirs."""
+    records = []
+    for turn, number in steps:
+        begun = event("step.begin", uuid="s", turnId=str(turn), step=number)
+        records += [begun, *said_step(number)[1:]]
+    return records
+
+
+def said_step(number: int) -> list[Record]:
+    part = event("content.part", part={"type": "text", "text": f"Step {number}"})
+    return [*begin(), part, event("step.end", finishReason="stop", usage=USAGE)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([(0, 1), (0, 2), (1, 1)], []),
+        ([(0, 1), (0, 2), (0, 2), (0, 1), (0, 2)], []),  # another attempt, and a resumed turn
+        ([(0, 1), (0, 3)], ["By its number a step is not in the file (the next one is step 3 of its turn"]),
+        ([(0, 1), (0, 4), (1, 2)], ["By their numbers 3 steps are not in the file (the first in the file behind them"]),
+        ([(0, 1), (2, 1)], ["By its numbers 1 turn has no step in the file (turn 3 follows turn 1)"]),
+        ([(3, 1), (4, 1)], ["By its numbers 3 turns have no step in the file (turn 4 is the first)"]),
+        ([(3, 1), (0, 1)], []),  # numbered anew
+    ],
+)
+def test_steps_and_turns_that_their_numbers_prove_to_be_missing_are_noted(steps, said):
+    session = session_of(*numbered(*steps))
+    notes = [note for note in session.notes if "umber" in note]
+    assert len(notes) == len(said)
+    assert all(note.startswith(words) for note, words in zip(notes, said, strict=True))
