@@ -27,6 +27,7 @@ _WROTE = {
     "anthropic-messages",
     "claude-code",
     "inspect",
+    "openai-responses",
     "pi",
     "qwen-code",
     "Roo Code",
@@ -227,10 +228,19 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
         if not compactions and step < len(calls):
             count = _count(story, counter, -1 if _clears(story, before, at) else last, at)
             if counter == "request":  # the provider counts what it is sent
-                count = calls[step].prompt_tokens or None, calls[step].prompt_tokens or None
+                counted = None if _answered_compacted(story, step) else calls[step].prompt_tokens or None
+                count = counted, counted
             yield Check(step, *count, None)
         if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
             last = step if calls[step].prompt_tokens else -1
+
+
+def _answered_compacted(story: Story, step: int) -> bool:
+    """Did OpenAI's server compact while it answered a call: the file has that before the next request."""
+    start = story.session.calls[step].at
+    stop = story.session.calls[step + 1].at if step + 1 < len(story.session.calls) else len(story.session.events)
+    behind = (item for item in story.session.compactions if start < item.at <= stop and item.summariser is None)
+    return story.session.agent_format == "openai-responses" and any(behind)
 
 
 def _clears(story: Story, before: int, at: int) -> bool:

@@ -20,6 +20,7 @@ from guard_core.rules import (
     kimi_code,
     langchain,
     mistral_vibe,
+    openai,
     opencode,
     openhands,
     pi,
@@ -59,6 +60,7 @@ AGENTS: tuple[Agent, ...] = (
     swe_agent.MINI_AGENT,
     aider.AGENT,
     anthropic.AGENT,
+    openai.AGENT,
 )
 
 

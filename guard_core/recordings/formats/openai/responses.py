@@ -3,18 +3,20 @@
 Reasoning, text and calls that follow each other are one response and one event; every result is an event. Items have
 no tokens; a response's `usage.input_tokens` includes cached ones. A `compaction` item declares a compaction whose
 summary is encrypted: what precedes it is dropped, unless only user messages do (a compacted window as
-the API returned it); the call of `/responses/compact` that made it is its summariser. With `previous_response_id` or
-`conversation` a request holds new items only: the history is put together along these ids, and where the earlier
-response is not in the file, a note says so. Streamed responses are put together (see `streams`), failed requests are
-calls without an answer. A list of responses alone (openai-agents' `raw_responses`) holds what came back, not what was
-sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn, which a note states.
+the API returned it); the call of `/responses/compact` that made it is its summariser. One that the server made while
+it answered (`compact_threshold`) is in that response, and the next request continues from it. With
+`previous_response_id` or `conversation` a request holds new items only: the history is put together along these ids,
+and where the earlier response is not in the file, a note says so. Streamed responses are put together (see `streams`),
+failed requests are calls without an answer. A list of responses alone (openai-agents' `raw_responses`) holds what came
+back, not what was sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn,
+which a note states.
 Source: https://platform.openai.com/docs/api-reference/responses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,10 +28,10 @@ from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, normalise, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.requests import Declared, Request, message_key, threads_of
+from guard_core.recordings.reading.requests import Declared, Request, Thread, message_key, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Span, View
 
 JSON = dict[str, Any]
@@ -38,6 +40,8 @@ _OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_fil
 _COUNTS = ("input_tokens", "output_tokens")
 _HEADS = 50
 ADDED_TOOLS = "additional_tools"  # requests of Codex 0.169.0
+COMPACT_THRESHOLD = "compact_threshold"  # in tokens; above it the server compacts by itself
+SEALED_NOTE = "The summary is encrypted."
 _WAL_NOTE = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
 
 
@@ -219,8 +223,8 @@ class _ItemLog:
         window = all(event.role is not Role.MODEL for event in self.log.outlines)
         earlier: View = (Span(0, at),) if window and at else ()
         message = Event(Role.USER, (responses_items.sealed_part(item),), fields.text(item, "id"), line, meta=True)
-        note = "The summary is encrypted."
-        compaction = RecordedCompaction(at, Evidence.DECLARED, "opaque", (*earlier, Inserted(0)), (message,), note=note)
+        base = (*earlier, Inserted(0))
+        compaction = RecordedCompaction(at, Evidence.DECLARED, "opaque", base, (message,), note=SEALED_NOTE)
         self.log.compactions.append(replace(compaction, line=line))
 
     def session(self, **about: Any) -> Session:
@@ -229,6 +233,15 @@ class _ItemLog:
         notes += [] if system else ["The system prompt is not in the file."]
         notes += [] if tools is not None else ["The schemas of the tools are not in the file."]
         return self.log.session(system=system, tools=tools, notes=tuple(notes), **about)
+
+
+class _Within(NamedTuple):
+    """A compaction that the server made within a response: its item, the call, and the tokens that it then had, None
+    where the file does not say."""
+
+    item: Event
+    call: ModelCall
+    tokens_before: int | None
 
 
 class ResponsesReader:
@@ -245,7 +258,9 @@ class ResponsesReader:
         self.answers_only = False
         self.sealed: set[bytes] = set()  # the compactions that a request has shown
         self.summariser: ModelCall | None = None  # the call that made the next one
-        self.compacts = False  # does a request ask the provider to compact by itself (`compact_threshold`)
+        self.compacts = False  # does a request ask the provider to compact by itself
+        self.threshold: int | None = None  # tokens above which it does, by the last request that says so
+        self.within: dict[bytes, _Within] = {}  # compactions within responses that no request has shown
 
     def record(self, line: int | None, record: JSON) -> None:
         if _is_logged(record):
@@ -271,7 +286,11 @@ class ResponsesReader:
         body = log_records.request_within(record, "input") or {}
         response = log_records.response_of(record)
         edits = fields.objects(body.get("context_management"))
-        self.compacts |= any(fields.text(edit, "type") == "compaction" for edit in edits)
+        for edit in edits:
+            if fields.text(edit, "type") == "compaction":
+                self.compacts = True
+                threshold = fields.tokens(edit, COMPACT_THRESHOLD)
+                self.threshold = self.threshold if threshold is None else threshold
         for item in _input_items(body):
             wrong_kinds.check_words(self.source, item, "content", "a message", line)
         wrong_kinds.check_counts(self.source, fields.mapping(response, "usage"), _COUNTS, "a response", line)
@@ -286,6 +305,9 @@ class ResponsesReader:
         answer = _answer(output, line)
         if fields.text(response, "object") == "response.compaction":
             self.summariser, answer = call, None
+        else:
+            sealed = [event for event in grouped(output, line) if _is_sealed(event)]
+            self.within |= {_sealed_key(event): _Within(event, call, self._tokens_before(call)) for event in sealed}
         for key in (call.source_id, _conversation(body, response)):
             if key:
                 self.histories[key] = (*sent, *grouped(output, line))
@@ -312,13 +334,23 @@ class ResponsesReader:
             return sent, None
         if any(event.role is Role.MODEL for event in sent[:at]):
             sent, at = sent[at:], 0
-        key = message_key(sent[at]) + sent[at].source_id.encode()
+        key = _sealed_key(sent[at])
         if key in self.sealed:
             return sent, None
         self.sealed.add(key)
+        within = self.within.pop(key, None)
         summariser, self.summariser = self.summariser, None
         trigger = "auto" if self.compacts and summariser is None else ""
-        return sent, Declared("opaque", at + 1, summariser, trigger, line=line, note="The summary is encrypted.")
+        before = None if within is None else within.tokens_before
+        return sent, Declared("opaque", at + 1, summariser, trigger, before, line=line, note=SEALED_NOTE)
+
+    def _tokens_before(self, call: ModelCall) -> int | None:
+        """The tokens at which the server compacted within a response: its input, or, where it came to the threshold
+        while it answered, its output, too. Counts that are not above the threshold may be of what was left."""
+        if self.threshold is None or call.prompt_tokens is None:
+            return None
+        counts = (call.prompt_tokens, call.prompt_tokens + (call.output_tokens or 0))
+        return next((count for count in counts if count > self.threshold), None)
 
     def recording(self) -> Recording:
         sessions = self._threads() if self.requests else []
@@ -337,7 +369,10 @@ class ResponsesReader:
         gap = f"{self.missing} requests continue a response that is not in the file: their history is incomplete."
         notes = (gap,) if self.missing else ()
         sessions: list[Session] = []
+        limit, where = self.threshold, "context_management of the requests"
+        settings = () if limit is None else (AgentSetting(COMPACT_THRESHOLD, limit, where),)
         for number, thread in enumerate(threads_of(self.requests)):
+            self._compact_at_end(thread)
             for event in thread.events:
                 has_text = any(isinstance(part, TextPart) for part in event.parts)
                 _count(event, self.facts, is_message=has_text)
@@ -345,8 +380,22 @@ class ResponsesReader:
                 if compaction.evidence is Evidence.DECLARED:
                     self.facts.compaction()
             title = f"context {number + 1}" if number else ""
-            sessions.append(thread.session(NAME, self.source.limits, title=title, notes=notes))
+            sessions.append(thread.session(NAME, self.source.limits, title=title, notes=notes, settings=settings))
         return sessions
+
+    def _compact_at_end(self, thread: Thread) -> None:
+        """The compaction within the last response of a conversation, which no request has shown."""
+        last = thread.calls[-1] if thread.calls else None
+        same = (item for item in self.within.values() if last and _id_of(item.call) == _id_of(last))
+        within, at = next(same, None), len(thread.events)
+        if within is None or last is None:
+            return
+        answer = () if last.response is None else (Span(last.response, at),)
+        compaction = RecordedCompaction(
+            at, Evidence.DECLARED, "opaque", (Inserted(0), *answer), (within.item,), note=SEALED_NOTE, line=last.line
+        )
+        trigger = "auto" if self.compacts else ""
+        thread.compactions.append(replace(compaction, trigger=trigger, tokens_before=within.tokens_before))
 
 
 def _conversation(body: JSON, response: JSON) -> str:
@@ -414,6 +463,16 @@ def _answer(output: Iterable[JSON], line: int | None) -> Event | None:
 def _is_sealed(event: Event) -> bool:
     """Is it a compaction item: the one kind of item that is neither a message nor a result, but is not the model's?"""
     return event.role is Role.USER and event.meta
+
+
+def _sealed_key(event: Event) -> bytes:
+    """What distinguishes two compaction items."""
+    return message_key(event) + event.source_id.encode()
+
+
+def _id_of(call: ModelCall) -> tuple[str, int | None]:
+    """The response of a call, by its id and line."""
+    return call.source_id, call.line
 
 
 def response_call(response: JSON, line: int | None = None) -> ModelCall:
