@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -55,6 +56,19 @@ class Box:
     def level(self, value: float) -> str:
         """A horizontal line; "" where it would lie outside."""
         return f"M0 {self.y(value)}H{self.width}" if 0 < value <= self.top else ""
+
+    def levels(self, values: Floats) -> str:
+        """A horizontal line for each stretch of steps with one value; none where it is unknown or would lie outside. Of
+        very many stretches some."""
+        own = values[self.first : self.first + self.count]
+        edges = np.flatnonzero(np.nan_to_num(own[1:]) != np.nan_to_num(own[:-1])) + 1
+        starts = [0, *map(int, thinned(edges, MAX_TICKS))]
+        paths = []
+        for start, stop in pairwise([*starts, len(own)]):
+            if 0 < own[start] <= self.top:
+                left, right = (self.x(self.first + place - 0.5) for place in (start, stop))
+                paths.append(f"M{left} {self.y(float(own[start]))}H{right}")
+        return "".join(paths)
 
     def ticks(self, steps: Ints, length: int) -> str:
         """A vertical line from the upper edge for each step."""

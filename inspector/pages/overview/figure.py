@@ -110,9 +110,9 @@ def y_top(data: Timeline, start: int, stop: int) -> float:
     marked = np.concatenate([data.overflows, data.near_misses])
     columns.append(data.requests[marked[(marked >= start) & (marked < stop)]])
     highest = max((float(np.nanmax(column)) for column in columns if not np.isnan(column).all()), default=1.0)
-    lines = [float(data.window), *(float(x) for x in data.threshold[start:stop][:1])]
+    lines = [float(data.window), *map(float, np.unique(data.threshold[part]))]
     if data.own is not None:
-        lines += [*(float(level) for _, level in data.own.inferred), *map(float, data.own.threshold[start:stop][:1])]
+        lines += [*(float(level) for _, level in data.own.inferred), *map(float, np.unique(data.own.threshold[part]))]
         columns.append(data.own.counts[part])
     near = [value for value in lines if not np.isnan(value) and highest >= WINDOW_SHARE * value]
     return 1.06 * max([highest, *near, 1.0])

@@ -14,6 +14,7 @@ from inspector.pages.overview.figure import y_top
 LABEL = 5  # pixels between a line and the words above it
 STRETCHES = 100  # of a dense line
 TICK = 10  # units: the length of a mark where there are many
+NAMED = 3  # values of one line that are written beside it
 LETTERS = 13  # pixels that a line of words takes
 
 
@@ -25,27 +26,33 @@ def context_picture(data: Timeline, seen: range | None = None) -> Picture | None
     seen = seen or range(len(data))
     top = y_top(data, seen.start, seen.stop)
     box = Box(WIDTH, HEIGHT, len(seen), top, seen.start)
-    threshold = float(np.nan_to_num(data.threshold[seen.start]))
     paths = [
         Path("window", box.level(float(data.window)), "context window"),
-        Path("threshold", box.level(threshold), data.threshold_name),
+        Path("threshold", box.levels(data.threshold), data.threshold_name),
         *_replayed(data, box, seen),
         *_recorded(data, box, seen),
     ]
-    named = [("window", float(data.window)), (data.threshold_name, threshold), *_own_levels(data, seen)]
-    paths += [Path("threshold", box.level(value), name) for name, value in _own_levels(data, seen)]
+    named = [("window", float(data.window)), *_values(data.threshold_name, data.threshold, seen)]
+    if data.own is not None:
+        named += [(name, float(level)) for name, level in data.own.inferred]
+        paths += [Path("threshold", box.level(float(level)), name) for name, level in data.own.inferred]
+    if _shows_own(data):
+        assert data.own is not None
+        named += _values(data.own.threshold_name, data.own.threshold, seen)
+        paths.append(Path("threshold", box.levels(data.own.threshold), data.own.threshold_name))
     levels = _levels(named, box)
     return Picture(tuple(path for path in paths if path.d), axis_words(box), levels, *step_words(seen))
 
 
-def _own_levels(data: Timeline, seen: range) -> list[tuple[str, float]]:
-    """The agent's own threshold where a policy's is shown, and bounds that are inferred."""
-    if data.own is None:
-        return []
-    levels = [(name, float(level)) for name, level in data.own.inferred]
-    if data.shows_policy and data.own.agent and len(data.own.threshold):
-        levels.append((data.own.threshold_name, float(np.nan_to_num(data.own.threshold[seen.start]))))
-    return levels
+def _shows_own(data: Timeline) -> bool:
+    """Is the agent's own threshold drawn beside a policy's."""
+    return data.own is not None and data.shows_policy and bool(data.own.agent) and len(data.own.threshold) > 0
+
+
+def _values(name: str, values: Floats, seen: range) -> list[tuple[str, float]]:
+    """A line that may change from step to step, with its first values."""
+    known = values[seen.start : seen.stop]
+    return [(name, value) for value in list(dict.fromkeys(known[~np.isnan(known)].tolist()))[:NAMED]]
 
 
 def _recorded(data: Timeline, box: Box, seen: range) -> list[Path]:

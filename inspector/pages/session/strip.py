@@ -56,7 +56,7 @@ def strip(
         "width": f"{100 * len(seen) / count:.3f}",
         "area": box.area(steps, shown.tokens),
         "line": box.line(steps, shown.tokens),
-        "threshold": box.level(float(np.nan_to_num(data.threshold[seen.start]))),
+        "threshold": box.levels(data.threshold),
         "window": box.level(float(data.window)),
         "compactions": box.ticks(compactions, HEIGHT if few else TICK),
         "overflows": box.ticks(inside(shown.overflows), TICK),

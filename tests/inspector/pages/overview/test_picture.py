@@ -55,6 +55,20 @@ def test_levels_that_are_near_each_other_keep_their_words_apart():
     assert (window.text, threshold.text) == ("window 200k", "ContextGuard threshold 199k")
 
 
+def test_a_threshold_that_changes_is_drawn_and_named_at_each_of_its_values():
+    data = made(replayed=False)
+    data.threshold[:10], data.threshold[10:] = 150_000, 90_000
+    picture = context_picture(data)
+    first, second = next(path.d for path in picture.paths if path.kind == "threshold").split("M")[1:]
+    assert (first.split(" ")[0], first.split("H")[1]) == ("0", "250")
+    assert (second.split(" ")[0], second.split("H")[1]) == ("250", "1000")
+    assert [level.text for level in picture.levels] == [
+        "window 200k",
+        "ContextGuard threshold 150k",
+        "ContextGuard threshold 90k",
+    ]
+
+
 def test_a_session_without_steps_has_no_picture():
     assert context_picture(made(0, replayed=False)) is None
 

@@ -71,3 +71,12 @@ def test_many_matches_are_one_mark_a_column_and_a_single_one_keeps_its_own():
 def test_without_a_search_there_are_no_matches():
     assert strip(made(40))["matches"] == ""
     assert "matches" not in strip(made(40))["label"]
+
+
+def test_each_step_has_the_threshold_that_was_in_force_there():
+    data = made(40)
+    data.threshold[:] = np.where(np.arange(40) < 20, 90_000, 60_000)
+    first, second = strip(data)["threshold"].split("M")[1:]
+    assert (first.startswith("0 "), first.endswith("H500")) == (True, True)
+    assert (second.startswith("500 "), second.endswith("H1000")) == (True, True)
+    assert strip(data, zoom=range(20, 40))["threshold"].count("M") == 1
