@@ -13,6 +13,7 @@ from guard_core.events import (
     MediaPart,
     OtherPart,
     Part,
+    ReasoningPart,
     Role,
     ToolCallPart,
     ToolResultPart,
@@ -20,8 +21,10 @@ from guard_core.events import (
     value_text,
 )
 from guard_core.findings.claims import Finding
+from guard_core.triggers import is_counted
 
 _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
+_OPENAI = re.compile(r"gpt|codex|\bo\d", re.IGNORECASE)  # models whose reasoning is encrypted
 _NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
 _WROTE = {
     "anthropic-messages",
@@ -265,15 +268,50 @@ def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, 
     start = call.at if call.response is None else call.response + 1
     added = story.session.events[start:at]
     if story.session.agent_format == "codex":
-        turn = next((place for place, event in enumerate(added) if event.starts_turn()), len(added))
-        least, most = (sum(_by_codex(part_text(part)) for part in _results(some)) for some in (added[:turn], added))
-        return total + least, total + most  # before a turn it counts what came before the user's message
+        return _counted_by_codex(story, total, start, at)
     if story.session.agent_format == "claude-code":
         answer = [] if call.response is None else [story.session.events[call.response]]
         estimates = {_by_claude_code(version, answer, added) for version in _versions(story)}
         return total + min(estimates), total + max(estimates)
     others = sum(len(part_text(part)) for event in added for part in event.parts if not _is_result(part))
     return total, total + sum(_most(part_text(part)) for part in _results(added)) + others
+
+
+def _counted_by_codex(story: Story, total: int, start: int, at: int) -> tuple[int | None, int | None]:
+    """Before a turn it counts what came before the user's message; of the turns before the last message of the user,
+    and since the last compaction, the encrypted reasoning, where the file has it."""
+    added = story.session.events[start:at]
+    turn = next((place for place, event in enumerate(added) if event.starts_turn()), len(added))
+    before = [item.at for item in story.session.compactions if is_counted(item) and item.at < at]
+    counts: list[int] = []
+    for stop in (start + turn, at):
+        since = list(enumerate(story.session.events[:stop]))[max([0, *before]) :]
+        last = max((place for place, event in since if event.starts_turn()), default=0)
+        events = [event for place, event in since if place < last]
+        if any(map(_thoughts, events)) and _is_stripped(story) and _compacts_at(story, at):
+            return None, None
+        results = sum(_by_codex(part_text(part)) for part in _results(added[: stop - start]))
+        counts.append(total + results + sum(map(_reasoning_by_codex, events)))
+    return min(counts), max(counts)
+
+
+def _compacts_at(story: Story, at: int) -> bool:
+    return any(is_counted(item) and item.at == at for item in story.session.compactions)
+
+
+def _is_stripped(story: Story) -> bool:
+    """Does a file of OpenAI's models hold no encrypted reasoning at all?"""
+    sealed = any(part.opaque_bytes for event in story.session.events for part in _thoughts(event))
+    return not sealed and any(_OPENAI.search(call.model or story.session.model) for call in story.session.calls)
+
+
+def _thoughts(event: Event) -> list[ReasoningPart]:
+    return [part for part in event.parts if isinstance(part, ReasoningPart)]
+
+
+def _reasoning_by_codex(event: Event) -> int:
+    thoughts = _thoughts(event)
+    return ceil(max(0, sum(part.opaque_bytes for part in thoughts) - 650 * len(thoughts)) / 4)
 
 
 def _is_result(part: Part) -> bool:

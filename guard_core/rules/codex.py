@@ -2,15 +2,25 @@
 
 Measured by running 0.60.1 to 0.169.0. Up to 0.94.0 the tokens of the last answer alone are compared; from 0.96.0 on the
 pending outputs, too, whose estimate was fitted to results of many sizes, with and without letters beyond ASCII, quotes,
-tabs and backslashes.
+tabs and backslashes. Unless the server says that it counts it, the encrypted reasoning before the last message of the
+user is added (context_manager/history.rs, `get_non_last_reasoning_items_tokens`). That was not measured by running, but
+twelve compactions of recordings of 0.140.0 to 0.142.5, which hold the tokens of that reasoning and not its bytes, fit
+the rule with it, and some contradict any without. Where a file came without these bytes (tools that archive recordings
+take them out), the count at a compaction is not known.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+import numpy as np
+
 from guard_core.agent_versions import numbers
+from guard_core.costs import REASONING
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.codex import default_limit, output_tokens
+from guard_core.policies.pieces.estimates import rounded_up
 from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.rules.settings import WINDOW, Typed, chosen, whole, window_setting
@@ -19,11 +29,31 @@ from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.window_evidence import CODEX_USABLE
 
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.96.0 what waits, too
+REASONING_OVERHEAD = 650  # bytes of an encrypted reasoning item: history.rs, `estimate_reasoning_length`
+_ENCRYPTS = re.compile(r"gpt|codex|\bo\d", re.IGNORECASE)  # OpenAI's models, whose reasoning is encrypted
+
+
+def reasoning_tokens(ledger: Ledger) -> Ints:
+    """The estimate of the encrypted reasoning in each event: ceil((decoded bytes − 650 of each item) / 4)."""
+    items = ledger.by_event((ledger.parts["kind"] == REASONING).astype(np.int64))
+    return rounded_up(np.maximum(ledger.events["opaque_bytes"] - REASONING_OVERHEAD * items, 0))
+
+
+def stripped_reasoning(ledger: Ledger) -> Ints:
+    """1 for each event with reasoning where a file of OpenAI's models holds none of what is encrypted."""
+    kept = bool(ledger.events["opaque_bytes"].any()) or not any(map(_ENCRYPTS.search, ledger.models))
+    return ledger.by_event((ledger.parts["kind"] == REASONING).astype(np.int64)) * (not kept)
+
+
 COUNTER = Counter(
     TOTAL_PENDING,
-    "prompt and output tokens of the last answer, and (bytes + 28) / 4 of each tool output since",
+    "prompt and output tokens of the last answer, (bytes + 28) / 4 of each tool output since, and (bytes − 650) / 4 of"
+    " encrypted reasoning before the last message of the user",
     output_tokens,
     before_user=True,
+    earlier=reasoning_tokens,
+    lacks=stripped_reasoning,
+    lacks_words="the encrypted reasoning of earlier turns, which Codex counts",
 )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guard_core.counts import CompactionCounts, counted_compactions
 from guard_core.ledger import Ints, Ledger
@@ -54,8 +55,11 @@ class Checks(NamedTuple):
     between: Ints
 
 
-def why_uncounted(checks: Checks, row: int, ledger: Ledger) -> str:
-    """Why the count at a check is not known: no answer before it was counted that the agent would still go by."""
+def why_uncounted(checks: Checks, row: int, ledger: Ledger, counter: Counter) -> str:
+    """Why the count at a check is not known: no answer before it was counted that the agent would still go by, or a
+    part of what it counted is not in the file."""
+    if checks.last[row] >= 0 and _is_lacking(ledger, checks, counter)[row]:
+        return f"the file does not hold {counter.lacks_words}"
     counted = ledger.steps["prompt_tokens"] > 0
     if not counted.any():
         return "the file has no tokens per call"
@@ -71,7 +75,9 @@ class Counter:
     """A count in tokens. `pending` estimates the tokens of each event that was appended (None: not counted);
     `before_user`: a check before a turn comes before the user's message enters the log. `with_answer`: what `pending`
     says of the last answer itself counts, too. `is_recorded`: the reader has computed what is pending, as
-    `pending_tokens` of calls and compactions."""
+    `pending_tokens` of calls and compactions. `earlier` estimates the tokens of each event that count besides once the
+    user has written again, since the last compaction; `lacks` says which events the file has without what is estimated,
+    and `lacks_words` what that is: the count at a compaction is then not known, at other checks it is the least."""
 
     name: str
     words: str
@@ -79,6 +85,9 @@ class Counter:
     before_user: bool = False
     with_answer: bool = False
     is_recorded: bool = False
+    earlier: Callable[[Ledger], Ints] | None = None
+    lacks: Callable[[Ledger], Ints] | None = None
+    lacks_words: str = ""
 
 
 LAST_PROMPT = Counter(PROMPT, "prompt tokens of the last answer")
@@ -127,7 +136,8 @@ def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter
         return np.asarray(np.where(known, prompt, UNKNOWN))
     output = np.append(outputs_of(session), UNKNOWN)[last]
     pending = pending_at(session, ledger, checks, counter)
-    return np.asarray(np.where(known & (output >= 0), prompt + output + pending, UNKNOWN))
+    known = known & (output >= 0) & ~_is_lacking(ledger, checks, counter)
+    return np.asarray(np.where(known, prompt + output + pending, UNKNOWN))
 
 
 def unused_summaries(session: Session, ledger: Ledger, checks: Checks) -> Ints:
@@ -140,6 +150,32 @@ def unused_summaries(session: Session, ledger: Ledger, checks: Checks) -> Ints:
 
 
 def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+    """The agent's estimate of what the provider's last counts leave out, in tokens: what was appended since, and of
+    some agents what earlier turns left."""
+    if counter.earlier is not None:
+        return _appended_at(session, ledger, checks, counter) + _earlier_at(ledger, checks, counter, counter.earlier)
+    return _appended_at(session, ledger, checks, counter)
+
+
+def _earlier_at(ledger: Ledger, checks: Checks, counter: Counter, column: Callable[[Ledger], Ints]) -> Ints:
+    """Sums of a column of events over those from the last compaction to the last message of the user."""
+    prefix = ledger.prefix_by(f"earlier {column.__name__}", column)
+    compacted = np.where(checks.place >= 0, checks.stop, 0)
+    start = np.append(0, np.maximum.accumulate(compacted)[:-1])
+    turns = np.append(-1, ledger.turn_starts)
+    stop = _stop(ledger, checks, counter)
+    boundary = np.maximum(turns[np.searchsorted(ledger.turn_starts, stop, side="left")], start)
+    return np.asarray(prefix[boundary] - prefix[start])
+
+
+def _is_lacking(ledger: Ledger, checks: Checks, counter: Counter) -> NDArray[np.bool_]:
+    """The compactions before which the agent counted something that the file does not hold."""
+    if counter.lacks is None:
+        return np.zeros(len(checks.step), dtype=np.bool_)
+    return np.asarray((checks.place >= 0) & (_earlier_at(ledger, checks, counter, counter.lacks) > 0))
+
+
+def _appended_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
     """The agent's estimate of what was appended since the last answer, in tokens."""
     if counter.is_recorded:
         calls = np.array([*(call.pending_tokens or 0 for call in session.calls), 0], dtype=np.int64)
@@ -148,14 +184,19 @@ def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counte
     if counter.pending is None:
         return np.zeros(len(checks.step), dtype=np.int64)
     prefix = ledger.prefix_by(f"pending {counter.words}", counter.pending)
-    start, stop = checks.start, checks.stop
+    start, stop = checks.start, _stop(ledger, checks, counter)
     if counter.with_answer:
         response = np.append(ledger.steps["response"], -1)[checks.last]
         start = np.where((checks.last >= 0) & (response >= 0), response, start)
-    if counter.before_user:
-        user = np.append(ledger.steps["user_event"], -1)[checks.step]
-        stop = np.where((checks.between > 0) & (user >= 0), np.minimum(stop, user), stop)
     return np.asarray(np.maximum(prefix[stop] - prefix[np.minimum(start, stop)], 0))
+
+
+def _stop(ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+    """Up to which event the agent has its log at each check."""
+    if not counter.before_user:
+        return checks.stop
+    user = np.append(ledger.steps["user_event"], -1)[checks.step]
+    return np.asarray(np.where((checks.between > 0) & (user >= 0), np.minimum(checks.stop, user), checks.stop))
 
 
 def outputs_of(session: Session) -> Ints:

@@ -111,7 +111,7 @@ class OwnChecks:
             count=count,
             recorded=recorded,
             computed=None if computed == UNKNOWN else computed,
-            reason=self._reason(row, rule, count, compacted=bool(compactions)),
+            reason=self._reason(row, rule, counter, count, compacted=bool(compactions)),
             terms=tuple(terms),
             compaction=compaction,
             more=max(0, len(compactions) - 1),
@@ -149,7 +149,7 @@ class OwnChecks:
             return None, LAST_PROMPT
         return self.explanation.rules[number], agent.counter(self.explanation.stretches[number])
 
-    def _reason(self, row: int, rule: OwnRule | None, count: int | None, *, compacted: bool) -> str:
+    def _reason(self, row: int, rule: OwnRule | None, counter: Counter, count: int | None, *, compacted: bool) -> str:
         checks = self._counted.checks
         if rule is not None and rule.unit != "tokens":
             return f"its rule counts {rule.unit}, not tokens"
@@ -160,7 +160,7 @@ class OwnChecks:
         if count is not None:
             return ""
         agent = self._counted.agent
-        return (agent.uncounted if agent is not None else "") or why_uncounted(checks, row, self.ledger)
+        return (agent.uncounted if agent is not None else "") or why_uncounted(checks, row, self.ledger, counter)
 
     def _count_terms(self, row: int, counter: Counter, count: int | None, recorded: int | None) -> list[Term]:
         """The numbers that the count is the sum of, each with the call that it was reported by."""

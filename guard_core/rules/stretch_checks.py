@@ -361,7 +361,8 @@ class StretchChecks:
             return verdict, excuse, 0, 0
         if count is None:
             own = "" if self.agent is None else self.agent.uncounted
-            return Agreement.NOT_MODELLED, own or why_uncounted(self.checks, row, self.counted.ledger), 0, 0
+            counter = LAST_PROMPT if self.agent is None else self.agent.counter(self.stretch)
+            return Agreement.NOT_MODELLED, own or why_uncounted(self.checks, row, self.counted.ledger, counter), 0, 0
         if (refused := self.refusal(row, count)) is not None:
             return refused
         if step in interval.left_out and not self._is_sure_or_due(row, count, interval):

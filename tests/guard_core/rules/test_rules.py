@@ -1,12 +1,14 @@
 """The rule of each agent by version, window and what was typed."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
 from guard_core.checker.own_rule import worked_out
 from guard_core.commands import explain as explain_command
 from guard_core.errors import SettingError
-from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy, policy_kind
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
@@ -270,6 +272,57 @@ def test_claude_code_counts_all_that_was_added_as_its_version_does(version, pend
     )
     (item,) = explain(session).compactions
     assert item.computed == 190_010 + pending
+
+
+def reasoned(*turns: Sequence[int], prompt: int = 230_000, name: str = "gpt-5.5", at: int | None = None) -> Session:
+    """A session of Codex whose turns are answers with so many bytes of encrypted reasoning, each with a call and its
+    output of 72 bytes; it compacts behind the last output, and only the last prompt is large. `at`: before which event
+    it did another time."""
+    events: list[Event] = []
+    calls: list[ModelCall] = []
+    for number, turn in enumerate(turns):
+        events.append(user(f"Turn {number}"))
+        for opaque in turn:
+            calls.append(ModelCall(len(events), len(events), prompt // 2, output_tokens=10, model=name))
+            events.append(Event(Role.MODEL, (ReasoningPart("", opaque), ToolCallPart("shell", {}, str(len(events))))))
+            events.append(tool_result("x" * 72, id=str(len(events) - 1)))
+    calls[-1] = msgspec.structs.replace(calls[-1], prompt_tokens=prompt)
+    calls.append(ModelCall(len(events), prompt_tokens=20_000, output_tokens=10, model=name))
+    bases = [
+        RecordedCompaction(place, Evidence.DECLARED, "opaque", (), trigger="auto")
+        for place in ([at, len(events)] if at is not None else [len(events)])
+    ]
+    window = Sourced(258_400, Provenance.RECORDER)
+    return Session(
+        tuple(events), tuple(calls), tuple(bases), format="codex", model=name, window=window, versions=((0, "0.142.4"),)
+    )
+
+
+def test_codex_counts_the_encrypted_reasoning_of_earlier_turns_too():
+    explanation = explain(reasoned([20_650, 40_650], [60_650, 80_650]))
+    (item,) = explanation.compactions
+    assert (item.computed, item.verdict) == (230_010 + 25 + 5_000 + 10_000, "agrees")
+
+
+def test_codex_does_not_count_the_reasoning_before_its_last_compaction():
+    explanation = explain(reasoned([20_650], [60_650], [80_650], at=3))
+    assert explanation.compactions[-1].computed == 230_010 + 25 + 15_000
+
+
+def test_codex_counts_no_more_than_the_bytes_of_an_item_are_above_650():
+    assert explain(reasoned([600], [100])).compactions[0].computed == 230_010 + 25
+
+
+def test_without_the_encrypted_reasoning_in_the_file_what_codex_counted_is_not_known():
+    session = reasoned([0, 0], [0, 0])
+    explanation = explain(session)
+    (item,) = explanation.compactions
+    assert (item.computed, item.verdict) == (None, "not modelled")
+    assert item.reason == "the file does not hold the encrypted reasoning of earlier turns, which Codex counts"
+    assert explanation.inference[0].above == 115_035
+    first_turn = explain(reasoned([0, 0])).compactions[0]
+    assert (first_turn.computed, first_turn.verdict) == (230_035, "other threshold")
+    assert explain(reasoned([0, 0], [0, 0], name="qwen3-coder")).compactions[0].computed == 230_035
 
 
 def test_a_compaction_that_a_person_asked_for_is_no_evidence():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, ToolCallPart, ToolResultPart
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, placeholders
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "mcp_call", "computer_call", "shell_call"})
 _BLOBS = ("result", "encrypted_content")  # base64 or encrypted: their length is not text
@@ -62,13 +62,18 @@ def reasoning_part(item: dict[str, Any]) -> ReasoningPart:
     raw = fields.plain_text(item.get("content"))
     sealed = fields.text(item, "encrypted_content")
     summary = fields.plain_text(item.get("summary"))
-    return ReasoningPart(raw or summary, opaque_bytes=fields.opaque_size(sealed) if sealed else 0)
+    return ReasoningPart(raw or summary, opaque_bytes=_sealed_bytes(sealed))
 
 
 def sealed_part(item: dict[str, Any]) -> ReasoningPart:
     """An encrypted summary: its size, for it is not readable."""
     sealed = fields.text(item, "encrypted_content")
-    return ReasoningPart(fields.text(item, "summary"), opaque_bytes=fields.opaque_size(sealed) if sealed else 0)
+    return ReasoningPart(fields.text(item, "summary"), opaque_bytes=_sealed_bytes(sealed))
+
+
+def _sealed_bytes(sealed: str) -> int:
+    """The size of what is encrypted; a word in its place (`REDACTED`) has none."""
+    return fields.opaque_size(sealed) if sealed and not placeholders.is_placeholder(sealed) else 0
 
 
 def hosted_parts(item: dict[str, Any], kind: str) -> tuple[Part, ...]:
