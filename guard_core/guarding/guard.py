@@ -111,10 +111,7 @@ class Guard:
         the last call with more at its end.
         """
         _require_objects(messages)
-        if self._log.asked is not None:
-            raise GuardError(
-                "the last request has no answer yet: call after_call() or withdraw() before the next before_call()"
-            )
+        self._require_answer()
         head = self._dialect.split_system(messages)
         self._head = list(messages[:head])
         self._take(messages[head:])
@@ -141,6 +138,13 @@ class Guard:
         self._require_request()
         self._log.answered(prompt_tokens, **counts)  # type: ignore[arg-type]  # an unknown name is a TypeError there
 
+    def take(self, messages: Sequence[Message]) -> None:
+        """What followed the last call, in the whole history, where no other call is made yet: for a recording that has
+        its answer at once, or at the end. Raises GuardError as `before_call`."""
+        _require_objects(messages)
+        self._require_answer()
+        self._take(messages[self._dialect.split_system(messages) :])
+
     def withdraw(self) -> None:
         """The request failed and is not tried again: the policy is as it was before it."""
         self._require_request()
@@ -156,6 +160,8 @@ class Guard:
         """Go on with what `dump` gave, over the history as it was then or longer. Raises GuardError where it is
         another."""
         _require_objects(messages)
+        if not isinstance(data, bytes | bytearray | memoryview | str):
+            raise GuardError(f"a stored guard is the bytes that dump() gave, not of the type {type(data).__name__}")
         try:
             stored = msgspec.json.decode(data, type=_Stored)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
@@ -165,6 +171,12 @@ class Guard:
             raise GuardError("the messages are not those that this guard was stored with")
         self._log.restore(bytes(stored.log))
         self._take(rest)
+
+    def _require_answer(self) -> None:
+        if self._log.asked is not None:
+            raise GuardError(
+                "the last request has no answer yet: call after_call() or withdraw() before the next before_call()"
+            )
 
     def _require_request(self) -> None:
         if self._log.asked is None:

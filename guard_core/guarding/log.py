@@ -128,7 +128,7 @@ class GuardedLog:
         """
         asked, _ = self._waiting()
         counts = (prompt_tokens, cached_tokens, cache_write_tokens, output_tokens)
-        if any(count is not None and (isinstance(count, bool) or not 0 <= count < 2**53) for count in counts):
+        if not all(count is None or (type(count) is int and 0 <= count < 2**53) for count in counts):
             raise GuardError(f"token counts are whole numbers from 0 on, not {counts}")
         self._log.answered(
             asked,

@@ -15,6 +15,7 @@ from guard_core.errors import GuardError
 from guard_core.guarding.guard import Guard
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies.base import Policy
+from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer
 from guard_core.trace import CompactionRecord
 
@@ -37,6 +38,16 @@ class HistoryGuard(ABC, Generic[U]):
     def compactions(self) -> tuple[CompactionRecord, ...]:
         """What the policy compacted for the last request."""
         return self.guard.compactions
+
+    @property
+    def recorded(self) -> Session:
+        """The conversation so far, for a `Recorder`."""
+        return self.guard.recorded
+
+    @property
+    def window(self) -> int:
+        """The context window in tokens."""
+        return self.guard.window
 
     @abstractmethod
     def units(self, messages: Sequence[Any]) -> list[U]:
@@ -64,24 +75,41 @@ class HistoryGuard(ABC, Generic[U]):
         Raises GuardError for the history of another conversation.
         """
         added = self._added(self.units(messages))
-        if self.guard.asked is not None:
-            answer = next((counts for unit in added if (counts := self.counts(unit)) is not None), None)
-            if answer is None:  # the request failed, and is made again
-                self.guard.withdraw()
-            else:
-                self.guard.after_call(**answer)
-        self._history += added
-        self._plain += map(self.plain, added)
+        if not self._answered(added):  # the request failed, and is made again
+            self.guard.withdraw()
+        self._keep(added)
         sources = {id(item): unit for unit, some in zip(self._history, self._plain, strict=True) for item in some}
         sent = self.guard.before_call([item for some in self._plain for item in some], system=system)
         given = self.written((item, sources.get(id(item))) for item in sent)
         self._given = self.units(given)
         return given
 
+    def take(self, messages: Sequence[Any]) -> None:
+        """What followed the last call, in the history that the framework has now, where no other call is made yet: for
+        a recording that has its answer at once, or at the end. Raises GuardError as `before_call`."""
+        added = self._added(self.units(messages))
+        if self._answered(added):
+            self._keep(added)
+            self._given += added
+            self.guard.take([item for some in self._plain for item in some])
+
     async def before_call_async(self, messages: Sequence[Any], system: Any = None) -> list[Any]:
         """The same in an event loop: the policy decides in a thread, an asynchronous summariser is awaited here."""
         with host_loop(asyncio.get_running_loop()):
             return await asyncio.to_thread(self.before_call, messages, system)
+
+    def _answered(self, added: list[U]) -> bool:
+        """Does no request wait for its answer, now that this was added."""
+        if self.guard.asked is None:
+            return True
+        answer = next((counts for unit in added if (counts := self.counts(unit)) is not None), None)
+        if answer is not None:
+            self.guard.after_call(**answer)
+        return answer is not None
+
+    def _keep(self, added: list[U]) -> None:
+        self._history += added
+        self._plain += map(self.plain, added)
 
     def _added(self, units: list[U]) -> list[U]:
         """What follows the beginning that is known."""

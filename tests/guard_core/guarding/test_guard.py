@@ -173,6 +173,8 @@ def test_a_guard_goes_on_from_what_was_stored():
         Guard("contextguard", window=2_000).load(stored, turn(5))
     with pytest.raises(GuardError, match="not a stored guard"):
         Guard("contextguard", window=2_000).load(b"{}", history)
+    with pytest.raises(GuardError, match="the bytes that dump"):
+        Guard("contextguard", window=2_000).load({}, history)
     with pytest.raises(GuardError, match="by the policy contextguard"):
         Guard("codex", window=2_000).load(stored, history)
 
@@ -182,8 +184,11 @@ def test_what_is_misused_is_refused_in_a_sentence():
     guard.before_call(turn(0))
     with pytest.raises(GuardError, match=r"no answer yet: call after_call\(\) or withdraw\(\)"):
         guard.before_call(turn(0))
-    with pytest.raises(GuardError, match="whole numbers"):
-        guard.after_call(-5)
+    for count in (-5, 5.5, "5", True):
+        with pytest.raises(GuardError, match="whole numbers"):
+            guard.after_call(count)
+    with pytest.raises(GuardError, match="no answer yet"):
+        guard.take(turn(0))
     guard.withdraw()
     with pytest.raises(GuardError, match="message 1 is not the one"):
         guard.before_call(turn(1))

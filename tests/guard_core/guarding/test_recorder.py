@@ -161,6 +161,19 @@ def test_a_policy_that_never_looks_is_no_rule_of_a_recording(tmp_path):
     assert (session.guarded_by, explain(session, Ledger.of(session)).rule) == ("", None)
 
 
+def test_the_last_answer_is_recorded_where_the_guard_is_given_it(tmp_path):
+    guard, recorder = Guard("none", window=200_000), Recorder(tmp_path / "session.jsonl")
+    *asked, answer = turn(0, 100)
+    guard.before_call(asked)
+    guard.after_call(100)
+    guard.take([*asked, answer])
+    recorder.record(guard)
+    recorder.close(guard)
+    (session,) = read(tmp_path / "session.jsonl").sessions
+    assert [(call.prompt_tokens, call.response) for call in session.calls] == [(100, 3)]
+    assert session.events[-1].parts[0].text == answer["content"]
+
+
 def test_the_title_is_what_the_user_wrote_first(tmp_path):
     play(tmp_path / "session.jsonl")
     assert read(tmp_path / "session.jsonl").sessions[0].title == turn(0, 3_000)[0]["content"][:80].rstrip()

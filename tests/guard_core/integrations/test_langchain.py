@@ -9,9 +9,11 @@ pytest.importorskip("langchain_core")
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from guard_core import Recorder
 from guard_core.errors import GuardError
 from guard_core.guarding.summarisers import AskedModel
 from guard_core.integrations.langchain import LangChainGuard
+from guard_core.recordings import read
 
 WINDOW = 20_000
 SUMMARY = "Mending the parser."
@@ -53,6 +55,30 @@ def test_a_loop_is_compacted_and_keeps_its_whole_history():
     assert all(messages[0] is history[0] for messages in sent)
     originals = {id(message) for message in history}
     assert [id(message) in originals for message in compacted[-1]].count(False) <= 2  # summary and continuation
+
+
+def test_a_recording_has_each_answer_at_once_and_what_was_sent(tmp_path):
+    guard = LangChainGuard("contextguard", window=WINDOW, summarizer=asked())
+    recorder = Recorder(tmp_path / "chain.jsonl", agent="chain")
+    history: list[BaseMessage] = [SystemMessage("You mend parsers."), HumanMessage("Mend it.")]
+    sent = []
+    for number in range(12):
+        sent.append(guard.before_call(history))
+        history.append(answer_to(sent[-1], number))
+        guard.take(history)
+        recorder.record(guard)
+        (session,) = read(tmp_path / "chain.jsonl").sessions
+        assert [call.prompt_tokens for call in session.calls] == list(map(tokens_of, sent))
+        history.append(ToolMessage("x" * 12_000, tool_call_id=f"c{number}", name="read"))
+        guard.take(history)
+    recorder.close(guard)
+    (session,) = read(tmp_path / "chain.jsonl").sessions
+    assert (session.agent, session.window.value, session.title) == ("chain", WINDOW, "Mend it.")
+    assert len(session.events) == len(history) - 1  # the system prompt is none of them
+    assert session.compactions
+    other = LangChainGuard("contextguard", window=WINDOW, summarizer=asked())
+    _, untaken = run(other, 12)
+    assert [[m.content for m in messages] for messages in untaken] == [[m.content for m in one] for one in sent]
 
 
 def test_what_the_provider_counted_is_read_from_the_answer():

@@ -22,9 +22,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
+from guard_core import Recorder
 from guard_core.errors import GuardError
 from guard_core.guarding.summarisers import AskedModel
 from guard_core.integrations.pydantic_ai import PydanticAIGuard
+from guard_core.recordings import read
 
 WINDOW = 20_000
 SUMMARY = "Mending the parser."
@@ -105,6 +107,23 @@ async def test_what_is_left_as_it_was_is_the_very_message():
     ]
     sent = await guard.process(history)
     assert all(one is other for one, other in zip(sent, history, strict=True))
+
+
+async def test_a_recording_has_the_last_answer_of_every_run(tmp_path):
+    guard, agent = guarded()
+    recorder = Recorder(tmp_path / "agent.jsonl", agent="mender")
+    history: list[ModelMessage] = []
+    for number in range(3):
+        result = await agent.agent.run(f"Mend parser {number}.", message_history=history)
+        history = result.all_messages()
+        guard.take(history)
+        recorder.record(guard)
+        (session,) = read(tmp_path / "agent.jsonl").sessions
+        assert [call.prompt_tokens for call in session.calls] == list(map(tokens_of, agent.sent))
+        assert session.events[-1].parts[0].text == "done"
+    recorder.close(guard)
+    (session,) = read(tmp_path / "agent.jsonl").sessions
+    assert (session.title, len(session.calls), bool(session.compactions)) == ("Mend parser 0.", 3 * STEPS, True)
 
 
 async def test_the_history_of_another_conversation_is_refused():
