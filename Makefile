@@ -8,19 +8,16 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: run test suite long soak lint types lock wheel chromium pictures screenshots
+.PHONY: run test long soak lint types lock wheel chromium pictures screenshots
 
 run: $(VENV)/.runtime
 	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.project.cli serve
 
-# The types are checked beside the tests, which wait for servers and a browser half of the time.
+# The types have a command of their own, `make types`, which costs a minute of a processor where nothing is cached.
 test: $(VENV)/.dev chromium lint
-	@$(MAKE) --no-print-directory -j2 types suite
-
-suite: $(VENV)/.dev
 	@$(BIN)/python -m tests.plugins.run $(ARGS)
 
-# What repeats at length what `make test` tries on a few cases; `.ci/run` runs both.
+# What repeats at length what `make test` tries on a few cases; `.ci/run` runs both, after the types.
 long: $(VENV)/.dev chromium
 	@$(BIN)/python -m tests.plugins.run --long $(ARGS)
 

@@ -1,6 +1,6 @@
 """The whole suite, in two commands. `make test`: everything but what is marked `long` on SQLite, beside it on
-PostgreSQL with Redis what a second database may change, and at last what measures time, alone: by then the types have
-been checked, too. `make long` (`--long` alone): what is marked `long`, on both.
+PostgreSQL with Redis what a second database may change, and at last what measures time, alone. `make long` (`--long`
+alone): what is marked `long`, on both.
 
 What a second database may change, `second_database.py` says of each test, and which tests are long, `tiers.py`. The
 folders of WITHOUT_DATABASE, whose tests can reach no database at all, are not even collected there, and `test_run.py`

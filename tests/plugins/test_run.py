@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from tests.plugins import neighbours
 from tests.plugins.run import LONG, SHORT, SPEED_TESTS, WITHOUT_DATABASE, Run, plan, plan_long, run_beside
@@ -64,8 +65,24 @@ def test_the_long_tests_run_wherever_the_others_do():
         assert all(tier in run.arguments and other not in run.arguments for run in runs)
     for shorter, longer in zip(plan("p")[0], plan_long("p")[0], strict=True):
         assert set(shorter.arguments) ^ set(longer.arguments) == {SHORT, LONG}
+
+
+def test_every_change_passes_types_lint_and_both_tiers_once():
     called = [line for line in (ROOT / ".ci/run").read_text().splitlines() if line.startswith("make ")]
-    assert called == ["make test", "make long"]
+    assert called == ["make types", "make test", "make long"]
+    (checks,) = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"]["test"]["steps"][1:]
+    assert checks["run"] == ".ci/run"
+    commands = {name: would_run(name) for name in ("types", "test", "long")}
+    for tool, only in (("mypy", "types"), ("ruff check", "test"), ("ruff format --check", "test"), ("--long", "long")):
+        assert [name for name, text in commands.items() if tool in text] == [only]
+    assert "tests.plugins.run" in commands["test"]
+
+
+def would_run(target: str) -> str:
+    """What `make` would do, whatever this machine has installed."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "-n", target]
+    return subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=True).stdout
 
 
 def test_of_runs_beside_each_other_each_is_shown_and_one_that_fails_fails_them_all(capfd):
