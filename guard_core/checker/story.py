@@ -32,6 +32,7 @@ _TYPOGRAPHY = (
     (re.compile("[\"'`\u00b4\u2018-\u201f\u2032\u2033\u2039\u203a\u00ab\u00bb]+"), "'"),
     (re.compile("[-\u2010-\u2015\u2212]+"), "-"),
     (re.compile(r"\s+"), " "),
+    (re.compile(r"(?<!\S)-(?!\S) ?"), ""),  # a dash by itself puts lines on one line, or begins an item of a list
 )
 # What was written around words that somebody repeats, taken off in this order: quoted lines, code, stars, underscores.
 _WRITTEN_AROUND = (

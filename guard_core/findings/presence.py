@@ -134,13 +134,16 @@ def text_to_compare(event: Event) -> str:
 
 def normalised(text: str) -> str:
     """Words without what a quotation may change: letter case, runs of whitespace, the shapes of quotation marks,
-    dashes and ellipses."""
+    dashes and ellipses, and dashes by themselves, which put lines on one line and begin the items of lists."""
     # Of the signs two are ASCII: most texts have no others.
     words = text.replace('"', "'").replace("`", "'") if text.isascii() else text.translate(_SIGNS)
     for sign, runs in _RUNS.items():
         if 2 * sign in words:
             words = runs.sub(sign, words)
-    return " ".join(words.casefold().split())
+    words = f" {' '.join(words.casefold().split())} "
+    while " - " in words:
+        words = words.replace(" - ", " ")
+    return words.strip()
 
 
 def readings(text: str) -> str:

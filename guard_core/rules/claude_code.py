@@ -39,7 +39,8 @@ from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.agent_windows import taken_by_agent
 
-ESTIMATE_FROM = (2, 1, 1)  # 2.1.0 counts the last answer alone, 2.1.2 what was appended since, too
+# 2.1.0 counts the last answer alone, 2.1.2 what was appended since, too; a recording of 2.1.1 fits the former.
+ESTIMATE_FROM = (2, 1, 2)
 PICTURES_FROM = (2, 1, 44)  # 2.1.34 takes another size for a picture; versions between were not measured
 CALLS_FROM = (2, 1, 74)  # 2.1.62 does not count the calls of the last answer; versions between were not measured
 ROUNDS_FROM = (2, 1, 330)  # what it keeps was measured there; versions from 2.1.21 on were not

@@ -2,9 +2,11 @@
 
 import cProfile
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guard_core.checker.story import heard
 from guard_core.findings import request_words
 from guard_core.findings.presence import letters_of, may_say, normalised, readings, runs_of, says
 from guard_core.ledger import Ledger
@@ -37,9 +39,20 @@ def test_signs_are_the_same_beside_letters_of_other_scripts(text):
     assert normalised(f"{text} é") == f"{normalised(text)} é".strip()
 
 
+@pytest.mark.parametrize(
+    "quoted",
+    ["1. Critical: Duplicate Code - Three functions", "- 1. Critical: Duplicate Code\n- Three functions - are"],
+)
+def test_words_are_quoted_whose_lines_are_put_together_with_dashes_or_listed(quoted):
+    asked = "1. Critical: Duplicate Code\n\n  Three functions"
+    assert says(readings(quoted), readings(asked))
+    assert any(one in text for one in heard(asked) for text in heard(quoted))
+    assert not says(readings("1. Critical: Duplicate Code-Three functions"), readings(asked))
+
+
 def test_no_function_is_called_for_each_run_of_signs():
     profile = cProfile.Profile()
-    assert profile.runcall(normalised, "-- ''\n" * 500) == " ".join(["- '"] * 500)
+    assert profile.runcall(normalised, "-- ''\n" * 500) == " ".join(["'"] * 500)
     assert sum(entry.callcount for entry in profile.getstats()) < 50
 
 

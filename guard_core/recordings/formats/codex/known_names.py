@@ -19,5 +19,6 @@ NAMES = Names(
         " function_call_output function_group mcp_tool_call dynamic_tools invocation tools"
     )
     | words("tool_search_call tool_search_output mcp_tool_call_begin mcp_tool_call_end view_image_tool_call"),
+    passed_over=words("changes"),  # of patches: their keys are paths of files
     tool_endings=("_tool_call", "_tool_call_request", "_tool_call_response", "_tool_call_begin", "_tool_call_end"),
 )

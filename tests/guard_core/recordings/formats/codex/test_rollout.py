@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from guard_core import recordings
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, recorded_findings
@@ -284,6 +285,20 @@ def test_what_codex_told_ahead_of_a_turn_is_rolled_back_with_it():
     assert [text[:22] for text in texts(session)] == ["<environment_context>a", "List the files", "I look.", "", "Keep"]
     first = session_of(opening, *TURN, rollback)
     assert [text[:22] for text in texts(first)] == ["<environment_context>a"]
+
+
+def test_paths_of_changed_files_are_no_names_of_tools():
+    changes = {"/p/tools/prepare.mdx": {"type": "update", "unified_diff": "@@", "move_path": None}}
+    changes |= {"/p/token_usage.py": {"type": "add", "content": "x"}}
+    patch = line("event_msg", type="patch_apply_end", call_id="c1", success=True, changes=changes)
+    data = lines(META, user("List"), call("c1"), patch, result("c1"), assistant("Done"))
+    assert recordings.read(data, strict=True).notes.problem_count == 0
+
+
+def test_a_word_in_the_place_of_encrypted_reasoning_has_no_bytes():
+    hidden = item(type="reasoning", summary=[], encrypted_content="REDACTED")
+    [part] = session_of(user("List"), hidden, assistant("Done")).events[1].parts[:1]
+    assert part == ReasoningPart("")
 
 
 def test_old_rollouts_with_bare_items_have_calls_without_tokens():
