@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.estimation.estimators import Estimator
-from guard_core.estimation.usage import ASSUMED, PROVIDER, Counted, RatioUsage, Usage
+from guard_core.estimation.usage import ASSUMED, PROVIDER, Counted, CountedRun, Growing, RatioUsage, Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Check, Decision, Point, Policy, Quiet, Run, State
 from guard_core.sessions import Session
@@ -24,6 +24,7 @@ from guard_core.summaries.base import Summarizer, Todo
 from guard_core.summaries.sizes import RecordedSummaries
 from guard_core.trace import COMMON_COLUMNS, RAISED, WHOLE_LOG, CompactionRecord, Head, Trace, head_of
 from guard_core.version import __version__
+from guard_core.view_columns import ViewColumns
 from guard_core.views import View, content_count
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked over at once, doubling while nothing happens
@@ -332,9 +333,19 @@ class AssumedUsage(RatioUsage):
         return Counted(int(heuristic * self.ratio), False, ASSUMED)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> Any:
-        counted = super().run(start, stop, head, kept_from, heuristics, form)
-        size = stop - start
-        return counted._replace(reported=np.zeros(size, dtype=np.bool_), source=np.full(size, ASSUMED, dtype=np.int64))
+        return _unreported(super().run(start, stop, head, kept_from, heuristics, form))
+
+    def many(self, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun:
+        return _unreported(super().many(steps, views, heuristics))
+
+    def growing(self, requests: Growing, heuristics: Ints) -> CountedRun:
+        return _unreported(super().growing(requests, heuristics))
+
+
+def _unreported(counted: CountedRun) -> CountedRun:
+    """The same counts, reported by no provider."""
+    size = len(counted.tokens)
+    return CountedRun(counted.tokens, np.zeros(size, dtype=np.bool_), np.full(size, ASSUMED, dtype=np.int64))
 
 
 def assumed_usage(ledger: Ledger, policy: Policy) -> RatioUsage:

@@ -121,9 +121,9 @@ class RatioUsage:
 
     def growing(self, requests: Growing, heuristics: Ints) -> CountedRun:
         """As `growing_counts`."""
-        first, last = int(requests.steps[0]), int(requests.steps[-1])
-        counted: CountedRun = self.run(first, last + 1, requests.head, 0, heuristics)
-        return counted
+        tokens = (heuristics * self.ratio).astype(np.int64)
+        reported = requests.steps >= self.reported_from
+        return CountedRun(tokens, reported, np.full(len(tokens), MODELLED, dtype=np.int64))
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()

@@ -20,7 +20,7 @@ from guard_core.estimation.estimators import Estimator, Heuristic
 from guard_core.estimation.usage import Growing, counts_of, growing_counts, normal
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies import policy_kind
 from guard_core.trace import Head, Trace
 from guard_core.view_columns import ViewColumns, common_beginnings, sent_views
@@ -117,7 +117,7 @@ class SentRequests:
         if self.columns is not None and len(changed):
             shared[changed], unsure = self._commons(self.columns, changed)
             changed = changed[unsure]
-        elif self.trace is not None and self.ledger.usage_ratio is None:
+        elif self.trace is not None:
             changed = self._write_grown(shared, self.trace, changed)
         for step in changed.tolist():
             shared[step] = self._common(step)
@@ -196,11 +196,20 @@ class SentRequests:
             numbers = (np.array(row, dtype=np.int64) for row in (steps, grown.filled, grown.kept, grown.stops))
             rows, filled, kept, stops = numbers
             requests = Growing(rows, grown.begin, grown.segments, filled, kept, stops)
-            counted = growing_counts(self.facts.usage, requests, np.zeros_like(rows))
+            counted = growing_counts(self.facts.usage, requests, self._grown_estimates(requests))
             if counted is None:
                 others += steps
             else:
                 shared[rows] = counted.tokens
+
+    def _grown_estimates(self, requests: Growing) -> Ints:
+        """The policy's estimates of requests, by which a simulated provider counts; a recorded one does not ask."""
+        if self.ledger.usage_ratio is None:
+            return np.zeros_like(requests.steps)
+        costs = self._estimator
+        segments = prefix_sums(np.array([costs.segment(item) for item in requests.segments], dtype=np.int64))
+        log = costs.log()[np.maximum(requests.stop, requests.kept_from)] - costs.log()[requests.kept_from]
+        return np.asarray(costs.fixed + self._estimates.total(requests.head) + segments[requests.filled] + log)
 
     def _common(self, step: int) -> int:
         """Prompt tokens that the requests of a step and the one before begin with."""

@@ -96,6 +96,16 @@ def test_recorded_and_modelled_counts_are_told_apart(tool_heavy):
     assert (trace.columns["modelled_prompt_tokens"][:fired] == trace.columns["recorded_prompt_tokens"][:fired]).all()
 
 
+@pytest.mark.parametrize("name", ["autogen-buffered", "semantic-kernel-truncation", "agent-framework-tool-result"])
+def test_no_count_is_reported_without_a_provider_however_many_steps_are_looked_at(name):
+    events = [event for number in range(40) for event in (user("go"), tool_call(), tool_result("x" * 400))]
+    log = session(*events, reported=False)
+    trace = replay(Ledger.of(log), get_policy(name), window=10_000)
+    assert trace.compactions
+    assert {PROMPT_SOURCES[source] for source in trace.columns["prompt_tokens_source"].tolist()} == {"assumed"}
+    assert not trace.column("last_prompt").any()
+
+
 def test_a_session_without_usage_is_assumed_and_says_so(no_usage_reported):
     trace = replay(Ledger.of(no_usage_reported), POLICY, window=8_000)
     assert set(trace.columns["prompt_tokens_source"]) == {3}

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.checker import check
+from guard_core.estimation.estimators import Heuristic
 from guard_core.events import Event, ReasoningPart, Role
 from guard_core.findings import recorded_findings
 from guard_core.ledger import Ledger
@@ -177,3 +178,16 @@ def test_what_requests_share_is_what_each_has_in_common_with_the_one_before(name
         if common:
             tokens = facts.usage.one(step, common, 0, epoch).tokens
             assert sent.shared[step] == min(tokens, sent.tokens[step])
+
+
+def test_what_requests_of_a_simulated_session_share_is_counted_for_many_at_once(monkeypatch):
+    facts = facts_of(replace(long_log(20), usage_ratio=2.0))
+    trace = replay(facts.ledger, get_policy("agent-framework-tool-result"), window=4_000, usage=facts.usage)
+    sent, costs, alone = SentRequests.replayed(facts, trace), Heuristic.of(facts.ledger), []
+    one_by_one = SentRequests._common
+    monkeypatch.setattr(SentRequests, "_common", lambda sent, step: alone.append(step) or one_by_one(sent, step))
+    shared = sent.shared
+    assert len(alone) < len(sent.changed) / 4
+    for step in sent.changed.tolist():
+        common, _ = sent.common(step)
+        assert shared[step] == min(2 * costs.request(common), sent.tokens[step])
