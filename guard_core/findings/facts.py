@@ -34,6 +34,7 @@ from guard_core.windows.request_limits import NO_LIMIT, RequestLimits
 from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
 OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are not accidental, at least so many and such a share of all
+CHARACTERS, ESTIMATES = "characters", "estimates"  # what figures of tokens may be instead
 MOSTLY = 0.8  # ours: the share from which on all counts are taken to be of one kind
 
 
@@ -185,6 +186,13 @@ class Facts:
     def is_uncounted(self) -> bool:
         """Is every figure an estimate: no count by a provider, and no simulated one."""
         return self.ledger.usage_ratio is None and not self.requests.reported.any()
+
+    @property
+    def counted_in(self) -> str:
+        """What the figures of tokens really are, where they are not: "characters" or "estimates"; else ""."""
+        if len(self.in_characters[0]):
+            return CHARACTERS
+        return ESTIMATES if self.is_uncounted else ""
 
     @property
     def uncounted(self) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
 from guard_core.estimation.forecast import Forecast
+from guard_core.findings.facts import CHARACTERS, ESTIMATES, Facts
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
 from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.payback import Payback
@@ -24,13 +25,20 @@ def dollars(amount: int) -> str:
     return f"{'−' if amount < 0 and float(text.replace(',', '')) else ''}${text}"
 
 
-def assumptions(prices: Prices) -> tuple[str, ...]:
+def count_words(facts: Facts) -> str:
+    """That figures of tokens are none, in a sentence; "" where a provider counted tokens."""
+    if facts.counted_in == CHARACTERS:
+        return "The recorded counts seem to be of characters, not tokens, and so are all figures that rest on them."
+    return "No call of the recording was counted: its tokens are estimates." if facts.counted_in == ESTIMATES else ""
+
+
+def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:
     """What every figure of a comparison rests on."""
     retention = (
         "Replays keep the recorded turns and answers; from the first request that differs on, prompt tokens are "
         "modelled."
     )
-    return retention, _cache_words(prices), _price_words(prices)
+    return (*filter(None, [count_words(facts)]), retention, _cache_words(prices), _price_words(prices))
 
 
 def rewrites_words(outcome: PolicyOutcome) -> str:

@@ -92,7 +92,7 @@ def build(session: Session, options: Options, errors: Forecast | None = None, fa
             for ahead, error in measured.items()
             if error is not None
         ),
-        assumptions=tuple(filter(None, (windows, *assumptions(prices), forecast_words(measured)))),
+        assumptions=tuple(filter(None, (windows, *assumptions(facts, prices), forecast_words(measured)))),
     )
     return doc.sealed(at_level(report, options.level))
 

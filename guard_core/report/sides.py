@@ -17,6 +17,7 @@ from guard_core.facts.lanes import HELD, Lane, Search, State, places_of, worst_f
 from guard_core.facts.proposals import events_to_read, instructions
 from guard_core.facts.words import blind_words, outcome_words, summary_words
 from guard_core.findings import Facts
+from guard_core.findings.facts import CHARACTERS
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Prices, bill_of
 from guard_core.outcomes.outcome import Costs, PolicyOutcome, recorded_outcome, replayed_outcome
@@ -116,7 +117,12 @@ class SideSource:
         )
 
     def _peak_source(self, row: PolicyOutcome) -> str:
-        return "" if row.peak_step < 0 else MODELLED if self.sent.case.modelled[row.peak_step] else RECORDED
+        source = "" if row.peak_step < 0 else MODELLED if self.sent.case.modelled[row.peak_step] else RECORDED
+        return self._source(source)
+
+    def _source(self, source: str) -> str:
+        """Where a count is from, and that it seems to be of characters where it does."""
+        return f"{source}, perhaps {CHARACTERS}" if source and self.facts.counted_in == CHARACTERS else source
 
     # -- compactions
 
@@ -157,9 +163,9 @@ class SideSource:
             trigger=counted.trigger,
             evidence=recorded.evidence.value,
             before=before,
-            before_source=source,
+            before_source=self._source(source),
             after=bridge.total("after"),
-            after_source=str(bridge.after_source),
+            after_source=self._source(str(bridge.after_source)),
             count=None if explained is None else explained.decision_tokens,
             threshold=None if explained is None else explained.threshold,
             agreement="" if explained is None else str(explained.verdict),
@@ -177,9 +183,9 @@ class SideSource:
             trigger=AUTOMATIC,
             evidence="replayed",
             before=bridge.uncompacted,
-            before_source=bridge.uncompacted_source,
+            before_source=self._source(bridge.uncompacted_source),
             after=bridge.total("after"),
-            after_source=str(bridge.after_source),
+            after_source=self._source(str(bridge.after_source)),
             count=count if count >= 0 else None,
             threshold=threshold if threshold >= 0 else None,
             agreement="",

@@ -274,6 +274,7 @@ def _row(row: Session) -> dict[str, Any]:
         "steps": row.calls,
         "peak_tokens": row.peak_tokens,
         "peak_source": row.peak_source,
+        "counted_in": row.counted_in,
         "threshold": row.threshold or None,
         "threshold_source": row.threshold_source,
         "assessed": row.is_assessed,

@@ -29,7 +29,8 @@ class Acknowledged(Schema):
 
 
 class SessionRow(Schema):
-    """One session. Tokens are the provider's, unless a source says otherwise."""
+    """One session. Tokens are the provider's, unless a source says otherwise, or `counted_in` that they seem to be
+    "characters" or are "estimates" and not "tokens"."""
 
     id: str
     title: str
@@ -44,6 +45,7 @@ class SessionRow(Schema):
     prompt_tokens_max: int
     peak_tokens: int
     peak_source: str
+    counted_in: str
     threshold: int | None
     threshold_source: str
     verdict: str

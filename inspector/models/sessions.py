@@ -12,6 +12,7 @@ from inspector.models.projects import Owned, SessionPart
 from inspector.models.recordings import Recording
 
 REVISION = 20  # of what the list stores of findings; raise it when that changes while the engine does not
+IN_CHARACTERS = "usage_in_characters"  # the kind of the finding that counts are of characters
 ENGINE = f"{guard_core.__version__}/{REVISION}"
 
 
@@ -108,6 +109,18 @@ class Session(Owned):
     def is_assessed(self) -> bool:
         """Do the verdict and the counts of findings belong to the window and the engine in use."""
         return self.assessed_by == ENGINE and self.assessed_window == self.effective_window
+
+    @property
+    def counts_characters(self) -> bool:
+        """Do the recorded counts seem to be of characters, so that no figure made of them is in tokens."""
+        return f" {IN_CHARACTERS} " in self.kinds
+
+    @property
+    def counted_in(self) -> str:
+        """What its counts are: "tokens", "characters" as it seems, or "estimates" where nothing was counted."""
+        if self.counts_characters:
+            return "characters"
+        return "tokens" if self.reported_calls or self.peak_source == "recorded" else "estimates"
 
 
 class SessionData(SessionPart):

@@ -49,13 +49,15 @@ class PolicyRow(msgspec.Struct, frozen=True):
 
 class Comparison(msgspec.Struct, frozen=True):
     """All rows in the order in which the policies are listed, and what they rest on. `floor` are the cycles of clearing
-    tool results alone, `windows` those of the calls, the replays' first."""
+    tool results alone, `windows` those of the calls, the replays' first, `counted_in` what figures of tokens really are
+    (`Facts.counted_in`)."""
 
     rows: tuple[PolicyRow, ...]
     window: int
     floor: tuple[Cycle, ...]
     assumptions: tuple[str, ...]
     windows: tuple[CallWindow, ...] = ()
+    counted_in: str = ""
 
 
 def comparison_of(row: Session, choice: Choice, *, all_profiles: bool) -> Comparison:
@@ -145,8 +147,9 @@ def _stored_or_made(
         tuple(rows),
         window,
         text_floor(facts, int(NEAR_MISS_SHARE * window)),
-        (*words, *assumptions(Prices.of(facts.session, facts.ledger))),
+        (*words, *assumptions(facts, Prices.of(facts.session, facts.ledger))),
         windows,
+        facts.counted_in,
     )
     stored.store(place, comparison)
     return comparison

@@ -6,6 +6,7 @@ import numpy as np
 
 from guard_core import __version__
 from guard_core.decimation import kept_steps
+from guard_core.outcomes.words import count_words
 from guard_core.report import Line, Table, TableReport, sealed
 from guard_core.report.tables import Value
 from inspector.pages.compare.sides import Side, parting
@@ -47,15 +48,16 @@ def report_of(sides: list[Side], level: str) -> TableReport:
             assumptions=(
                 RECORDED,
                 *((MODELLED,) if any(side.is_replay for side in sides) else ()),
-                *window_sentences(sides),
+                *side_sentences(sides),
             ),
         )
     )
 
 
-def window_sentences(sides: list[Side]) -> list[str]:
-    """For each side whose calls have several windows, which of them judges what."""
-    return [f"{side.letter}: {side.windows}" for side in sides if side.windows]
+def side_sentences(sides: list[Side]) -> list[str]:
+    """For each side whose calls have several windows, which of them judges what; whose figures are no tokens, that."""
+    words = ((side.letter, sentence) for side in sides for sentence in (count_words(side.analysis.facts), side.windows))
+    return [f"{letter}: {sentence}" for letter, sentence in words if sentence]
 
 
 def _how(side: Side) -> str:

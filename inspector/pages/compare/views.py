@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from guard_core.policies import GROUPS
 from inspector.models import Project, Session
 from inspector.pages.compare.figure import Line, comparison_figure, comparison_picture
-from inspector.pages.compare.report import report_of, window_sentences
+from inspector.pages.compare.report import report_of, side_sentences
 from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, wanted
 from inspector.pages.session.frame import step_of
 from inspector.pages.shared.numbers import DASH, percent, signed, step_number, tokens
@@ -96,7 +96,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
             for side, at in zip(sides[1:], parts, strict=True)
         ],
         "modelled": any(side.is_replay for side in sides),
-        "windows": window_sentences(sides),
+        "windows": side_sentences(sides),
         "figure": {
             "id": "comparison",
             "rows": 3,
@@ -166,6 +166,12 @@ def _at_step(side: Side, step: int) -> dict[str, Any]:
     }
 
 
+def _head(side: Side) -> str:
+    """The head of a column of counts."""
+    doubt = side.analysis.facts.counted_in
+    return f"prompt tokens {side.letter}{f' ({doubt})' if doubt else ''}"
+
+
 def _download(sides: list[Side], kind: str) -> HttpResponse:
     """Every step of every side; in JSON steps count from 0."""
     if kind == "json":
@@ -178,6 +184,7 @@ def _download(sides: list[Side], kind: str) -> HttpResponse:
                     "session": str(side.wanted.row.pk),
                     "settings": side.wanted.choice.pairs() if side.is_replay else None,
                     "figures": side.figures(),
+                    "counted_in": side.analysis.facts.counted_in or "tokens",
                     "windows": [msgspec.structs.asdict(item) for item in side.case.call_windows],
                     "parts_from_first": at,
                     "compaction_steps": side.fired.tolist(),
@@ -191,7 +198,7 @@ def _download(sides: list[Side], kind: str) -> HttpResponse:
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="comparison.csv"'
     writer = csv.writer(response)
-    writer.writerow(["step", *(f"prompt tokens {side.letter}" for side in sides)])
+    writer.writerow(["step", *map(_head, sides)])
     columns = [side.case.tokens.tolist() for side in sides]
     for step in range(max(map(len, columns))):
         writer.writerow([step_number(step), *(column[step] if step < len(column) else "" for column in columns)])

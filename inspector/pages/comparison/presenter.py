@@ -356,9 +356,10 @@ def _cycle(number: int, cycle: Cycle, page: Frame) -> dict[str, Any]:
 def sheet(compared: Comparison) -> list[list[Value]]:
     """The table for a spreadsheet: plain values, money in US dollars."""
     lines: list[list[Value]] = [["policy", "profile", *(column.key for column in COLUMNS), "remark"]]
+    doubt = f"figures of tokens are {compared.counted_in}" if compared.counted_in else ""
     for row in compared.rows:
         values = [None] * len(COLUMNS) if row.outcome is None else [_plain(column, row.outcome) for column in COLUMNS]
-        lines.append([row.policy or "recording", row.profile, *values, row.problem])
+        lines.append([row.policy or "recording", row.profile, *values, row.problem or doubt])
     return lines
 
 

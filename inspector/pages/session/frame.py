@@ -26,7 +26,6 @@ from inspector.pages.shared import comments
 from inspector.pages.shared.comments import Place
 from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
 from inspector.pages.shared.parts import visible
-from inspector.pages.shared.peaks import counts_characters
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, Choice, parse_choice, sentence
@@ -143,7 +142,7 @@ class Frame:
         """What the frame's templates show."""
         return {
             "session": self.session(),
-            "counts_characters": counts_characters(self.row),
+            "counts_characters": self.row.counts_characters,
             "urls": self.links,
             "tab": tab,
             **self.strip_row(at),

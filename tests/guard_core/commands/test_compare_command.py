@@ -7,6 +7,7 @@ import pytest
 from guard_core.__main__ import main
 from guard_core.policies import POLICIES
 from guard_core.recordings.formats.native.format import write
+from tests.guard_core.checker.cases import in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
@@ -80,3 +81,13 @@ def test_an_unknown_price_is_said_and_no_figure_is_given(tmp_path, capsys):
 def test_a_file_that_is_not_there_is_one_sentence(capsys):
     assert main(["compare", "/nowhere"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_counts_that_are_no_tokens_are_called_what_they_are(tmp_path, recording, capsys):
+    path = tmp_path / "characters.jsonl"
+    path.write_bytes(write(in_characters()))
+    assert "The recorded counts seem to be of characters, not tokens" in printed(capsys, str(path))
+    document = json.loads(printed(capsys, str(path), "--json"))
+    assert document["counted_in"] == "characters"
+    assert any("of characters" in sentence for sentence in document["assumptions"])
+    assert json.loads(printed(capsys, recording, "--json"))["counted_in"] == "tokens"

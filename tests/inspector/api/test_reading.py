@@ -12,6 +12,7 @@ from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
 from inspector.models import Session
 from inspector.streams.messages import HIGHEST, NAME
+from tests.guard_core.checker.cases import exchange, growing, in_characters
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 PARTS = ("", "/steps", "/compactions", "/findings", "/rule")
@@ -36,6 +37,19 @@ def test_a_session_is_read_with_its_steps_compactions_findings_and_rule(client, 
     assert {finding["kind"] for finding in findings["findings"]} == set(row.kinds.split())
     assert client.get(f"{address}/rule").json()["stretches"]
     assert client.get("/api/v1/triggers").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("built", "said"),
+    [
+        (in_characters(), "characters"),
+        (exchange(5, tokens=lambda turn: None), "estimates"),
+        (exchange(5, tokens=growing()), "tokens"),
+    ],
+)
+def test_a_session_says_what_its_counts_are(client, bring, built, said):
+    bring(native.write(built))
+    assert client.get(f"/api/v1/sessions/{Session.unscoped.get().pk}").json()["counted_in"] == said
 
 
 def test_steps_that_name_no_model_have_that_of_their_session(client, bring):

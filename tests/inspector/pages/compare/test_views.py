@@ -13,7 +13,7 @@ from guard_core.policies import get_policy
 from guard_core.replay import replay
 from inspector.models import Session
 from tests.builders import bundled
-from tests.guard_core.checker.cases import exchange, growing
+from tests.guard_core.checker.cases import exchange, growing, in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored
 
@@ -125,3 +125,21 @@ def test_a_side_of_several_windows_says_which_one_judges_what(client, db):
     assert fill["first"].startswith("28.6")  # 300,000 of 1,048,576, not of 200,000
     report = json.loads(client.get(address(*sides, format="json")).content)
     assert report["sides"][0]["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
+
+
+@pytest.mark.parametrize(
+    ("built", "said", "words"),
+    [
+        (in_characters(), "characters", "The recorded counts seem to be of characters, not tokens"),
+        (exchange(5, tokens=lambda turn: None), "estimates", "No call of the recording was counted"),
+    ],
+)
+def test_a_side_whose_counts_are_no_tokens_says_what_they_are(client, db, built, said, words):
+    row, other = stored(built), stored(exchange(6, tokens=growing(), words="Mend the other one."))
+    text = client.get(address(other.pk, row.pk)).content.decode()
+    assert f"B: {words}" in text
+    assert "A: " + words not in text
+    head, *_ = csv.reader(client.get(address(other.pk, row.pk, format="csv")).content.decode().splitlines())
+    assert head == ["step", "prompt tokens A", f"prompt tokens B ({said})"]
+    report = json.loads(client.get(address(other.pk, row.pk, format="json")).content)
+    assert [side["counted_in"] for side in report["sides"]] == ["tokens", said]
