@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Callable
 from threading import Lock
 from uuid import UUID
@@ -12,6 +14,10 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 
 log = logging.getLogger(__name__)
+
+# Ours: what stores a line or an import waits no longer for a hint, which nobody depends on.
+SECONDS = 0.5  # for Redis to take one
+AGAIN = 5.0  # seconds without any after one that it did not take: viewers look at their rows meanwhile
 
 
 def group(key: UUID | str) -> str:
@@ -44,14 +50,27 @@ def send(key: UUID | str) -> None:
         nudges = tuple(_here.get(group(key), ()))
     for nudge in nudges:
         nudge()
-    if not settings.REDIS_URL:
-        return
-    try:
-        if (layer := get_channel_layer()) is not None:
-            async_to_sync(layer.group_send)(group(key), {"type": "changed"})
-    except Exception as error:  # of Redis or of what connects to it: once for each hint while it is away
-        log.warning(
-            "a hint was not sent (%s: %s); watchers will notice the change when they next poll",
-            type(error).__name__,
-            error,
-        )
+    if settings.REDIS_URL and time.monotonic() >= _pause.until:
+        try:
+            async_to_sync(_to_others)(group(key))
+        except Exception as error:  # of Redis or of what connects to it
+            _pause.until = time.monotonic() + AGAIN
+            log.warning(
+                "a hint was not sent (%s: %s); watchers will notice the change when they next poll",
+                type(error).__name__,
+                str(error) or f"no answer within {SECONDS:g} seconds",
+            )
+
+
+async def _to_others(name: str) -> None:
+    if (layer := get_channel_layer()) is not None:
+        await asyncio.wait_for(layer.group_send(name, {"type": "changed"}), SECONDS)
+
+
+class _Pause:
+    """Until when no hint is sent to Redis, by the monotonic clock."""
+
+    until = 0.0
+
+
+_pause = _Pause()

@@ -1,7 +1,11 @@
 """Viewers in the process that changes a row hear of it at once."""
 
+import socket
+from contextlib import suppress
 from types import SimpleNamespace
 from uuid import uuid4
+
+import pytest
 
 from inspector.jobs import hints
 
@@ -27,7 +31,44 @@ def test_who_listens_hears_of_the_own_row_until_it_is_forgotten():
     assert heard == ["one", "two", "two"]
 
 
+@pytest.fixture
+def silent_redis(settings, monkeypatch):
+    """A Redis that takes connections and answers nothing, as one that was stopped; how many connections it has."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        url = f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
+        layer = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [url]}}
+        settings.REDIS_URL, settings.CHANNEL_LAYERS = url, {"default": layer}
+        monkeypatch.setattr(hints, "_pause", hints._Pause())
+        yield lambda: _accepted(listening)
+
+
+def _accepted(listening: socket.socket) -> int:
+    count = 0
+    with suppress(BlockingIOError):
+        while True:
+            listening.accept()[0].close()
+            count += 1
+    return count
+
+
+def test_a_redis_that_does_not_answer_holds_nothing_up_and_is_left_alone_for_a_while(silent_redis, caplog):
+    pytest.importorskip("channels_redis")
+    with caplog.at_level("WARNING", "inspector.jobs.hints"):
+        for _ in range(20):
+            hints.send(uuid4())
+    assert len(caplog.records) == 1  # one waited, the others did not try
+    assert f"no answer within {hints.SECONDS:g} seconds); watchers will notice" in caplog.text
+    assert silent_redis() >= 1
+    assert silent_redis() == 0
+    hints._pause.until = 0.0
+    hints.send(uuid4())
+    assert silent_redis() >= 1  # it is tried again later
+
+
 def test_a_hint_that_redis_does_not_take_is_one_line_of_the_log(settings, monkeypatch, caplog):
+    monkeypatch.setattr(hints, "_pause", hints._Pause())
+
     async def away(*_: object) -> None:
         raise ConnectionError("refused")
 
