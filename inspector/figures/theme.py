@@ -49,6 +49,7 @@ PALETTE: dict[str, str] = {
 
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, DejaVu Sans, sans-serif"
 CLEAR = "rgba(0,0,0,0)"
+STEP_TICKS = 12  # on an axis of steps, at most
 
 
 def line(color: str, dash: str = "solid", width: float = 2, shape: str = "linear") -> dict[str, Any]:
@@ -67,6 +68,14 @@ def axis(**more: Any) -> dict[str, Any]:
         "automargin": False,
         **more,
     }
+
+
+def steps_axis(first: float, last: float, **more: Any) -> dict[str, Any]:
+    """An axis that counts steps from one to another: where they are few each has its tick, for there is nothing between
+    two steps that a tick could mean."""
+    ticks = {"tick0": 1, "dtick": 1} if last - first < STEP_TICKS else {"nticks": STEP_TICKS}
+    title = {"text": "step (model call)", "font": {"size": 11, "color": MUTED}, "standoff": 6}
+    return axis(range=[first - 0.5, last + 0.5], title=title, tickformat=",d", **ticks, **more)
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:

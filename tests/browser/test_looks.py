@@ -89,6 +89,14 @@ def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, sessi
     check_looks(page, name)
 
 
+def test_the_bar_fits_at_every_width_with_room_for_where_one_is(page, sessions):
+    visit(page, sessions, "overview")
+    for width in (320, 400, 480, 561, 600, 721, 760, 800, 861, 1000, 1001, 1100):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert page.evaluate("document.querySelector('.topbar').scrollWidth <= innerWidth"), width
+        assert page.locator(".crumbs a").bounding_box()["width"] >= 80, width
+
+
 @pytest.mark.parametrize("name", mostly_long(OWN, short=["step", "search"]))
 def test_nothing_covers_a_text_on_a_phone_however_far_it_is_scrolled(open_page, sessions, name):
     page = open_page(360, 700)

@@ -69,9 +69,10 @@ def test_on_a_phone_a_picture_of_the_replay_stays_above_the_settings(open_page, 
     page.focus("#set-summary")
     inside = """id => {
       const [seen, field] = [".settings-picture", id].map((one) => document.querySelector(one).getBoundingClientRect());
-      return seen.top >= 40 && seen.bottom <= field.top && field.bottom <= innerHeight;
+      return seen.top >= 0 && seen.bottom <= field.top && field.bottom <= innerHeight;
     }"""
     wait(page, inside, "#set-summary")
+    assert page.locator(".settings-picture").bounding_box()["y"] == 0, "the bar does not stay above it"
     before = page.locator("#timeline-lines .picture-replayed").get_attribute("d")
     page.focus("#set-window")
     page.fill("#set-window", "100000")
@@ -104,6 +105,17 @@ def test_on_a_phone_nothing_covers_anything(open_page, sessions, path):
     drawn(page)
     assert page.evaluate(COVERED) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize("width", [700, 800, 1440])
+def test_what_is_scrolled_to_is_not_below_the_bar(overview, width):
+    overview.set_viewport_size({"width": width, "height": 500})
+    for name in ("#timeline [data-plot]", "#findings-title"):
+        overview.evaluate("scrollTo(0, document.body.scrollHeight)")
+        overview.evaluate("name => document.querySelector(name).scrollIntoView()", name)
+        above = "name => document.querySelector(name).getBoundingClientRect().top"
+        bar = overview.locator(".topbar").bounding_box()
+        assert overview.evaluate(above, name) >= max(0, bar["y"] + bar["height"]) - 1, name
 
 
 def test_arrow_keys_read_the_points_and_enter_opens_one(overview):

@@ -59,7 +59,7 @@ def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> go.Figure:
             template=go.layout.Template(),
             margin={"l": 56, "r": 16, "t": 72, "b": 44},
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-            xaxis=theme.axis(title={"text": "step (model call)", "font": {"size": 12, "color": theme.MUTED}}),
+            xaxis=theme.steps_axis(1, max((len(line.tokens) for line in lines), default=1)),
             yaxis=theme.axis(rangemode="tozero", tickformat="~s"),
             shapes=shapes,
         ),

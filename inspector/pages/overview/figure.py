@@ -73,7 +73,7 @@ def context_timeline(
         },
         shapes=_bands(data, start, stop) + _factor_lines(data),
         annotations=_edge_labels(data, steps, top) + _row_titles(data),
-        **_axes(data, start, stop, top, "step (model call)"),
+        **_axes(data, start, stop, top),
     )
     return {"data": [_named(trace) for trace in traces], "layout": layout}
 
@@ -390,12 +390,12 @@ def _domain(row: int, data: Timeline) -> list[float]:
     return [round(1 - edges[row] / edges[-1], 5), round(1 - (edges[row] - heights[row]) / edges[-1], 5)]
 
 
-def _axes(data: Timeline, start: int, stop: int, top: float, title: str) -> dict[str, Any]:
+def _axes(data: Timeline, start: int, stop: int, top: float) -> dict[str, Any]:
     tracks = len(data.tracks)
     axes = {
-        "xaxis": theme.axis(
-            range=[step_number(start) - 0.5, max(stop, step_number(start)) + 0.5],
-            title={"text": title, "font": {"size": 11, "color": theme.MUTED}, "standoff": 6},
+        "xaxis": theme.steps_axis(
+            step_number(start),
+            max(stop, step_number(start)),
             anchor=f"y{tracks + 2}",
             unifiedhovertitle={"text": "step %{x:,d}"},
             showspikes=True,
@@ -403,8 +403,6 @@ def _axes(data: Timeline, start: int, stop: int, top: float, title: str) -> dict
             spikethickness=1,
             spikedash="solid",
             spikecolor=theme.MUTED,
-            tickformat=",d",
-            nticks=12,
         ),
         "yaxis": theme.axis(range=[0, top], domain=_domain(0, data), tickformat="~s", nticks=7, fixedrange=True),
         "yaxis2": theme.axis(

@@ -269,3 +269,15 @@ def test_a_page_gets_what_plotly_would_write(data):
     written = json.loads(checked(figure).to_json())
     del written["layout"]["template"]
     assert json.loads(json.dumps(plain_figure(figure), allow_nan=False)) == written
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 12])
+def test_each_of_a_few_steps_has_one_tick_and_nothing_between_two_has_any(steps):
+    axis = context_timeline(made(steps)).layout.xaxis
+    assert (axis.tick0, axis.dtick, axis.nticks) == (1, 1, None)
+
+
+def test_many_steps_have_a_few_ticks():
+    data = made(40)
+    assert (context_timeline(data).layout.xaxis.dtick, context_timeline(data).layout.xaxis.nticks) == (None, 12)
+    assert context_timeline(data, 10, 20).layout.xaxis.dtick == 1
