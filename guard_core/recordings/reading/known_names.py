@@ -52,7 +52,7 @@ ANTHROPIC_COUNTS = words(
     " ephemeral_5m_input_tokens ephemeral_1h_input_tokens cache_missed_input_tokens web_search_requests"
 )
 ANTHROPIC_USAGE = words("usage cache_creation iterations output_tokens_details server_tool_use cache_miss_reason")
-ANTHROPIC_TOOLS = words("tool_use tool_result tools content content_block server_tool_use")
+ANTHROPIC_TOOLS = words("tool_use tool_result tool_reference tools content content_block server_tool_use")
 ANTHROPIC_KINDS = words("tool_use tool_result")
 ANTHROPIC_ENDINGS = ("_tool_result", "_tool_use", "_tool_result_error")
 RESPONSES = words("response response_body responseBody response_obj completion output result message body")

@@ -26,6 +26,7 @@ CHAT_COMPLETIONS = Names(
     ),
     holders=RESPONSES,
     tools=CHAT_TOOLS,
+    passed_over=words("usage_object additional_usage_values"),  # LiteLLM repeats the counts of the response there
 )
 RESPONSES_API = Names(
     usage=CHAT_USAGE | {"turn_usage"},

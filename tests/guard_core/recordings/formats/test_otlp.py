@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from guard_core import recordings
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.otlp.format import FORMAT
@@ -626,7 +627,7 @@ GENAI_USAGE = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 5
     ids=["Logfire", "Langfuse", "MLflow", "LangSmith"],
 )
 def test_sdks_with_the_whole_request_in_one_attribute(attributes):
-    recording = read_as(FORMAT, export(span("a call", 1, attributes=attributes)))
+    recording = recordings.read(lines(export(span("a call", 1, attributes=attributes))))
     session = recording.sessions[0]
     [call] = session.calls
     assert (call.at, call.response, call.prompt_tokens, call.output_tokens, call.model) == (1, 1, 100, 5, "m-1")
@@ -646,7 +647,7 @@ def test_claude_codes_own_spans_count_what_was_cached_apart():
     counts = {"input_tokens": 2, "cache_read_tokens": 800, "cache_creation_tokens": 70, "output_tokens": 9}
     attributes = {"span.type": "llm_request", "session.id": "s1", "gen_ai.request.model": "m-1", **counts}
     tool = span("claude_code.tool", 2, attributes={"span.type": "tool", "session.id": "s1"})
-    recording = read_as(FORMAT, export(span("claude_code.llm_request", 1, attributes=attributes), tool))
+    recording = recordings.read(lines(export(span("claude_code.llm_request", 1, attributes=attributes), tool)))
     [call] = recording.sessions[0].calls
     assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens) == (872, 800, 70, 9)
     assert (recording.sessions[0].source_id, recording.notes.problem_count) == ("s1", 0)
@@ -662,7 +663,7 @@ def test_vercels_counts_of_what_was_cached_are_known():
         "ai.usage.inputTokens": 100,
         **{f"ai.usage.inputTokenDetails.{name}": count for name, count in details.items()},
     }
-    recording = read_as(FORMAT, export(span("ai.generateText.doGenerate", 1, attributes=attributes)))
+    recording = recordings.read(lines(export(span("ai.generateText.doGenerate", 1, attributes=attributes))))
     [call] = recording.sessions[0].calls
     assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens) == (100, 60, 10)
     assert recording.notes.problem_count == 0

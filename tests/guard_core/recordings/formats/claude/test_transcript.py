@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from guard_core import recordings
 from guard_core.counts import counted_compactions
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResultPart
@@ -84,6 +85,14 @@ def test_the_lines_of_one_message_are_one_event_and_one_call():
         (1, 1, 120, 117)
     ]
     assert (recording.facts.prompt_tokens_sum, recording.notes.folded) == (120, 2)
+
+
+def test_a_reference_to_a_tool_that_was_searched_for_is_known():
+    found = result("c1", [{"type": "tool_reference", "tool_name": "WebFetch"}])
+    said = user("u1", None), answer("a1", "u1", call("c1", "ToolSearch")), user("u2", "a1", found)
+    recording = recordings.read(lines(*said))
+    assert recording.notes.problem_count == 0
+    assert recording.facts.tool_results == 1
 
 
 def test_results_of_parallel_calls_belong_to_the_session():

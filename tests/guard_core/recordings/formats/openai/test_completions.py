@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from guard_core import recordings
 from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.openai.completions import FORMAT
 from guard_core.sessions import Evidence
@@ -60,6 +61,14 @@ def test_a_bare_array_is_a_session_whose_calls_have_no_tokens():
     assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, None), (3, 3, None)]
     assert recording.facts.messages == 5
     assert recording.facts.model_calls == 0
+
+
+def test_the_counts_that_litellm_repeats_are_no_others():
+    record = {**logged(TALK[:2], TALK[2], 100), "metadata": {"usage_object": {"prompt_tokens": 100}}}
+    spent = {"additional_usage_values": {"prompt_tokens_details": {"cached_tokens": 50}}}
+    recording = recordings.read(lines(record, {**logged(TALK[:4], TALK[4], 150), "metadata": spent}), strict=True)
+    assert [call.prompt_tokens for call in recording.sessions[0].calls] == [100, 150]
+    assert recording.notes.problem_count == 0
 
 
 def test_wrapped_messages_bring_their_tools_and_model():
