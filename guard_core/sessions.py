@@ -144,6 +144,15 @@ MAY_BE_CONTINUED = (
     "A later conversation in this file perhaps continues this one from a summary: it names files or identifiers of "
     "this one. The file does not say so."
 )
+# The notes of two such conversations where only whole passages of the earlier one suggest it.
+MAY_REPEAT = (
+    "This conversation begins where another one in this file ends, and repeats passages of several messages of that "
+    "one: perhaps it continues from a summary. The file does not say so."
+)
+MAY_BE_REPEATED = (
+    "A later conversation in this file perhaps continues this one from a summary: it begins with passages of several "
+    "messages of this one. The file does not say so."
+)
 # The note of a recording in which a compaction may have left no trace.
 UNRECORDED_COMPACTIONS = "A compaction need not be in the file: newer versions (0.169) print nothing of it."
 # The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that

@@ -20,7 +20,15 @@ from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
-from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, UNRECORDED_COMPACTIONS, Evidence
+from guard_core.sessions import (
+    BEGINS_WITH_SUMMARY,
+    MAY_BE_CONTINUED,
+    MAY_BE_REPEATED,
+    MAY_CONTINUE,
+    MAY_REPEAT,
+    UNRECORDED_COMPACTIONS,
+    Evidence,
+)
 from guard_core.trace import Trace
 from guard_core.windows.window_evidence import fired_words
 
@@ -31,9 +39,11 @@ _HEALTHY = "Healthy: no compaction needed"
 # What is said where what came before, or after, is perhaps elsewhere.
 _NO_WHOLE = {
     MAY_CONTINUE: "No compaction in the file, perhaps continued from another conversation",
+    MAY_REPEAT: "No compaction in the file, perhaps continued from another conversation",
     BEGINS_WITH_SUMMARY: "Begins with an earlier context's summary, no compaction since",
     UNRECORDED_COMPACTIONS: "No compaction in the file, which need not record one",
     MAY_BE_CONTINUED: "No compaction in the file, perhaps continued in another conversation",
+    MAY_BE_REPEATED: "No compaction in the file, perhaps continued in another conversation",
 }
 
 Wording = Callable[[Case, Finding], str]

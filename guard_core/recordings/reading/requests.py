@@ -39,7 +39,9 @@ from guard_core.recordings.reading.summary_words import begins_with_summary, is_
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
+    MAY_BE_REPEATED,
     MAY_CONTINUE,
+    MAY_REPEAT,
     Evidence,
     ModelCall,
     RecordedCompaction,
@@ -56,6 +58,8 @@ LOOK_FAR_AHEAD = 200  # requests in which a conversation may go on that another 
 LATEST_THREADS = 12  # the threads that a new conversation is compared with
 QUOTED_CHARS, QUOTED_MESSAGES = 30, 2  # what a summariser's request repeats of the messages that it summarises
 SETUP_SHARE = 0.5  # of a system prompt that stays where a client writes the time or the folder into it
+LEAST_PASSAGES = 3  # ours: pieces of QUOTED_CHARS letters that a first request repeats of an earlier conversation
+REPEATED_FROM = 12_000  # letters of a first request that are looked for there
 LEAST_NAMES = 3  # paths and identifiers that a conversation's first request has from an earlier one
 _NAME = re.compile(r"[\w./-]{6,}")  # with a sign within it
 OPENING_CHARS = 200  # of a message, in which a summary is called one
@@ -143,8 +147,8 @@ class Thread:
     system: tuple[Part, ...] | None = None
     tools: tuple[ToolDefinition, ...] | None = None
     lost: int = 0
-    follows: bool = False  # begins where another one of the same setup ends, for a reason that is not known
-    is_followed: bool = False  # is that other one
+    follows: str = ""  # the note of one that begins where another one of the same setup ends and may continue it
+    followed: str = ""  # the note of that other one
     branches: bool = False  # begins with a summary that another one continues from
     events: list[Event] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
@@ -255,11 +259,11 @@ class Thread:
             subject = "1 request" if self.refused_beside == 1 else f"{self.refused_beside:,} requests"
             builder.notes.append(f"{subject} beside the conversation failed as too long.")
         if self.follows:
-            builder.notes.append(MAY_CONTINUE)
+            builder.notes.append(self.follows)
         if self.branches:
             builder.notes.append(BEGINS_WITH_SUMMARY)
-        if self.is_followed:
-            builder.notes.append(MAY_BE_CONTINUED)
+        if self.followed:
+            builder.notes.append(self.followed)
         rest.setdefault("agent", self.agent)
         return builder.session(system=self.system, tools=self.tools, **rest)
 
@@ -283,6 +287,18 @@ class Thread:
         names = {name for event in request.messages for name in _names(event.parts)} - _names(request.system or ())
         known = "\n".join(_text(event.parts) for event in self.events) if len(names) >= LEAST_NAMES else ""
         return sum(name in known for name in names) >= LEAST_NAMES
+
+    def passages_in(self, request: Request) -> bool:
+        """Does a request repeat passages of several messages of this thread. What that began with, other conversations
+        of the same task may begin with, too."""
+        words = "".join(map(_words, request.messages))[:REPEATED_FROM]
+        pieces = {words[at : at + QUOTED_CHARS] for at in range(0, len(words) - QUOTED_CHARS + 1, QUOTED_CHARS)}
+        start = next((at for at, event in enumerate(self.events) if event.role is Role.MODEL), len(self.events))
+        opening = "".join(map(_words, self.events[:start])) + "".join(filter(str.isalnum, _text(self.system or ())))
+        pieces = {piece for piece in pieces if piece not in opening}
+        later = map(_words, self.events[start:]) if pieces else ()
+        repeated = [found for text in later if (found := {piece for piece in pieces if piece in text})]
+        return len(repeated) >= QUOTED_MESSAGES and len(set().union(*repeated)) >= LEAST_PASSAGES
 
     def quotes(self, other: Thread) -> bool:
         """Do the messages of this thread repeat the last messages of another one, in whatever wrapping."""
@@ -593,11 +609,14 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
             if thread is not None:
                 thread.compact(request, keys[index])
                 continue
-            followed = next((one for one in before if one.names_in(request)), None)
-            if followed is not None:
-                followed.is_followed = True
+            named = next((one for one in before if one.names_in(request)), None)
+            repeated = next((one for one in before if one.passages_in(request)), None) if named is None else None
+            if named is not None:
+                named.followed = MAY_BE_CONTINUED
+            if repeated is not None:
+                repeated.followed = repeated.followed or MAY_BE_REPEATED
             branches = any(one.has_summary(keys[index]) for one in threads)
-            thread = Thread(follows=followed is not None, branches=branches)
+            thread = Thread(follows=MAY_CONTINUE if named else MAY_REPEAT if repeated else "", branches=branches)
             threads.append(thread)
             thread.add(request, keys[index])
         elif thread.extends(keys[index], request.lost):

@@ -12,7 +12,9 @@ from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     GUARDS_WINDOW,
     MAY_BE_CONTINUED,
+    MAY_BE_REPEATED,
     MAY_CONTINUE,
+    MAY_REPEAT,
     RECORDERS_WINDOW,
     UNRECORDED_COMPACTIONS,
     Provenance,
@@ -52,6 +54,8 @@ def test_a_window_that_the_recording_program_was_given_is_not_said_to_be_set_by_
     [
         (MAY_CONTINUE, "No compaction in the file, perhaps continued from another conversation"),
         (MAY_BE_CONTINUED, "No compaction in the file, perhaps continued in another conversation"),
+        (MAY_REPEAT, "No compaction in the file, perhaps continued from another conversation"),
+        (MAY_BE_REPEATED, "No compaction in the file, perhaps continued in another conversation"),
         (BEGINS_WITH_SUMMARY, "Begins with an earlier context's summary, no compaction since"),
         (UNRECORDED_COMPACTIONS, "No compaction in the file, which need not record one"),
     ],

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from guard_core.counts import counted_compactions
-from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.requests import Declared, Request, threads_of
 from guard_core.recordings.reading.summary_words import CLAUDE_CODE, LANGCHAIN
-from guard_core.sessions import BEGINS_WITH_SUMMARY, MAY_BE_CONTINUED, MAY_CONTINUE, Evidence, ModelCall, Session
+from guard_core.sessions import (
+    BEGINS_WITH_SUMMARY,
+    MAY_BE_CONTINUED,
+    MAY_BE_REPEATED,
+    MAY_CONTINUE,
+    MAY_REPEAT,
+    Evidence,
+    ModelCall,
+    Session,
+)
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
 
@@ -316,6 +326,51 @@ def test_a_conversation_that_names_files_of_the_one_before_may_continue_it():
     assert [MAY_CONTINUE in session.notes for session in restarted(user("See main.py"), ends=(), reply=DONE)] == [
         False
     ] * 2
+
+
+SAID = (
+    "the second column of the table has to keep its width when the window gets narrower than that",
+    "nobody may see the amounts of other customers, whatever the role of their account may be",
+)
+LONG_TALK = (
+    user("Please look at the invoices of last month and say what is wrong with them, one by one"),
+    model(f"I have looked. Remember: {SAID[0]}"),
+    user(f"Yes, and also {SAID[1]}"),
+    model("I will respect that in each of the steps"),
+    user("Then begin"),
+)
+
+
+def begun_again(begin: Event) -> list[Session]:
+    """A conversation of three calls, and two calls of one that begins anew under the same system prompt."""
+    return sessions(
+        *(ask(*LONG_TALK[:at], reply=LONG_TALK[at], system=SYSTEM) for at in (1, 3)),
+        ask(*LONG_TALK, reply=DONE, system=SYSTEM),
+        ask(begin, reply=OTHER_STEPS[0], system=SYSTEM),
+        ask(begin, *OTHER_STEPS, reply=DONE, system=SYSTEM),
+    )
+
+
+def test_a_conversation_that_repeats_passages_of_the_one_before_may_continue_it():
+    """In words that no known client writes; the two stay two."""
+    logs = begun_again(user(f"Where we are. Columns: {SAID[0]}. Privacy: {SAID[1]}. Go on from here."))
+    assert [len(session.calls) for session in logs] == [3, 2]
+    assert [MAY_BE_REPEATED in session.notes for session in logs] == [True, False]
+    assert [MAY_REPEAT in session.notes for session in logs] == [False, True]
+    assert all(session.compactions == () for session in logs)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Where we are. Nothing of the invoices has been done so far, and the customers are waiting for an answer",
+        f"The same paragraph was pasted once more: {SAID[1]} {SAID[1]}",
+        f"{part_text(LONG_TALK[0].parts[0])}, and then those of this month, in the very same way as the others",
+    ],
+)
+def test_another_conversation_of_the_same_task_continues_nothing(words):
+    """Not with words of its own, with one message of the other one, or with what that one began with, too."""
+    assert not {MAY_REPEAT, MAY_BE_REPEATED} & {note for session in begun_again(user(words)) for note in session.notes}
 
 
 FRAMED = user(f"{CLAUDE_CODE} that ran out of context. {SUMMARY}")
