@@ -29,6 +29,7 @@ _NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
 _WROTE = {
     "anthropic-messages",
     "claude-code",
+    "copilot-cli",
     "inspect",
     "openai-responses",
     "pi",

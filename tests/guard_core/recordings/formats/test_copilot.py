@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from guard_core import recordings
+from guard_core.checker import check
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, conclusions
 from guard_core.recordings.formats.copilot.format import FORMAT
@@ -154,6 +155,17 @@ def test_who_asked_for_a_compaction_is_in_its_trigger(trigger, who):
     [compaction] = read(LOOK, RESULT, end, DONE).sessions[0].compactions
     assert trigger_of(compaction) == who
     assert (compaction.trigger == OVERFLOW) == (trigger == "context_limit_retry")
+
+
+def test_a_compaction_at_another_threshold_is_confirmed_by_the_count_that_copilot_wrote():
+    start = event("session.compaction_start", tokenLimit=128_000, currentTokens=90_000, trigger="threshold")
+    end = event("session.compaction_complete", success=True, summaryContent="We listed.", preCompactionTokens=90_000)
+    end["data"]["trigger"] = "threshold"
+    session = read(LOOK, RESULT, start, end, DONE).sessions[0]
+    facts = Facts.of(session)
+    findings, verdict = conclusions(facts)
+    assert verdict.sentence.endswith("its threshold is at most 90,000, not the default 102,400 of Copilot CLI.")
+    assert check(session, findings, facts.window, verdict) == []
 
 
 def test_a_message_with_a_date_and_a_reminder_is_one_of_those_that_are_cut_off():
