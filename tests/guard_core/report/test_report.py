@@ -28,6 +28,7 @@ from guard_core.report import (
 from guard_core.report.document import Remark, digest_of
 from guard_core.report.words import compaction_row, figures
 from tests.builders import bundled, model, session, tool_call, tool_result, user
+from tests.guard_core.checker.cases import in_characters
 
 HOSTILE = (
     "<script>alert(1)</script><img src=https://evil.example/x onerror=alert(2)>\"' --> ]]> </style></title> "
@@ -285,3 +286,12 @@ def test_a_report_says_what_is_cut_on_paper(recording):
     side = plain.sides[0]
     many = msgspec.structs.replace(side, compactions=side.compactions[:1] * 61)
     assert "On paper lists end after 60 compactions." in page(msgspec.structs.replace(plain, sides=(many,)))
+
+
+def test_counts_of_characters_are_called_so_beside_each_of_them():
+    one = build(in_characters(), Options(policy="contextguard", window=20_000))
+    assert one.sides[0].outcome.peak_source == "recorded, perhaps characters"
+    assert any("seem to be of characters, not tokens" in sentence for sentence in one.assumptions)
+    rows = list(csv.DictReader(io.StringIO(sheet(one))))
+    assert rows
+    assert {row["before_source"].rpartition(", ")[2] for row in rows} == {"perhaps characters"}

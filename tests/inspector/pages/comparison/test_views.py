@@ -19,6 +19,7 @@ from inspector.replays.messages import POLICIES as ALL_POLICIES
 from inspector.replays.messages import PROFILES
 from inspector.storage import deleting
 from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.checker.cases import in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored, stored_sample
 
@@ -140,6 +141,11 @@ def test_a_download_has_the_same_rows(client, growing):
     lines = client.get(address(growing, "?format=csv")).content.decode().strip().split("\r\n")
     assert lines[0].startswith("policy,profile,compactions,overflows")
     assert [line.split(",")[0] for line in lines[1:]] == ["recording", *POLICIES]
+
+
+def test_a_spreadsheet_says_where_its_figures_are_no_tokens(client, store):
+    lines = client.get(address(store(in_characters()), "?format=csv")).content.decode().strip().split("\r\n")
+    assert lines[1].endswith(",figures of tokens are characters")
 
 
 def test_a_policy_that_rewrites_messages_when_they_are_recorded_says_so_in_its_row(client, store):
