@@ -365,8 +365,9 @@ def _outgrows_the_model(story: Story, index: int) -> bool:
         return True
     earlier = [item.step for item in story.compactions[:index] if 0 <= item.step < step]
     counted = [story.counts[at] for at in range(max(earlier, default=0), step)]
-    known = story.recorded(index).tokens_before or next(filter(None, reversed(counted)), None)
-    if story.counts[step] is None or known is None:
+    last = next(filter(None, reversed(counted)), None)
+    known = story.recorded(index).tokens_before or last
+    if story.counts[step] is None or known is None or story.sent[step] < (last or 0):
         return False
     return before == known or story.sent[step] - before >= max(1_000, 0.5 * (before - known))
 

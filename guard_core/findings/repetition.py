@@ -202,6 +202,8 @@ def _is_larger(case: Case, item: Fired) -> bool:
         return True
     if case.modelled[item.step] or _is_before_guessed(case, item):
         return False
+    if item.after < _last_count(case, item):  # whatever the agent counted itself: requests only grow
+        return False
     modelled = item.before - _counted_before(case, item)
     return not modelled or item.after >= item.before + max(MODEL_TOKENS, MODEL_SHARE * modelled)
 
@@ -209,9 +211,15 @@ def _is_larger(case: Case, item: Fired) -> bool:
 def _counted_before(case: Case, item: Fired) -> int:
     """What was counted of the request before a compaction: by the recorder, else by the provider at the last call."""
     assert item.counted is not None
-    if (figure := case.facts.ledger.bases[item.counted.place].tokens_before) > 0:
-        return figure
-    return int(case.tokens[np.flatnonzero(case.facts.requests.reported[: item.step])[-1]])
+    figure = case.facts.ledger.bases[item.counted.place].tokens_before
+    return figure if figure > 0 else _last_count(case, item)
+
+
+def _last_count(case: Case, item: Fired) -> int:
+    """The provider's last count between a compaction and the one before it; 0 where there is none."""
+    start = max((other.step for other in case.fired if other.step < item.step), default=0)
+    seen = np.flatnonzero(case.facts.requests.reported[start : item.step])
+    return int(case.tokens[start + int(seen[-1])]) if len(seen) else 0
 
 
 def _is_guessed(case: Case, item: Fired) -> bool:
@@ -232,6 +240,4 @@ def _is_guessed(case: Case, item: Fired) -> bool:
 
 def _is_before_guessed(case: Case, item: Fired) -> bool:
     """Is the request before a recorded compaction unknown: nothing was counted since the compaction before that."""
-    start = max((other.step for other in case.fired if other.step < item.step), default=0)
-    seen = case.facts.requests.reported[start : item.step]
-    return not _is_before_recorded(case, item) and not seen.any()
+    return not _is_before_recorded(case, item) and not _last_count(case, item)

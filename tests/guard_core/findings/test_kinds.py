@@ -505,6 +505,12 @@ def test_growth_within_the_error_of_the_model_is_not_claimed():
         assert bool(objections) != is_grown
 
 
+def test_an_agents_own_count_below_that_of_its_provider_is_no_proof_of_growth():
+    for after, is_grown in ((5_040, False), (5_060, True)):
+        built = chat(5_000, 5_050, after, compactions=(compaction(3, (1, 3), tokens_before=4_500),))
+        assert ("grown" in confirmed(built)[1]) == is_grown
+
+
 def test_a_modelled_request_after_a_compaction_is_no_proof_of_growth():
     assert "grown" in findings(chat(5_000, 5_050, 5_200, compactions=(compaction(3, (1, 3), tokens_before=100),)))
     assert "grown" not in findings(chat(5_000, 5_050, None, compactions=(compaction(3, (1, 3), tokens_before=100),)))
