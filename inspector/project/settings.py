@@ -204,7 +204,7 @@ EMBEDDED = DATABASES["default"]["ENGINE"].endswith("sqlite3")
 REDIS_URL = env.text("REDIS_URL")
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "BACKEND": "inspector.api.hint_layer.HintLayer",
         "CONFIG": {"hosts": [REDIS_URL]},
     }
     if REDIS_URL

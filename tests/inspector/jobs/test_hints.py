@@ -37,7 +37,7 @@ def silent_redis(settings, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         url = f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
-        layer = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [url]}}
+        layer = {"BACKEND": "inspector.api.hint_layer.HintLayer", "CONFIG": {"hosts": [url]}}
         settings.REDIS_URL, settings.CHANNEL_LAYERS = url, {"default": layer}
         monkeypatch.setattr(hints, "_pause", hints._Pause())
         yield lambda: _accepted(listening)
