@@ -20,7 +20,7 @@ from guard_core.policies.kimi_cli import limit_words, lower_limit
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
-from guard_core.policies.pieces.requests import newest_requests, oldest_requests, request_tokens, requests_before
+from guard_core.policies.pieces.requests import newest_requests, oldest_requests, requests_tokens
 from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
 from guard_core.views import Segment, Synthetic
@@ -91,8 +91,7 @@ class KimiCode(CountedPolicy):
 
     def _requests(self, history: History) -> tuple[Segment, ...]:
         ledger, stop, head, tail = history.ledger, history.stop, self.settings.head, self.settings.tail
-        tokens = sum(request_tokens(ledger, event) for event in requests_before(ledger, stop))
-        if tokens <= head + tail:
+        if requests_tokens(ledger, stop) <= head + tail:
             return newest_requests(ledger, stop, head + tail)
         mark = Synthetic("elision", ELISION)
         return (*oldest_requests(ledger, stop, head), mark, *newest_requests(ledger, stop, tail))

@@ -28,6 +28,17 @@ def requests_before(ledger: Ledger, stop: int) -> list[int]:
     return events
 
 
+def requests_tokens(ledger: Ledger, stop: int) -> int:
+    """What all messages of the person before an event are estimated at together."""
+    return ledger.prefix_by("tokens of requests", _tokens_of_requests).item(stop)
+
+
+def _tokens_of_requests(ledger: Ledger) -> Ints:
+    tokens = np.zeros(ledger.event_count, dtype=np.int64)
+    tokens[ledger.turn_starts] = -(-_text_bytes(ledger)[ledger.turn_starts] // BYTES_PER_TOKEN)
+    return tokens
+
+
 def request_tokens(ledger: Ledger, event: int) -> int:
     """What a message of the person is estimated at."""
     sizes = ledger.prefix_by("bytes of texts", _text_bytes)
