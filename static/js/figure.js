@@ -10,7 +10,8 @@ const CONFIG = {
   scrollZoom: false,
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
 };
-const NARROW = 640;
+const NARROW = 640; // pixels
+const NARROW_TICKS = 5; // of an axis of steps, whose numbers have up to six characters
 const STILL_REPLAYING = 202;
 let library;
 
@@ -54,7 +55,8 @@ function fitted(figure, width) {
     const titles = (layout.annotations ?? []).filter((item) => item.name !== "edge");
     const legend = { ...layout.legend, y: -0.14, yanchor: "top" };
     const margin = { ...layout.margin, r: 12, t: 28, b: 150, l: 44 };
-    const xaxis = { ...layout.xaxis, nticks: 5, tickangle: 0 };
+    const xaxis = { ...layout.xaxis, nticks: NARROW_TICKS, tickangle: 0 };
+    if (xaxis.dtick && xaxis.type !== "log") xaxis.dtick = Math.ceil((xaxis.range[1] - xaxis.range[0]) / NARROW_TICKS);
     return { ...figure, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin, xaxis } };
   }
   if (width < NARROW) {

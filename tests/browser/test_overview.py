@@ -118,6 +118,16 @@ def test_what_is_scrolled_to_is_not_below_the_bar(overview, width):
         assert overview.evaluate(above, name) >= max(0, bar["y"] + bar["height"]) - 1, name
 
 
+def test_on_a_phone_few_steps_have_few_ticks_at_whole_steps(open_page, sessions):
+    page = open_page(360, 800)
+    page.goto(sessions("timing-gap") + "?zoom=1-12")
+    drawn(page)
+    ticks = page.locator("[data-plot] .xtick text").all_text_contents()
+    assert 2 <= len(ticks) <= 6, ticks
+    assert all(tick.isdigit() for tick in ticks), ticks
+    assert len(set(ticks)) == len(ticks), ticks
+
+
 def test_arrow_keys_read_the_points_and_enter_opens_one(overview):
     overview.focus("[data-plot]")
     overview.keyboard.press("End")
