@@ -23,47 +23,24 @@ from guard_core.windows.window_evidence import WindowJudgement
 
 __all__ = ["Contradiction", "check"]
 
-# The number that says how many there are of what a kind of claim speaks of; the checks of the other kinds count them.
-_COUNTED = {
-    "near_miss": "approaches",
-    "cached_above": "above",
-    "results_cleared": "edits",
-    "no_usage": "missing",
-    "usage_in_characters": "same",
-    "usage_repeated": "repeated",
-    "own_missed": "checks",
-    **dict.fromkeys(("refused", "refused_again"), "requests"),
-    **dict.fromkeys(("window_contradicted", "overflow"), "calls"),
-    **dict.fromkeys(("loop", "thrash"), "length"),
-    **dict.fromkeys(
-        (
-            *(
-                "window_doubted",
-                "late",
-                "counted_over",
-                "needed",
-                "needless",
-                "request_lost",
-                "never_paid",
-                "own_early",
-            ),
-            *(
-                "sealed_summary",
-                "fallback_summary",
-                "empty_summary",
-                "stacked_continuations",
-                "tail_lost",
-                "timing_gap",
-            ),
-        ),
-        "compactions",
-    ),
+# For each number that says how many there are of what a claim speaks of, the kinds of claims that have it; the checks
+# of the other kinds count for themselves.
+_COUNTED_BY = {
+    "compactions": "window_doubted late counted_over needed needless request_lost never_paid own_early sealed_summary "
+    "fallback_summary empty_summary stacked_continuations tail_lost timing_gap",
+    "requests": "refused refused_again",
+    "calls": "window_contradicted overflow",
+    "length": "loop thrash",
+    "approaches": "near_miss",
+    "above": "cached_above",
+    "edits": "results_cleared",
+    "missing": "no_usage",
+    "same": "usage_in_characters",
+    "repeated": "usage_repeated",
+    "checks": "own_missed",
 }
-_ALONE = (
-    "left_branches",
-    "other_threshold",
-    "setting_never_acts",
-)  # a session has one claim of each at most, of itself
+_COUNTED = {kind: name for name, kinds in _COUNTED_BY.items() for kind in kinds.split()}
+_ALONE = ("left_branches", "other_threshold", "setting_never_acts")  # at most one of each in a session
 
 
 class Contradiction(NamedTuple):
