@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from guard_core.errors import SettingError
 from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import usage_for
-from guard_core.events import ToolCallPart, ToolResultPart
+from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, policy_kind
 from guard_core.policies.base import dump_state, load_state
@@ -110,6 +110,7 @@ def _heuristic(policy, ledger):
 
 
 PAIRING = [name for name, kind in POLICIES.items() if kind.judged_by is not None and not kind.parts_pairs]
+FROM_A_CALL = ["pydantic-ai-sliding-window", "pydantic-ai-summarizing"]  # part pairs in logs that begin with a call
 
 
 def ids(messages, kind, name):
@@ -118,6 +119,16 @@ def ids(messages, kind, name):
 
 @given(sessions(), listed_policies(PAIRING), windows, summarizers)
 def test_a_library_that_does_not_say_so_never_parts_a_call_from_its_result(session, policy, window, summarizer):
+    keeps_pairs(session, policy, window, summarizer)
+
+
+@given(sessions(), listed_policies(FROM_A_CALL), windows, summarizers)
+def test_a_log_that_begins_with_the_user_is_never_parted_by_pydantic_ai(session, policy, window, summarizer):
+    assume(session.events and session.events[0].role is Role.USER)
+    keeps_pairs(session, policy, window, summarizer)
+
+
+def keeps_pairs(session, policy, window, summarizer):
     logs = [session.events[: call.at] for call in session.calls]
     whole = [ids(log, ToolCallPart, "id") == ids(log, ToolResultPart, "call_id") for log in logs]
     calls = tuple(call for call, is_whole in zip(session.calls, whole, strict=True) if is_whole)

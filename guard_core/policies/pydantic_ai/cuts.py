@@ -30,6 +30,8 @@ from guard_core.policies.pydantic_ai.parameters import SOURCE, limit_settings
 from guard_core.policies.settings import COUNT, SWITCH, Setting
 from guard_core.trace import Head
 
+# `find_first_user_message` takes a request as a whole, and with a prompt behind results these stay, too.
+PARTS_PAIRS = "the user's first message stays with the results before it even if their call, which began the log, goes"
 PAIR_SEARCH = 5  # `_TOOL_PAIR_SEARCH_RANGE`: messages before a cut in which it looks for calls whose result is behind
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from guard_core.policies.pieces.lists import Outcome, Request
 from guard_core.policies.pieces.messages import view_of
 from guard_core.policies.pydantic_ai.cuts import (
+    PARTS_PAIRS,
     Window,
     WindowMemory,
     WindowSettings,
@@ -43,6 +44,7 @@ SLIDING = PolicyKind(
     lambda **values: SlidingWindow(WindowSettings(**values)),
     window_settings(40, "stay"),
     summarises=False,
+    parts_pairs=PARTS_PAIRS,
     judged_by=RecordedRuns(
         "pydantic-ai-harness",
         "sliding_window",

@@ -12,6 +12,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies.pieces.lists import Outcome, Request, failed
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Message, role_of, view_of
 from guard_core.policies.pydantic_ai.cuts import (
+    PARTS_PAIRS,
     Group,
     Window,
     WindowMemory,
@@ -173,6 +174,7 @@ SUMMARIZING = PolicyKind(
             least=1,
         ),
     ),
+    parts_pairs=PARTS_PAIRS,
     judged_by=RecordedRuns(
         "pydantic-ai-harness",
         "summarizing",

@@ -191,3 +191,19 @@ def test_an_empty_summary_is_an_error():
 def test_a_share_is_taken_of_the_window_that_is_set(policy, context_window, limit):
     settings = {"max_tokens": 0, "max_fraction": 0.5, "context_window": context_window}
     assert get_policy(f"pydantic-ai-{policy}", **settings).limit(10_000) == limit
+
+
+@pytest.mark.parametrize("name", ["pydantic-ai-sliding-window", "pydantic-ai-summarizing"])
+def test_the_users_first_message_stays_with_results_whose_call_goes(name):
+    """The harness takes the first request with a prompt as a whole, as `find_first_user_message` does."""
+    log = session(
+        tool_call("read_file", path="p"),
+        tool_result("r"),
+        user("first"),
+        *(event for _ in range(3) for event in (model("m"), user("u"))),
+        calls=(ModelCall(at=9),),
+    )
+    trace = replay(Ledger.of(log), get_policy(name, max_tokens=0, max_messages=3, keep_messages=1), window=1_000_000)
+    request = materialise(trace.view(0, 9), log)
+    assert [part.call_id for event in request for part in event.parts if hasattr(part, "call_id")] != []
+    assert not any(hasattr(part, "arguments") for event in request for part in event.parts)
