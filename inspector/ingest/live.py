@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
-from django.db import transaction
 from django.db.models import F, QuerySet, Subquery
 from django.db.models.functions import Now
 
@@ -37,6 +36,7 @@ from inspector.storage import appending, convert, explanations
 from inspector.storage.assessment import assess
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
+from inspector.storage.writing import in_turn
 from inspector.streams.machine import DIGEST_BYTES, Answer, Misfit, digest, receive
 from inspector.streams.messages import MOST_LINES, Message
 from inspector.webhooks import arising
@@ -64,7 +64,7 @@ def take(project: Project, name: str, message: Message) -> Taken:
     """Store a batch, then take it over into its session. Raises machine.Refused and Deleted."""
     if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
         return Taken(Answer(0, 0, 0), None)  # who only asks how far a stream is begins none
-    with transaction.atomic():
+    with in_turn():
         stream = _locked(project, name)
         lines = _Lines(stream, message.entries)
         answer = receive(lines, message.batch)
@@ -103,7 +103,7 @@ def apply(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool =
     known = row.calls if row is not None else 0
     if row is not None and row.events and all(entry.name in APPENDED for entry in entries):
         events, calls = ([entry.value for entry in entries if entry.name == name] for name in APPENDED)
-        with transaction.atomic():
+        with in_turn():
             if _is_mine(stream):
                 appending.append(row, events, calls)
                 arising.ask(row, known)
@@ -112,7 +112,7 @@ def apply(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool =
         return None
     else:
         whole = _counted(stream)
-        with transaction.atomic():
+        with in_turn():
             if _is_mine(stream):
                 row = _store(stream, row, whole)
                 arising.ask(row, known)

@@ -1,0 +1,34 @@
+"""Transactions that write, of many threads of one process at once.
+
+SQLite has one writer. A thread that finds it taken asks again later, at longer and longer intervals and in no order, so
+that one of many may wait for seconds while others come and go. Threads of one process therefore queue up here first,
+and each begins its transaction as soon as the one before has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+
+_turn = Lock()
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """A transaction that begins when no other thread of this process is in one of these; within another transaction, or
+    on PostgreSQL, it does not wait. Raises OperationalError after LOCK_SECONDS, as SQLite itself would."""
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        with transaction.atomic():
+            yield
+        return
+    if not _turn.acquire(timeout=settings.LOCK_SECONDS):
+        raise OperationalError("database is locked")
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        _turn.release()
