@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from guard_core.costs import HAS_REASONING, tool_key
 from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.forms import Removed, Replaced, WithoutCalls, brings_form
 from guard_core.ledger import Ledger
-from guard_core.policies.inspect_ai.passes import InspectPolicy, Step
-from guard_core.policies.pieces.lists import ListMemory, Request
+from guard_core.policies.inspect_ai.passes import COSTS, NO_TOOLS, InspectPolicy, Step, tokens_of
+from guard_core.policies.pieces.lists import ListMemory, Request, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
@@ -23,14 +25,16 @@ from guard_core.policies.pieces.messages import (
     parted_at,
     role_numbers,
     role_of,
+    roles_of,
     view_of,
 )
-from guard_core.views import View
+from guard_core.views import Span, View
 
 CLEARED = "(Tool result removed)"  # 0.3.285: what a cleared result says
 BEFORE_TOOL, AFTER_TOOL = "[Tool call: ", " (parameters and results removed from history)]"  # 0.3.285
 TOOL_SEARCH = "tool_search"  # its result holds definitions of tools and stays (0.3.285)
 WITHOUT_REASONING = Removed(what="reasoning").name
+SHORTEST = Replaced(text=CLEARED, over=len(CLEARED)).name  # no list can be left shorter than in this form
 
 
 @brings_form
@@ -75,7 +79,19 @@ class InspectEdit(InspectPolicy):
 
     name: ClassVar[str] = "inspect-edit"
     edits_once: ClassVar[bool] = True
+    acts_in_runs: ClassVar[bool] = True
     state_type: ClassVar[type] = EditMemory
+
+    def fails(self, sizes: Sizes, limit: int) -> NDArray[np.bool_]:
+        """Where the list would be over the threshold with every result cleared that is longer than the note."""
+        if not self.settings.keep_tool_inputs:
+            return super().fails(sizes, limit)
+        ledger, head = sizes.ledger, sizes.head
+        prefix = COSTS.prefix(ledger, SHORTEST)
+        of_head = sum(prefix.item(item.stop) - prefix.item(item.start) for item in head.view if isinstance(item, Span))
+        least = max(sizes.fixed, NO_TOOLS) + tokens_of(of_head + prefix[sizes.at] - prefix[head.kept_from])
+        ends_with_answer = roles_of(ledger)[sizes.at - 1] == ASSISTANT  # which is dropped
+        return np.asarray((least > limit) & (sizes.at > 0) & ~ends_with_answer)
 
     def begun(self, request: Request, state: EditMemory) -> View:
         return (*state.attempt, *parted_at(request.view, state.settled)[1]) if state.attempt else request.view

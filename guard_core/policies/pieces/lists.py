@@ -278,6 +278,11 @@ class ListPolicy(ABC):
         """Where it acts at the end of a turn (only with the point END_OF_TURN): `sizes` are of the log at its end."""
         return np.asarray(sizes.at < 0)
 
+    def fails(self, sizes: Sizes, limit: int) -> NDArray[np.bool_]:
+        """Where it is certain to raise an error if it acts before a call, which leaves its list as it is; of such a run
+        of steps, what is remembered after the last one must not depend on the others."""
+        return np.zeros(len(sizes.at), dtype=np.bool_)
+
     def noted(self, sizes: Sizes) -> dict[str, Ints]:
         """Its own columns (`own_columns`) at some steps."""
         return {}
@@ -454,12 +459,17 @@ class ListPolicy(ABC):
         counted = self.counted(sizes)
         limit = self.limit(run.window)
         over = self.acts(sizes, counted, limit)
+        fails = over & self.fails(sizes, limit)
+        over = over & ~fails
         if Point.END_OF_TURN in self.points:
             over = over | self._acts_between(sizes)
         over = over | (at > self._next_left_out(ledger, head.kept_from))
         if Point.ON_OVERFLOW in self.points:
             over = over | (counts.counted.tokens > run.window)
         size = int(np.argmax(over)) if over.any() else stop - start
+        if fails[:size].any():  # the last of them is decided by itself, and gives the state
+            size = int(np.flatnonzero(fails[:size])[-1])
+            columns["held"] = np.where(fails, RAISED, 0)
         columns |= self.noted(sizes)
         columns |= self._compared(counted, np.full(stop - start, limit))
         columns |= {name: np.full(stop - start, value) for name, value in self._remembered(state).items()}

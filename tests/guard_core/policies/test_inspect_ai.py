@@ -86,6 +86,23 @@ def test_a_list_that_stays_over_the_threshold_is_edited_once_a_step():
     assert edited == [3, 4]
 
 
+def test_steps_that_clearing_cannot_help_are_looked_over_at_once():
+    edited = []
+
+    class Counting(InspectEdit):
+        def applied(self, request, state, view):
+            edited.append(request.check.step)
+            return super().applied(request, state, view)
+
+    messages = [Event(Role.USER, (TextPart("Go"),)), *tools(*[400] * 200).events[1:]]
+    messages.insert(1, Event(Role.USER, (TextPart("x" * 40_000),)))
+    session = Session(tuple(messages), tuple(ModelCall(at=at) for at in range(2, len(messages) + 1, 2)))
+    policy = Counting(get_policy("inspect-edit", threshold=5_000).settings)
+    trace = replay(Ledger.of(session), policy, window=10_000)
+    assert (trace.columns["held"] == RAISED).all()
+    assert len(edited) < len(session.calls) / 4
+
+
 def test_a_failed_summary_ends_the_run():
     trace, _ = replayed(tools(*[8_000] * 4), "inspect-summary", ScriptedSummaries((None,)), threshold=5_000)
     assert trace.columns["held"][3] == RAISED
