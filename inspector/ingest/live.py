@@ -65,19 +65,24 @@ def take(project: Project, name: str, message: Message) -> Taken:
     if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
         return Taken(Answer(0, 0, 0), None)  # who only asks how far a stream is begins none
     with in_turn():
-        stream = _locked(project, name)
+        stream, row = _locked(project, name)
         lines = _Lines(stream, message.entries)
         answer = receive(lines, message.batch)
         Stream.objects.row(stream).update(heard=Now(), ended=Now() if message.ended else None, **lines.changed)
-    stream.refresh_from_db(fields=["received", "applied"])
+    stream.received = lines.changed.get("received", stream.received)
     is_next = (stream.applied, stream.received) == (answer.acknowledged - answer.stored, answer.acknowledged)
     new = message.entries[answer.repeated :] if is_next else None
-    return Taken(answer, _tried(stream, new))
+    return Taken(answer, _tried(stream, row, new))
 
 
 def session_of(stream: Stream) -> Session | None:
     """The session that a stream has, deleted or not; None before its first line."""
     return _sessions(stream).first()
+
+
+def _growing(stream: Stream) -> Session | None:
+    """The same with what is needed to add to it."""
+    return _sessions(stream).only("project", "deleted", *appending.COUNTS).first()
 
 
 def _sessions(stream: Stream) -> QuerySet[Session]:
@@ -93,19 +98,20 @@ def lines_of(stream: Stream, start: int = 0) -> Iterator[bytes]:
         yield from decompressed(body).split(b"\n")[max(0, start - first) :]
 
 
-def apply(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool = True) -> Session | None:
-    """Take over into the session what is stored and not in it (`new`, where the caller knows it); None where a job does
-    that. Raises GuardError."""
+def apply(
+    stream: Stream, row: Session | None, new: Sequence[Entry] | None = None, *, at_once: bool = True
+) -> Session | None:
+    """Take over into the session, which has this `row`, what is stored and not in it (`new`, where the caller knows
+    it); None where a job does that. Raises GuardError."""
     if stream.applied >= stream.received:
-        return session_of(stream)
+        return row
     entries = _entries(stream, stream.applied) if new is None else new
-    row = session_of(stream)
     known = row.calls if row is not None else 0
     if row is not None and row.events and all(entry.name in APPENDED for entry in entries):
         events, calls = ([entry.value for entry in entries if entry.name == name] for name in APPENDED)
         with in_turn():
-            if _is_mine(stream):
-                appending.append(row, events, calls)
+            if is_mine := _is_mine(stream):
+                row = appending.append(row, events, calls)
                 arising.ask(row, known)
     elif row is not None and row.events > LONG and at_once:
         queue.enqueue(KIND, str(stream.pk))
@@ -113,19 +119,20 @@ def apply(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool =
     else:
         whole = _counted(stream)
         with in_turn():
-            if _is_mine(stream):
-                row = _store(stream, row, whole)
+            if is_mine := _is_mine(stream):
+                row = _store(stream, session_of(stream), whole)
                 arising.ask(row, known)
-    if row is not None:
-        row.refresh_from_db(fields=["calls", "events", "revision"])
-    return row
+    if is_mine:
+        return row
+    stream.refresh_from_db(fields=["received", "applied"])  # another process was faster
+    return apply(stream, _growing(stream), at_once=at_once)
 
 
 def run(stream_id: str) -> None:
     """The job: take over what is left, where there still is such a stream."""
     stream = Stream.unscoped.filter(pk=stream_id).first()
     if stream is not None:
-        _tried(stream, at_once=False)
+        _tried(stream, _growing(stream), at_once=False)
 
 
 def resume() -> None:
@@ -178,16 +185,18 @@ class _Lines:
         Recording.objects.row(self.stream.recording).update(size=F("size") + len(body) + 1)
 
 
-def _locked(project: Project, name: str) -> Stream:
-    """The stream of a name, made where there is none, with its row locked until the end of the transaction."""
+def _locked(project: Project, name: str) -> tuple[Stream, Session | None]:
+    """The stream of a name, made where there is none, with its row locked until the end of the transaction; and its
+    session, where it has one. Raises Deleted."""
     streams = Stream.objects.of(project).select_related("recording").select_for_update(of=("self",)).filter(name=name)
     stream = streams.first()
     if stream is None:
         _begin(project, name)
         stream = streams.get()
-    if _sessions(stream).filter(deleted__isnull=False).exists():
+    row = _growing(stream)
+    if row is not None and row.deleted is not None:
         raise Deleted("the session of this stream was deleted; begin another stream")
-    return stream
+    return stream, row
 
 
 def _begin(project: Project, name: str) -> None:
@@ -205,10 +214,12 @@ def _is_mine(stream: Stream) -> bool:
     return bool(rows.update(applied=stream.received, trouble=""))
 
 
-def _tried(stream: Stream, new: Sequence[Entry] | None = None, *, at_once: bool = True) -> Session | None:
+def _tried(
+    stream: Stream, row: Session | None, new: Sequence[Entry] | None = None, *, at_once: bool = True
+) -> Session | None:
     """The session with what is stored; what fails is noted, for its lines are safe."""
     try:
-        row = apply(stream, new, at_once=at_once)
+        row = apply(stream, row, new, at_once=at_once)
         if row is not None:
             hints.send(row.pk)
         return row

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import F
-from django.db.models.functions import Greatest
 
 from guard_core.errors import GuardError
 from guard_core.events import Event
@@ -24,18 +22,30 @@ from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
 from inspector.storage.texts import insert_events, store_texts
 
-_READ = ("events", "project")  # columns of a row that grows
+# What a session is counted by, as it grows: of a row in which nothing else is loaded.
+COUNTS = (
+    "revision",
+    "events",
+    "calls",
+    "reported_calls",
+    "turns",
+    "tool_calls",
+    "tool_results",
+    "prompt_tokens_max",
+    "prompt_tokens_sum",
+)
 
 
-def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = ()) -> None:
-    """Add events, and the model calls over the log up to them, at the end of a session: all of it or nothing.
+def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = ()) -> Session:
+    """Add events, and the model calls over the log up to them, at the end of a session: all of it or nothing. Gives the
+    row with its new counts (COUNTS) and its project.
 
     Calls come in the order of their `at`, none before the last one that is stored, and with the event that answered
     them. A recorded compaction changes what earlier calls are compared with: a session that has a new one is stored
     whole (`convert.extend_session`). Raises GuardError where a call is out of order.
     """
     with transaction.atomic():
-        row = Session.objects.row(row).select_for_update().only(*_READ).get()
+        row = Session.objects.row(row).select_for_update().only("project", *COUNTS).get()
         _check_order(row, len(events), calls)
         data = SessionData.objects.in_session(row).only("in_chunks", "ledger")
         known = data.get()
@@ -46,6 +56,7 @@ def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = (
         insert_events(row, store_texts(events).keys, row.events)
         SessionData.objects.in_session(row).update(ledger=compressed(state))
         _count(row, events, calls)
+    return row
 
 
 def extend(
@@ -78,18 +89,16 @@ def _check_order(row: Session, more: int, calls: Sequence[ModelCall]) -> None:
 
 
 def _count(row: Session, events: Sequence[Event], calls: Sequence[ModelCall]) -> None:
-    """Bring the counts of the list up to date; its verdict is assessed again by a job."""
+    """Bring the counts of a locked row up to date; its verdict is assessed again by a job."""
     counts = [call.prompt_tokens for call in calls if call.prompt_tokens]
-    tools = ToolCount(events).counts
-    Session.objects.row(row).update(
-        revision=F("revision") + 1,
-        events=F("events") + len(events),
-        calls=F("calls") + len(calls),
-        reported_calls=F("reported_calls") + len(counts),
-        turns=F("turns") + sum(event.starts_turn() for event in events),
-        prompt_tokens_max=Greatest("prompt_tokens_max", max(counts, default=0)),
-        prompt_tokens_sum=F("prompt_tokens_sum") + sum(counts),
-        assessed_by="",
-        content=None,
-        **{name: F(name) + count for name, count in tools.items()},
-    )
+    row.revision += 1
+    row.events += len(events)
+    row.calls += len(calls)
+    row.reported_calls += len(counts)
+    row.turns += sum(event.starts_turn() for event in events)
+    row.prompt_tokens_max = max(row.prompt_tokens_max, *counts, 0)
+    row.prompt_tokens_sum += sum(counts)
+    for name, count in ToolCount(events).counts.items():
+        setattr(row, name, getattr(row, name) + count)
+    values = {name: getattr(row, name) for name in COUNTS}
+    Session.objects.row(row).update(**values, assessed_by="", content=None)

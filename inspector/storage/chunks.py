@@ -93,10 +93,10 @@ def append(row: Session, state: bytes, events: Sequence[Event], calls: Sequence[
     last = {chunk.kind: decompressed(chunk.body) for chunk in stored}
     growing = chunks.GrowingLedger.resumed(state, last)
     growing.add(events, calls)
-    writer = _Writer(row, stored)
+    writer, columns = _Writer(row, stored), growing.chunks()
     for kind in COLUMNS:
         first = known.rows[kind] // known.sizes[kind]
-        writer.add(kind, (chunk.body for chunk in growing.chunks() if chunk.kind == kind), first)
+        writer.add(kind, (chunk.body for chunk in columns if chunk.kind == kind), first)
     before = decode(last[MARKS], Marks, "places of events") if MARKS in last else marks_of(())
     writer.add(MARKS, _marks_chunks(_joined(before, marks_of(events))), known.counter.events // ROWS)
     kind, size = SEQUENCES["calls"]

@@ -238,6 +238,24 @@ def test_what_a_dead_process_left_is_taken_over_by_a_worker(client, lines):
     assert (stream.applied, Session.unscoped.get().events) == (2, 1)
 
 
+def test_lines_that_another_process_took_over_meanwhile_are_taken_over_once(client, lines):
+    send(client, "a", 0, lines[:4])
+    stale = Stream.unscoped.get()
+    row = live.session_of(stale)
+    send(client, "a", 4, lines[4:])
+    stale.received = len(lines)
+    taken = live.apply(stale, row)
+    assert taken is not None
+    assert (taken.events, taken.revision) == Session.unscoped.values_list("events", "revision").get()
+    assert taken.events == len(lines) - 3
+
+
+def test_a_batch_of_one_line_asks_the_database_few_questions(client, lines, django_assert_max_num_queries):
+    send(client, "a", 0, lines[:4])
+    with django_assert_max_num_queries(24):  # transactions and savepoints among them
+        send(client, "a", 4, lines[4:5])
+
+
 def test_two_streams_of_one_name_in_two_projects_are_apart(client, lines):
     other = Project.objects.create(slug="other", name="Other")
     live.take(other, "a", from_json(json.dumps({"first": 0, "lines": lines}).encode()))
