@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,8 @@ class Watcher:
         match = [line for line in self.lines if line.startswith(f"{name}: http")]
         return re.sub(r".*(/s/[0-9a-f-]{36}/).*", r"\1", match[-1].strip()) if match else ""
 
-    def end(self) -> int:
-        self.process.send_signal(signal.SIGINT)
+    def end(self, how: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(how)
         code = self.process.wait(PATIENCE)
         self.reader.join(5)
         for pipe in (self.process.stdout, self.process.stderr):
@@ -99,8 +100,7 @@ def test_sessions_grow_at_their_address_while_two_agents_write_them(tmp_path: Pa
             until(lambda: steps(server, own) == 3)
             assert watcher.end() == 0
         finally:
-            watcher.process.kill()
-            watcher.process.wait()
+            watcher.end(signal.SIGKILL)  # where a check has failed
 
 
 def of(numbers: range, session: str) -> str:
@@ -119,6 +119,7 @@ def test_files_that_are_cut_rotated_and_replaced_lose_and_double_no_session(tmp_
     folder = tmp_path / "agents"
     folder.mkdir()
     log, rotated = folder / "x.jsonl", folder / "x.1.jsonl"
+    numbers = count()  # of probes: of a file that comes again nothing is said that was said before
 
     def sessions() -> list[int]:
         rows = json.loads(server.get("/api/v1/sessions?limit=50").body)["sessions"]
@@ -130,9 +131,8 @@ def test_files_that_are_cut_rotated_and_replaced_lose_and_double_no_session(tmp_
         def written(*stored: int, at: Path = log) -> str:
             """The file is sent after the change, and these sessions are stored then; where that of the file is."""
             before = len(watcher.lines)
-            size, inode = at.stat().st_size, at.stat().st_ino
             until(lambda: server.get("/healthz").status == 200 and sessions() == list(stored))
-            probe = folder / f"probe{size}{inode}.jsonl"  # sent after what was changed before it
+            probe = folder / f"probe{next(numbers)}.jsonl"  # sent after what was changed before it
             probe.write_text("no session\n")
             until(lambda: any(probe.name in line for line in watcher.lines[before:]))
             probe.unlink()
@@ -164,8 +164,7 @@ def test_files_that_are_cut_rotated_and_replaced_lose_and_double_no_session(tmp_
             assert written(1, 3, 5) not in ("", first, second)
             assert watcher.end() == 0
         finally:
-            watcher.process.kill()
-            watcher.process.wait()
+            watcher.end(signal.SIGKILL)  # where a check has failed
 
 
 def test_a_folder_that_is_chosen_on_the_page_is_watched_by_the_server_until_it_is_stopped(tmp_path: Path) -> None:
