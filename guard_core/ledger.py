@@ -306,7 +306,7 @@ class Ledger:
         """Which events a form changes."""
         key = f"changed/{form}"
         if key not in self.derived:
-            differs = get_form(form).differs(self.parts, self.parts_in(form))
+            differs = get_form(form).differs(self, self.parts, self.parts_in(form))
             self.derived[key] = self.by_event(differs.astype(np.int64)) > 0
         changed: NDArray[np.bool_] = self.derived[key]
         return changed

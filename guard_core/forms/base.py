@@ -94,8 +94,9 @@ class Form(msgspec.Struct, frozen=True):
         """Does what it makes of an event follow from that event's own columns alone."""
         return False
 
-    def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
-        """Which parts it changes, by the columns before and after it."""
+    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+        """Which parts it changes, by the columns before and after it. A form whose text may be as long as the one before
+        it says so here."""
         changed = old["kind"] != new["kind"]
         for name in ("bytes", "chars", "heuristic"):
             changed = changed | (old[name] != new[name])
@@ -175,9 +176,9 @@ class Joined(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return any(form.touches(kind) for form in self.forms)
 
-    def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
-        by_one = (form.differs(old, new) for form in self.forms)
-        return np.asarray(np.any([super().differs(old, new), *by_one], axis=0))
+    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+        by_one = (form.differs(ledger, old, new) for form in self.forms)
+        return np.asarray(np.any([super().differs(ledger, old, new), *by_one], axis=0))
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         for form in self.forms:

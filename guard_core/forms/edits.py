@@ -122,9 +122,9 @@ class Replaced(Edit, frozen=True):
         sizes = _text_sizes(self.text)
         return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
 
-    def differs(self, old: PartColumns, new: PartColumns) -> Bools:
+    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> Bools:
         """Results of the same size are taken to have another text."""
-        return np.asarray(super().differs(old, new) | self.chosen(old))
+        return np.asarray(super().differs(ledger, old, new) | self.chosen(old))
 
     def part(self, part: ToolResultPart) -> Part:
         old = value_text(part.content)
@@ -166,6 +166,9 @@ class Ends(Edit, frozen=True):
         }
         columns["heuristic"] = parts["name_chars"] // 4 + columns["bytes"] // 4
         return {**columns, "chars": np.full(len(old), length + marker["chars"])}
+
+    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> Bools:
+        return self.chosen(old)  # the marker may be as long as what is cut
 
     def part(self, part: ToolResultPart | TextPart) -> Part:
         old = part.text if isinstance(part, TextPart) else value_text(part.content)

@@ -19,7 +19,7 @@ from guard_core.costs import CALL, HAS_RESULT, RESULT, TEXT, text_sizes
 from guard_core.errors import SummaryFailed
 from guard_core.events import Part, ToolResultPart, value_text
 from guard_core.forms import Removed, brings_form
-from guard_core.forms.base import PartColumns
+from guard_core.forms.base import Columns, PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
@@ -60,7 +60,7 @@ class Compressed(Edit, frozen=True):
         """The text, or a note of its size."""
         return synthetic_text(Synthetic("compressed result", self.size, self.text))
 
-    def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         return self.chosen(old)  # an answer may be as long as the result
 
     def sizes(self, parts: PartColumns) -> dict[str, Any]:

@@ -53,8 +53,7 @@ class LineCount(Form, frozen=True):
         return kind in (TEXT, RESULT)
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
-        flags = ledger.events["flags"][parts["event"]]
-        own = np.isin(parts["kind"], (TEXT, RESULT)) & ((flags & (MODEL | SYSTEM)) == 0)
+        own = self._own(ledger, parts)
         before, after = WORDING[self.wording]
         size = len(before + after) + _digits(parts["lines"])
         ascii_sizes = dict.fromkeys(("chars", "bytes", "utf16"), size)
@@ -63,6 +62,14 @@ class LineCount(Form, frozen=True):
         plain = {"non_ascii": 0, "wide": 0, "lines": 1, "heuristic": heuristic}
         new: dict[str, Any] = {**ascii_sizes, **quoted, **plain}
         return {**parts, **{name: np.where(own, value, parts[name]) for name, value in new.items()}}
+
+    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+        return self._own(ledger, old)  # the line may be as long as the text that it replaces
+
+    def _own(self, ledger: Columns, parts: PartColumns) -> NDArray[np.bool_]:
+        """The texts of the user and the tool results."""
+        flags = ledger.events["flags"][parts["event"]]
+        return np.asarray(np.isin(parts["kind"], (TEXT, RESULT)) & ((flags & (MODEL | SYSTEM)) == 0))
 
     def message(self, event: Event) -> Event:
         if event.role is not Role.USER:

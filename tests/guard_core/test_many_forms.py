@@ -10,6 +10,7 @@ from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ledger
 from guard_core.policies.agno import COSTS, Headed
 from guard_core.policies.deepagents import MovedToFile
 from guard_core.policies.inspect_ai.edit import CallsAsTexts
+from guard_core.policies.strands.sliding_window import CutResults
 from guard_core.sessions import Session
 from guard_core.views import Span
 from tests.builders import model, tool_call, tool_result, user
@@ -87,3 +88,17 @@ def test_no_more_than_so_many_forms_have_columns_until_they_are_forgotten():
     many.forget_forms()
     assert asked(many, last).alone(3, 4, last) is None
     assert [Heuristic.of(many).segment(Span(3, 4, form)) for form in (first[0], last)] == costs
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ('ends:{"head":5,"marker":"[cut]"}', "0123456789"),
+        (CutResults().name, "y" * 447),  # the note of 47 characters in place of the 47 beyond the ends
+        ('line count:{"wording":"first"}', "x" * len("Old output ommitted (1 lines)")),
+    ],
+)
+def test_a_result_is_changed_into_a_text_of_the_same_length(form, text):
+    made = Ledger.of(Session(events=(model("begin"), tool_call("read", "1"), tool_result(text, id="1"))))
+    assert int(made.parts_in(form)["chars"][-1]) == len(text)
+    assert made.changed_by(form).tolist() == [False, False, True]

@@ -44,7 +44,7 @@ class CutResults(Form, frozen=True):
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         chars = parts["chars"]
-        cut = (parts["kind"] == RESULT) & (chars > 2 * KEPT)
+        cut = self._is_cut(parts)
         removed = np.maximum(chars - 2 * KEPT, 1)
         added = len(BEFORE + AFTER) + np.floor(np.log10(removed)).astype(np.int64) + 1
         new = {name: parts[name] * 2 * KEPT // np.maximum(chars, 1) for name in ("bytes", "utf16", "json_chars")}
@@ -52,6 +52,12 @@ class CutResults(Form, frozen=True):
         new |= {name: new[name] + added for name in ("bytes", "utf16", "json_chars", "repr_chars")}
         new |= {"chars": 2 * KEPT + added, "heuristic": parts["name_chars"] // 4 + new["bytes"] // 4}
         return {**parts, **{name: np.where(cut, value, parts[name]) for name, value in new.items()}}
+
+    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+        return self._is_cut(old)  # the note may be as long as what is cut
+
+    def _is_cut(self, parts: PartColumns) -> NDArray[np.bool_]:
+        return np.asarray((parts["kind"] == RESULT) & (parts["chars"] > 2 * KEPT))
 
     def message(self, event: Event) -> Event:
         parts = tuple(map(_cut, event.parts))

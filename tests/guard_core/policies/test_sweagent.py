@@ -47,6 +47,18 @@ def test_with_polling_a_request_begins_as_the_one_before_more_often():
     assert trace.columns["fired"].tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 1]
 
 
+def test_an_observation_as_long_as_the_line_in_its_place_is_omitted():
+    line = "Old output ommitted (1 lines)"
+    events = []
+    for text in ("Fix it", "x" * len(line), "newest"):
+        events += [Event(Role.USER, (TextPart(text),)), Event(Role.MODEL, (TextPart("y" * len(line)),))]
+    session = Session(tuple(events), (ModelCall(at=5),))
+    trace = replay(Ledger.of(session), get_policy("sweagent-last-n", profile="first", n=1), window=1_000)
+    messages = materialise(trace.view(0, 5), session)
+    assert trace.columns["fired"].tolist() == [1]
+    assert [event.parts[0].text for event in messages[1:4]] == ["y" * len(line), line, "y" * len(line)]
+
+
 @pytest.mark.parametrize(
     ("profile", "text"),
     [("current", "Old environment output: (1 lines omitted)"), ("first", "Old output ommitted (1 lines)")],
