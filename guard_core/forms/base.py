@@ -95,8 +95,8 @@ class Form(msgspec.Struct, frozen=True):
         return False
 
     def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
-        """Which parts it changes, by the columns before and after it. A form whose text may be as long as the one before
-        it says so here."""
+        """Which parts it changes, by the columns before and after it. Forms that may write a text as long as the one in
+        its place override it."""
         changed = old["kind"] != new["kind"]
         for name in ("bytes", "chars", "heuristic"):
             changed = changed | (old[name] != new[name])
