@@ -42,6 +42,7 @@ TRACE_CHARS = (
     64  # ids of traces have 32 (https://www.w3.org/TR/trace-context/#trace-id); more is cut where it is stored
 )
 SLICE = 500  # keys in one query
+FEW = 20  # texts in memory at once
 # Bytes of a program's recording for which one second more is waited before all of it is read again, so that programs
 # that grow leave the worker time for other jobs. Ours: 16 MiB take 0.4 seconds of a processor to read where no session
 # is new (tests.benchmarks.measure_traces).
@@ -58,9 +59,18 @@ class _Group(NamedTuple):
     conversation: str
     trace: str  # "" where the conversation is named
     service: str
-    body: bytes
+    digest: bytes
+    body: bytes  # compressed, before the transaction in which it is stored: that is the only one of its moment
+    size: int  # of the plain body, in bytes
     has_calls: bool
     traces: frozenset[str]  # whose spans without a name belong to this conversation, too
+
+    @classmethod
+    def of(cls, program: str, resource: dict[str, Any], **more: Any) -> _Group:
+        """The group of a resource that has its spans alone."""
+        line = msgspec.json.encode({RESOURCES[0]: [resource]}, order="deterministic")
+        digest = hashlib.sha256(line).digest()
+        return cls(program, digest=digest, body=compressed(line), size=len(line), **more)
 
 
 def store(project: Project, request: dict[str, Any]) -> int:
@@ -140,14 +150,21 @@ class _Fitting:
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
-        for key, taken in list(self._rows.exclude(body=b"").order_by("pk").values_list("pk", "taken")):
-            line = decompressed(self._rows.values_list("body", flat=True).get(pk=key)) + b"\n"
+        for key, taken, body in self._stored():
+            line = decompressed(body) + b"\n"
             size += len(line)
             if self.keys and size > settings.MAX_UPLOAD_BYTES:
                 return
             self.keys.append(key)
             self.has_new |= not taken
             yield line
+
+    def _stored(self) -> Iterator[tuple[int, bool, bytes | memoryview]]:
+        """Key, whether a recording has them, and text of the spans, in order; a few texts at a time are in memory."""
+        rows = self._rows.exclude(body=b"").order_by("pk")
+        keys = list(rows.values_list("pk", flat=True))
+        for start in range(0, len(keys), FEW):
+            yield from list(rows.filter(pk__in=keys[start : start + FEW]).values_list("pk", "taken", "body"))
 
 
 def _queue(rows: QuerySet[SpanBatch]) -> None:
@@ -186,23 +203,20 @@ def _groups(resource: dict[str, Any]) -> list[_Group]:
         conversation = first(item.span.attributes, CONVERSATION_KEYS) or named.get(trace, "")
         parts.setdefault((conversation, "" if conversation else trace), []).append(item)
     if not parts:
-        return [_Group(program, "", "", "", _line(resource), has_calls=False, traces=frozenset())]
+        nothing = {"conversation": "", "trace": "", "service": "", "has_calls": False, "traces": frozenset()}
+        return [_Group.of(program, resource, **nothing)]
     return [
-        _Group(
+        _Group.of(
             program,
-            conversation,
-            trace,
-            some[0].span.service[:200],
-            _line(resource_with(resource, some)),
-            any(name.startswith(MARKS) for item in some for name in item.span.attributes),
-            frozenset(item.span.trace for item in some if named.get(item.span.trace) == conversation),
+            resource_with(resource, some),
+            conversation=conversation,
+            trace=trace,
+            service=some[0].span.service[:200],
+            has_calls=any(name.startswith(MARKS) for item in some for name in item.span.attributes),
+            traces=frozenset(item.span.trace for item in some if named.get(item.span.trace) == conversation),
         )
         for (conversation, trace), some in parts.items()
     ]
-
-
-def _line(resource: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({RESOURCES[0]: [resource]}, order="deterministic")
 
 
 def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBatch]:
@@ -220,9 +234,9 @@ def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBa
                 source=source,
                 trace=group.trace[:TRACE_CHARS] if source == program else "",
                 service=group.service,
-                digest=hashlib.sha256(group.body).digest(),
-                body=compressed(group.body),
-                size=len(group.body),
+                digest=group.digest,
+                body=group.body,
+                size=group.size,
                 has_calls=group.has_calls,
             )
         )

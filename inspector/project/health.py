@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -14,10 +15,11 @@ from django.db.utils import Error
 
 from inspector.data_folder.versions import is_outdated
 from inspector.project.trouble import LOCKED, trouble_of
+from inspector.storage.sqlite3.base import DatabaseWrapper
 
 WORKER_SILENT_SECONDS = 30  # a beat is due every 2 seconds, and may wait for a lock of the database (LOCK_SECONDS)
 STARTING_SECONDS = 30  # after this process began: its worker may not have come up yet
-WRITER_MILLISECONDS = 1_500  # for another writer of SQLite, whose transactions are short; health checks wait for 2 s
+WRITER_SECONDS = 1.5  # for another writer of SQLite, whose transactions are short; health checks wait for 2 s
 LOCKED_SECONDS = 5.0  # from the first check to the last that all found a lock, while nothing was committed
 _LOCKED = f"{LOCKED.title}."
 _began = time.monotonic()
@@ -128,13 +130,13 @@ def _database_now() -> str:
 
 def _take_the_lock() -> None:
     """Begin to write, and leave it at that; other requests wait longer for another writer."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"PRAGMA busy_timeout = {WRITER_MILLISECONDS}")
-        try:
-            with transaction.atomic():
-                pass
-        finally:
-            cursor.execute(f"PRAGMA busy_timeout = {settings.LOCK_SECONDS * 1000}")
+    database = cast(DatabaseWrapper, connection)
+    patience, database.patience = database.patience, WRITER_SECONDS
+    try:
+        with transaction.atomic():
+            pass
+    finally:
+        database.patience = patience
 
 
 def _read_only_postgres() -> bool:

@@ -179,7 +179,7 @@ def database(url: str) -> dict[str, Any]:
             "PRAGMA cache_size=-8000;PRAGMA wal_autocheckpoint=10000;"
         )
         return {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "inspector.storage.sqlite3",
             "NAME": DATA_DIR / "inspector.sqlite3",
             "CONN_MAX_AGE": None,
             "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": LOCK_SECONDS, "init_command": pragmas},

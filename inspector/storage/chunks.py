@@ -59,14 +59,23 @@ class Stored(NamedTuple):
     changed: bool
 
 
-def store(row: Session, value: CoreSession, ledger: Ledger, marks: Marks, same_texts: int | None = None) -> Stored:
-    """Store the chunks of a session that differ from those stored, and remove those it has no more.
+def store(
+    row: Session,
+    value: CoreSession,
+    ledger: Ledger,
+    marks: Marks,
+    same_texts: int | None = None,
+    *,
+    is_new: bool = False,
+) -> Stored:
+    """Store the chunks of a session that differ from those stored, and remove those it has no more; one that `is_new`
+    has none stored.
 
     `same_texts`: its first events are stored with the same texts; None where columns are not stored, or by another
     version. Columns of an event follow from its text and its time, which is among its marks, those of a call from the
     call: where these are the same, they are not looked at again.
     """
-    writer = _Writer(row)
+    writer = _Writer(row, [] if is_new else None)
     first = {"events": writer.add(MARKS, _marks_chunks(marks))}
     for name, (_, size) in SEQUENCES.items():
         first[name] = writer.add(HEAD + name, _pieces(getattr(value, name), size))

@@ -84,10 +84,12 @@ def store_session(
         else:
             row = texts.row
             Session.objects.row(row).update(**columns)
-            row.refresh_from_db()
-        data, _ = _data_of(row, value, ledger, attribution, texts)
+            for name, column in columns.items():
+                setattr(row, name, column)
+        data, _ = _data_of(row, value, ledger, attribution, texts, is_new=True)
         SessionData.objects.in_session(row).create(**data)  # type: ignore[misc]  # as above
-        store_summaries(row, value)
+        if value.compactions:
+            store_summaries(row, value)
     return row
 
 
@@ -193,9 +195,11 @@ def _data_of(
     attribution: Attribution | None,
     texts: StoredTexts,
     same_texts: int | None = None,
+    *,
+    is_new: bool = False,
 ) -> tuple[dict[str, Any], bool]:
     """Store the chunks of a session: the columns of its SessionData, and whether a chunk has changed."""
-    stored = chunks.store(row, value, ledger, texts.marks, same_texts)
+    stored = chunks.store(row, value, ledger, texts.marks, same_texts, is_new=is_new)
     columns = {
         "in_chunks": True,
         "ledger": compressed(stored.state),

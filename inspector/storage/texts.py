@@ -156,6 +156,7 @@ class Writer:
         insert_events(row, batch.keys, start)
         text_index().add(row, list(map(Entry, _numbers(row, start, stop), batch.words)))
         Session.objects.row(row).update(events=stop, indexed=stop)
+        row.events = row.indexed = stop
 
 
 def marks_of(events: Sequence[CoreEvent]) -> Marks:

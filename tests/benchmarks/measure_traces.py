@@ -95,9 +95,8 @@ def send(server: Running, bodies: list[bytes], seconds: list[float]) -> None:
 
 
 def spent(server: Running) -> Spent:
-    own = _cpu(server.process.pid)
-    everything = sum(_cpu(pid) for pid in processes_of(server.data_dir))
-    return Spent(own, max(0.0, everything - own))
+    own = server.process.pid
+    return Spent(_cpu(own), sum(_cpu(pid) for pid in processes_of(server.data_dir) if pid != own))
 
 
 def _cpu(pid: int) -> float:

@@ -53,7 +53,8 @@ def tokens(value: Any, key: str) -> int | None:
 
 def first_tokens(value: Any, *keys: str) -> int | None:
     """The first of several spellings of a count that is there."""
-    return next((count for key in keys if (count := tokens(value, key)) is not None), None)
+    there = [key for key in keys if key in value] if isinstance(value, dict) else ()
+    return next((count for key in there if (count := tokens(value, key)) is not None), None)
 
 
 def window(value: Any, key: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from guard_core.sessions import ToolDefinition
 _ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
 # The keys of Bedrock's blocks: ContentBlock of https://docs.aws.amazon.com/bedrock/latest/APIReference/.
 _BEDROCK = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "cachePoint"))
+_INPUT = "gen_ai.input.messages"
 # Attributes with a whole request and a whole response, by SDK: Logfire, Langfuse, MLflow, LangSmith.
 _WHOLE = (
     ("request_data", "response_data"),
@@ -47,9 +48,30 @@ class RequestContent(msgspec.Struct):
     tools: tuple[ToolDefinition, ...] | None = None
 
 
-def read_content(span: TraceSpan) -> RequestContent:
-    """The request in the first of the conventions that is there."""
-    for read in (_gen_ai, _open_inference, _open_llmetry, _adk_request, _vercel, _span_events, _whole_request):
+class RepeatedTexts:
+    """The lists of messages of requests, each of which begins as the one before of its conversation does: what is
+    repeated is read once, and is the same event in both."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, tuple[str, list[Event]]] = {}
+
+    def read(self, conversation: str, text: str, decode: Callable[[str], list[Event] | None]) -> list[Event]:
+        """The messages of a JSON array. `decode` reads those of a text; None where that is damaged."""
+        known, events = self._latest.get(conversation, ("", []))
+        start = len(known) - 1  # of the bracket at its end, in the place of which the next message follows
+        more = None
+        if events and known.endswith("]") and text.startswith(known[:-1]) and text[start : start + 1] == ",":
+            more = decode(f"[{text[start + 1 :]}")
+        events = [*events, *more] if more is not None else decode(text) or []
+        self._latest[conversation] = text, events
+        return events
+
+
+def read_content(span: TraceSpan, texts: RepeatedTexts, conversation: str) -> RequestContent:
+    """The request in the first of the conventions that is there. `texts`: of earlier spans of the `conversation`."""
+    if (content := _gen_ai(span, texts, conversation)).messages:
+        return content
+    for read in (_open_inference, _open_llmetry, _adk_request, _vercel, _span_events, _whole_request):
         content = read(span)
         if content.messages:
             return content
@@ -68,14 +90,24 @@ def _json(span: TraceSpan, attributes: dict[str, Any], key: str) -> Any:
 # -- OpenTelemetry's GenAI conventions
 
 
-def _gen_ai(span: TraceSpan) -> RequestContent:
+def _gen_ai(span: TraceSpan, texts: RepeatedTexts, conversation: str) -> RequestContent:
     details = _details(span)
-    messages = [_gen_ai_event(item) for item in fields.objects(_json(span, details, "gen_ai.input.messages"))]
+
+    def decode(text: str) -> list[Event] | None:
+        value = _json(span, {_INPUT: text}, _INPUT)
+        return None if isinstance(value, str) else _gen_ai_events(value)
+
+    given = details.get(_INPUT)
+    messages = texts.read(conversation, given, decode) if isinstance(given, str) else _gen_ai_events(given)
     system = fields.decoded(details.get("gen_ai.system_instructions"))
     parts = tuple(part for item in fields.objects(system) if (part := _gen_ai_part(item)) is not None)
     parts = (TextPart(system),) if isinstance(system, str) and system else parts
     tools = chat.tool_definitions(_json(span, details, "gen_ai.tool.definitions"))
-    return RequestContent([event for event in messages if event is not None], 0, parts or None, tools)
+    return RequestContent(messages, 0, parts or None, tools)
+
+
+def _gen_ai_events(value: Any) -> list[Event]:
+    return [event for item in fields.objects(value) if (event := _gen_ai_event(item)) is not None]
 
 
 def _details(span: TraceSpan) -> dict[str, Any]:

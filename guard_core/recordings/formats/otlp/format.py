@@ -38,7 +38,7 @@ from guard_core.events import (
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.otlp import kinds as trace_kinds
 from guard_core.recordings.formats.otlp import look as trace_look
-from guard_core.recordings.formats.otlp.content import answer_of, read_content
+from guard_core.recordings.formats.otlp.content import RepeatedTexts, answer_of, read_content
 from guard_core.recordings.formats.otlp.joining import joined
 from guard_core.recordings.formats.otlp.kinds import first, first_value
 from guard_core.recordings.formats.otlp.known_names import NAMES
@@ -197,10 +197,11 @@ class _Traces:
     def _groups(self) -> list[_Group]:
         """The calls and tools of each conversation that has a name, and of each trace without one."""
         groups: dict[str, _Group] = {}
+        texts = RepeatedTexts()
         for span in self._calls:
             named = self._named(span)
             group = groups.setdefault(named or span.trace, _Group(named or span.trace, bool(named)))
-            group.contents.append(_Content(span, self._outer(span)))
+            group.contents.append(_Content(span, self._outer(span), texts, group.key))
         for span in self._tools:
             if (known := groups.get(self._named(span) or span.trace)) is not None:
                 known.tools.append(span)
@@ -357,11 +358,11 @@ class _Traces:
 class _Content:
     """What one model span says of its request and its answer; `outer` is the model span around it."""
 
-    def __init__(self, span: TraceSpan, outer: TraceSpan | None) -> None:
+    def __init__(self, span: TraceSpan, outer: TraceSpan | None, texts: RepeatedTexts, conversation: str) -> None:
         self.span = span
         self.spans = [span] if outer is None else [span, outer]
-        own = read_content(span)
-        around = read_content(outer) if outer is not None else own
+        own = read_content(span, texts, conversation)
+        around = read_content(outer, texts, conversation) if outer is not None else own
         content = own if own.messages else around
         self.messages, self.lost = content.messages, content.lost
         self.system, self.tools = content.system, content.tools if content.tools is not None else around.tools
@@ -413,6 +414,8 @@ def _without_positions(events: Iterable[Event]) -> list[Event]:
     """Events whose call ids that are only a tool's name and a position are taken out, so that calls pair by order."""
     events = list(events)
     names = {part.name for event in events for part in event.parts if isinstance(part, ToolCallPart)}
+    if not names:
+        return events
 
     def is_position(call_id: str) -> bool:
         match = _POSITION.fullmatch(call_id)
@@ -425,7 +428,11 @@ def _without_positions(events: Iterable[Event]) -> list[Event]:
             return msgspec.structs.replace(part, call_id="")
         return part
 
-    return [msgspec.structs.replace(event, parts=tuple(plain(part) for part in event.parts)) for event in events]
+    def without(event: Event) -> Event:
+        parts = tuple(map(plain, event.parts))
+        return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
+
+    return list(map(without, events))
 
 
 def _add_last_results(thread: Thread, tools: list[TraceSpan]) -> None:

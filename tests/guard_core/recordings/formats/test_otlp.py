@@ -6,11 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from guard_core import recordings
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.otlp.content import RepeatedTexts, read_content
 from guard_core.recordings.formats.otlp.format import FORMAT
+from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.reading.source import ByteSource
 from tests.guard_core.recordings.checks import (
     check_hostile,
@@ -703,3 +707,36 @@ def test_a_conversation_is_named_by_its_users_first_words_and_has_the_agent_arou
     assert (alone.title, alone.agent) == ("List", "explorer")
     (silent,) = read_as(FORMAT, export(chat(2, [], said("assistant")))).sessions
     assert (silent.title, silent.agent) == ("explorer", "explorer")
+
+
+MESSAGES = [FIRST, LOOK, FOUND, said("user", text('],"parts":[')), said("user", text("x")), "no message"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(MESSAGES), max_size=4),
+            st.sampled_from(["{}", "{},", "{} ", " {}", "{},5]", "{}]", "[{}]"]),
+            st.booleans(),
+        ),
+        max_size=6,
+    )
+)
+def test_a_request_is_read_the_same_whatever_was_read_before_it(requests):
+    texts = RepeatedTexts()
+    for number, (messages, around, cut) in enumerate(requests):
+        body = around.replace("{}", json.dumps(messages))
+        attributes = {"gen_ai.input.messages": body[: -1 - number] if cut else body}
+        again, alone = (TraceSpan("", "", "", "", None, attributes) for _ in range(2))
+        assert read_content(again, texts, "c") == read_content(alone, RepeatedTexts(), "")
+        assert again.damaged == alone.damaged
+
+
+def test_messages_that_a_request_repeats_are_read_once():
+    texts, bodies = RepeatedTexts(), [json.dumps([FIRST, LOOK, FOUND][:count]) for count in (1, 3)]
+    first, second = (
+        read_content(TraceSpan("", "", "", "", None, {"gen_ai.input.messages": body}), texts, "c").messages
+        for body in bodies
+    )
+    assert second[0] is first[0]
+    assert len(second) == 3

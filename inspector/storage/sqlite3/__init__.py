@@ -1,0 +1,1 @@
+"""Django's SQLite backend, where transactions that write get their turn."""
