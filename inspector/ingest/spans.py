@@ -96,7 +96,8 @@ def run(batch_id: str) -> None:
     if first is None:
         return
     rows = SpanBatch.objects.of(first.project).filter(source=first.source)
-    _forget(rows.filter(_was_deleted()))
+    if (deleted := rows.filter(_was_deleted())).exists():  # asked first: to update nothing, too, waits for its turn
+        _forget(deleted)
     if not rows.filter(taken=False).exists():
         return
     lines = _Fitting(rows)
