@@ -53,6 +53,7 @@ EDIT = "edit"  # the kind of a compaction that only cleared or repeated old cont
 SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not in the file
 EMPTY = "empty"  # the kind of one whose summary has no text, whatever is written around it
 MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
+MOST_FORMED = 4  # ours: forms whose columns of parts, from which the others are made, are remembered
 MOST_ALONE = 256  # ours: ledgers of single events that are remembered, some kilobytes each
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
 MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
@@ -246,9 +247,12 @@ class Ledger:
         """The columns of the parts in a form (guard_core.forms)."""
         if not form:
             return self.parts
-        if form not in self._formed:
-            self._formed[form] = get_form(form).parts(self, self.parts)
-        return self._formed[form]
+        known = self._formed.pop(form, None)
+        columns = get_form(form).parts(self, self.parts) if known is None else known
+        self._formed[form] = columns  # behind the others: it was asked for last
+        for oldest in list(self._formed)[:-MOST_FORMED]:
+            self._formed.pop(oldest, None)  # another thread may have been faster
+        return columns
 
     def in_form(self, name: str, form: str) -> Ints:
         """A column of the events in a form."""

@@ -42,6 +42,10 @@ class Shortened(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return kind == self.part
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         old, chars = parts["bytes"], parts["chars"]
         sizes = _pruned_sizes(old, chars) if self.size < 0 else _capped_sizes(old, self.size)

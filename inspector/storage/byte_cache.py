@@ -17,6 +17,7 @@ V = TypeVar("V")
 
 IDLE_SECONDS = 30.0  # an unused value is dropped after this long: memory is given back within a minute
 LOOK_EVERY = 5.0  # seconds between checks for such values
+NEVER = float("inf")
 
 
 @dataclass
@@ -135,7 +136,7 @@ class _Keeper:
     def look_after(self, cache: ByteCache[Any]) -> None:
         with self._lock:
             self._caches.add(cache)
-            if self._thread is None:
+            if self._thread is None and self.idle_seconds != NEVER:
                 self._thread = threading.Thread(target=self._run, name="caches", daemon=True)
                 self._thread.start()
 
@@ -161,5 +162,6 @@ _KEEPER = _Keeper()
 
 
 def keep_for_good() -> None:
-    """Keep values however long they are not used: in a process that ends when it is not used."""
-    _KEEPER.idle_seconds = float("inf")
+    """Keep values however long they are not used, in a process that ends when it is not used. No thread looks after
+    them, for only a process with one thread can make copies of itself (guard_core.outcomes.comparing)."""
+    _KEEPER.idle_seconds = NEVER

@@ -53,6 +53,12 @@ def replaying(server: Running) -> list[int]:
     return [int(line) for line in completed.stdout.split()]
 
 
+def copies_of(process: int) -> list[int]:
+    """Process ids of the copies that a process has made of itself."""
+    completed = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False)
+    return [int(line) for line in completed.stdout.split()]
+
+
 def is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
@@ -288,6 +294,17 @@ def test_a_comparison_of_all_policies_can_be_followed_and_cancelled(served: tupl
 
 
 @pytest.mark.long("postgresql")
+@pytest.mark.once
+@pytest.mark.skipif(os.cpu_count() == 1, reason="on one processor a comparison is made by one process")
+def test_the_policies_of_a_comparison_are_shared_out_among_copies_of_its_process(served: tuple[Running, str]) -> None:
+    server, session = served
+    process = asked_and_held(server, f"{session}policies?window=1001")
+    assert stepped(process, lambda: len(copies_of(process)) == 2)
+    go_on(process)
+    until(lambda: "policy=claude-code" in server.get(f"{session}policies?window=1001").text)
+    assert until(lambda: not copies_of(process))
+
+
 def test_a_program_asks_again_until_its_replay_is_done(served: tuple[Running, str]) -> None:
     """What a program asks for on PostgreSQL, `tests/inspector/api/test_traces.py` tries without a server."""
     server, page = served

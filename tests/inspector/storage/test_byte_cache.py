@@ -180,3 +180,14 @@ def test_what_nobody_holds_is_made_again():
     cache.get("b", Held)
     cache.get("a", lambda: computed.append(first) or Held())
     assert computed
+
+
+def test_what_is_kept_for_good_is_looked_after_by_no_thread():
+    code = (
+        "import threading\n"
+        "from inspector.storage import byte_cache\n"
+        "byte_cache.keep_for_good()\n"
+        "byte_cache.ByteCache(10, lambda value: 1).get(1, object)\n"
+        "assert threading.active_count() == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
