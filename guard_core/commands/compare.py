@@ -18,7 +18,7 @@ from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
 from guard_core.outcomes.outcome import Costs
-from guard_core.outcomes.words import assumptions, dollars, forecast_words, rewrites_words
+from guard_core.outcomes.words import assumptions, closest_words, dollars, forecast_words, rewrites_words
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
 from guard_core.windows.call_windows import Judged, windows_words
@@ -138,7 +138,7 @@ def _remarks(item: Compared) -> list[str]:
     title = item.candidate.title if item.candidate else "recording"
     if item.outcome is None:
         return [f"{title}: {item.problem}"]
-    lines = [f"{title}: {words}" for words in filter(None, [rewrites_words(item.outcome)])]
+    lines = [f"{title}: {words}" for words in filter(None, [rewrites_words(item.outcome), closest_words(item.outcome)])]
     lines += [f"{title}: {reason} ({counted(count, 'step')})" for reason, count in item.outcome.held.items()]
     reported = item.outcome.reported
     if reported is not None:

@@ -43,6 +43,15 @@ class Costs(msgspec.Struct, frozen=True):
         return self.prompt - self.read
 
 
+class Closest(msgspec.Struct, frozen=True):
+    """The step, from 0, at which a policy that never compacted came closest to its threshold: the tokens that it
+    compared, counted in its own way, and the threshold."""
+
+    step: int
+    compared: int
+    threshold: int
+
+
 class PolicyOutcome(msgspec.Struct, frozen=True):
     """One row. Steps count from 0, -1: none; tokens are prompt tokens.
 
@@ -54,7 +63,8 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     `divergence` is the first step whose request has another size than the recorded one. `paid` and `saved` are sums
     over all compactions, `unpaid` counts those that never paid; in the unit of `windows.prices`. `reported` is the bill
     by what the provider reported, of a recording that has it. `rewrites` says what a policy does to messages before it
-    compacts at all, so that its requests are smaller than the recorded ones without a compaction.
+    compacts at all, so that its requests are smaller than the recorded ones without a compaction. `closest` is of a
+    replay without a compaction that compared tokens with a threshold and stayed below it.
     """
 
     policy: str
@@ -83,6 +93,7 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     losses: Losses
     digest: str = ""
     rewrites: tuple[str, ...] = ()
+    closest: Closest | None = None
 
 
 def recorded_outcome(facts: Facts, prices: Prices, rules: Sequence[StatedRule] | None = None) -> PolicyOutcome:
@@ -132,7 +143,20 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
         losses=losses_of(sent, rules),
         digest="" if trace is None else trace.digest(),
         rewrites=rewrites(sent),
+        closest=None if trace is None else closest(trace),
     )
+
+
+def closest(trace: Trace) -> Closest | None:
+    """Where a policy that never compacted came closest to its threshold; None where it did compact, compares no tokens
+    or reached its threshold."""
+    counted, thresholds = trace.columns["decision_tokens"], trace.columns["threshold"]
+    steps = np.flatnonzero((counted >= 0) & (thresholds > 0))
+    if trace.compactions or not len(steps):
+        return None
+    step = int(steps[np.argmin(thresholds[steps] - counted[steps])])
+    place = Closest(step, int(counted[step]), int(thresholds[step]))
+    return place if place.compared < place.threshold else None
 
 
 def rewrites(sent: SentRequests) -> tuple[str, ...]:

@@ -48,6 +48,17 @@ def rewrites_words(outcome: PolicyOutcome) -> str:
     return f"rewrites each message when it is recorded, which counts as no compaction: {'; '.join(outcome.rewrites)}"
 
 
+def closest_words(outcome: PolicyOutcome) -> str:
+    """Why a policy let requests grow over the window, by its own count; "" where none did, or that does not say it."""
+    place = outcome.closest
+    if place is None or not outcome.overflows:
+        return ""
+    return (
+        f"never reached its threshold by its own count; closest at step {place.step + 1:,}: {place.compared:,} of "
+        f"{place.threshold:,} tokens"
+    )
+
+
 def forecast_words(forecast: Forecast) -> str:
     """How far off modelled counts of this session are; "" where that was not measured."""
     names = {"1": "1 call ahead", "10": "10 calls", "50": "50 calls", "compaction": "after a compaction"}

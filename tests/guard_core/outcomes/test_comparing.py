@@ -15,6 +15,7 @@ from guard_core.memory import limited_growth
 from guard_core.outcomes import comparing
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart
+from guard_core.outcomes.words import closest_words
 from guard_core.policies import POLICIES, get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
@@ -42,6 +43,28 @@ def growing():
 def test_the_recording_is_on_top_and_every_policy_follows(growing):
     assert growing[0].candidate is None
     assert [row.candidate.kind.name for row in growing[1:]] == list(POLICIES)
+
+
+def test_a_policy_that_let_requests_overflow_without_acting_says_how_far_its_own_count_was_from_its_threshold():
+    text = "word " * 4_000  # 5,000 tokens by characters / 4, and 10,000 by the provider's count
+    events, calls = [], []
+    for step in range(20):
+        events += [user(f"{step} {text}"), model("done")]
+        calls.append(ModelCall(at=2 * step + 1, prompt_tokens=10_000 * (step + 1), model="some model"))
+    every = {
+        row.candidate.kind.name: row.outcome
+        for row in rows(Session(tuple(events), tuple(calls)), window=150_000)
+        if row.candidate and row.outcome
+    }
+    idle = every["llama-index-buffer"]
+    assert (idle.compactions, idle.overflows, idle.closest.step, idle.closest.threshold) == (0, 5, 19, 112_500)
+    assert 100_000 <= idle.closest.compared < 112_500
+    assert closest_words(idle) == (
+        f"never reached its threshold by its own count; closest at step 20: {idle.closest.compared:,} of 112,500 tokens"
+    )
+    assert every["contextguard"].compactions
+    assert every["none"].overflows
+    assert [closest_words(every[name]) for name in ("contextguard", "none")] == ["", ""]
 
 
 def test_each_profile_is_a_row_where_all_are_asked_for():

@@ -11,6 +11,8 @@ from django.urls import reverse
 
 from guard_core.policies import POLICIES
 from guard_core.recordings import read
+from guard_core.sessions import ModelCall
+from guard_core.sessions import Session as CoreSession
 from inspector.models import Event, Import, Payload, Recording, Session
 from inspector.pages.comparison.presenter import COLUMNS, VIEWS
 from inspector.replays import comparing
@@ -203,3 +205,12 @@ def test_a_session_of_several_windows_says_which_one_judges_what(client):
     assert "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)." in text
     document = json.loads(client.get(address(row, "?format=json")).content)
     assert document["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
+
+
+def test_a_policy_that_let_requests_overflow_says_why_it_did_not_act(client, db):
+    text = "word " * 4_000
+    events = [item for step in range(20) for item in (user(f"{step} {text}"), model("done"))]
+    calls = [ModelCall(at=2 * step + 1, prompt_tokens=10_000 * (step + 1)) for step in range(20)]
+    row = stored(CoreSession(tuple(events), tuple(calls)))
+    shown = " ".join(re.sub(r"<[^>]+>", " ", text) for text in whole(client, row, "?window=150000"))
+    assert "never reached its threshold by its own count; closest at step 20:" in shown
