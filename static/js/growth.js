@@ -18,6 +18,7 @@ const SHOWN = 3; // near misses, overflows and loops, the latest
 const FOLLOW = "follow-session"; // in this tab: the address of the session that is followed
 const REACHED = "followed-to"; // in this tab: the step that was the last one when the page was last taken on
 const FOLLOWING = "Following: new steps are shown as they come.";
+const USED = ["focusin", "input"]; // events by which a page may come into use
 
 const box = document.querySelector("[data-growth]");
 if (box) begin(box);
@@ -61,6 +62,18 @@ function begin(box) {
     const url = newest(steps);
     if (url.href === location.href) location.reload();
     else location.assign(url);
+  };
+  // As long as the new page has not come, this one may still come into use: then it stays.
+  const take = (steps) => {
+    go(steps);
+    const stay = () => {
+      if (!isInUse(box)) return;
+      window.stop();
+      for (const name of USED) document.removeEventListener(name, stay);
+      clearTimeout(timer);
+      timer = setTimeout(look, SOON);
+    };
+    for (const name of USED) document.addEventListener(name, stay);
   };
   const mayGo = () => following() && isAtEnd() && Date.now() > left + PAUSE && !isInUse(box);
 
@@ -111,7 +124,7 @@ function begin(box) {
         said = steps;
         listen();
       }
-      if (said > known && mayGo()) return go(said);
+      if (said > known && mayGo()) return take(said);
     } catch {
       quiet += 1; // an answer that is none of a session, such as that of a login
     }

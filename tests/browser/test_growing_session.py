@@ -78,3 +78,31 @@ def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_aw
     other.fill(before)  # nothing is left to send
     other.blur()
     says("Following")
+
+
+def test_what_is_typed_while_a_followed_page_loads_anew_stays(page, served):
+    def grow(turns: int) -> str:
+        return served.upload("typed.jsonl", grown(turns, "typed")).headers["location"]
+
+    def says(text: str) -> None:
+        page.locator("[data-growth-words]", has_text=text).wait_for()
+
+    address = served.origin + followed(served, grow(2))
+    page.goto(address)
+    grow(3)
+    page.get_by_label("Follow").check()
+    says("Following")
+    field = page.locator("#settings [name=window]")
+    field.scroll_into_view_if_needed()
+    place = field.bounding_box()
+    with page.expect_request(address):
+        page.route(address, lambda route: None)  # the new page is long in coming
+        grow(4)
+    page.mouse.click(place["x"] + 20, place["y"] + 8)  # a locator would wait for that page
+    page.keyboard.type("150000")
+    says("1 new step.")
+    assert field.input_value() == "150000"
+    page.unroute(address)
+    field.blur()  # what was typed is sent, and the page follows again
+    says("Following")
+    assert field.input_value() == "150000"
