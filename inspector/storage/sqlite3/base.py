@@ -48,7 +48,7 @@ class Cursor(base.SQLiteCursorWrapper):
             except sqlite3.OperationalError as error:
                 now = monotonic()
                 give_up = give_up or now + self._patience()
-                if error.sqlite_errorcode not in BUSY or now >= give_up:
+                if getattr(error, "sqlite_errorcode", None) not in BUSY or now >= give_up:  # Python raises some itself
                     raise
             sleep(random.uniform(*LOOK_EVERY))  # noqa: S311 - no secret
 
