@@ -89,11 +89,13 @@ WRONG = """async ([rules, contrasts]) => {
   scrollTo(...place);
   return complaints;
 }"""
+STYLED = "[...document.querySelectorAll('link[rel=stylesheet]')].every((link) => link.sheet)"
 FITS = "document.documentElement.scrollWidth <= innerWidth"  # nothing must be scrolled sideways to be seen
 
 
 def complaints(page, rules: list[str] = RULES, *, contrasts: bool = False) -> list[str]:
     """What is not accessible on the page as it looks now; with `contrasts` also those that axe leaves open."""
+    wait(page, STYLED)  # text is found on a page that has just come before its styles are there
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     return page.evaluate(WRONG, [rules, contrasts])

@@ -45,8 +45,8 @@ class Watcher:
         self.reader.start()
 
     def url(self, name: str) -> str:
-        """Where the session of a file is."""
-        match = [line for line in self.lines if line.startswith(f"{name}: http")]
+        """Where the session of a file is; while one is read, the watcher names its import."""
+        match = [line for line in self.lines if line.startswith(f"{name}: http") and "/s/" in line]
         return re.sub(r".*(/s/[0-9a-f-]{36}/).*", r"\1", match[-1].strip()) if match else ""
 
     def end(self, how: signal.Signals = signal.SIGINT) -> int:
