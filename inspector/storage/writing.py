@@ -1,8 +1,8 @@
 """Transactions that write, of many threads of one process at once.
 
-SQLite has one writer. A thread that finds it taken asks again later, at longer and longer intervals and in no order, so
-that one of many may wait for seconds while others come and go. Threads of one process therefore queue up here first,
-and each begins its transaction as soon as the one before has ended.
+SQLite has one writer. A thread that finds it taken looks again and again (`storage/sqlite3`), in no order, so that one
+of many may wait while others come and go. Threads of one process therefore queue up here first, and each begins its
+transaction as soon as the one before has ended.
 """
 
 from __future__ import annotations

@@ -104,9 +104,7 @@ class Running:
 
     def children(self, command: str = "") -> list[int]:
         """Process ids of what the server has started: worker, replays, watchers; those alone that have a `command`."""
-        asked = ["pgrep", "-P", str(self.process.pid), "-f", command]
-        result = subprocess.run(asked, capture_output=True, text=True, check=False)
-        return [int(line) for line in result.stdout.split()]
+        return children_of(self.process.pid, command)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ask it to end; its exit code. subprocess.TimeoutExpired when it does not end in time."""
@@ -120,6 +118,13 @@ class Running:
         result = re.search(r'X-CSRFToken": "([^"]+)"', page.text)
         assert result is not None, page.text[:500]
         self.token = result[1]
+
+
+def children_of(process: int, command: str = "") -> list[int]:
+    """Process ids of what a process has started; those alone that have a `command`."""
+    asked = ["pgrep", "-P", str(process), "-f", command]
+    result = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return [int(line) for line in result.stdout.split()]
 
 
 def command(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:

@@ -15,7 +15,7 @@ import pytest
 
 from guard_core.simulator.big_files import write_claude_code
 from tests.benchmarks.measure_large import ended, send_file
-from tests.services.server import Answer, Running, go_on, running, stepped, until
+from tests.services.server import Answer, Running, children_of, go_on, running, stepped, until
 
 STEPS = 1_000  # with a window of 1,000 tokens each compacts: ten times the computing that a page may do here
 APART = {"PAGE_MILLISECONDS": "10"}
@@ -44,19 +44,7 @@ def imported(server: Running, recording: Path) -> str:
 
 def replaying(server: Running) -> list[int]:
     """Process ids of the replays of a server."""
-    completed = subprocess.run(
-        ["pgrep", "-P", str(server.process.pid), "-f", "inspector.replays"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return [int(line) for line in completed.stdout.split()]
-
-
-def copies_of(process: int) -> list[int]:
-    """Process ids of the copies that a process has made of itself."""
-    completed = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False)
-    return [int(line) for line in completed.stdout.split()]
+    return server.children("inspector.replays")
 
 
 def is_alive(process: int) -> bool:
@@ -299,10 +287,10 @@ def test_a_comparison_of_all_policies_can_be_followed_and_cancelled(served: tupl
 def test_the_policies_of_a_comparison_are_shared_out_among_copies_of_its_process(served: tuple[Running, str]) -> None:
     server, session = served
     process = asked_and_held(server, f"{session}policies?window=1001")
-    assert stepped(process, lambda: len(copies_of(process)) == 2)
+    assert stepped(process, lambda: len(children_of(process)) == 2)
     go_on(process)
     until(lambda: "policy=claude-code" in server.get(f"{session}policies?window=1001").text)
-    assert until(lambda: not copies_of(process))
+    assert until(lambda: not children_of(process))
 
 
 def test_a_program_asks_again_until_its_replay_is_done(served: tuple[Running, str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-# Seconds between two looks for the lock. Ours: a look costs about 20 microseconds, a short transaction takes some
+# Seconds between two looks for the lock. Ours: a look costs SQLite two microseconds, a short transaction takes some
 # milliseconds; of random length, for two that would look at the same moments.
 LOOK_EVERY = 0.001, 0.002
 # What waiting helps against (https://www.sqlite.org/rescode.html): another connection writes, or mends the log of one
