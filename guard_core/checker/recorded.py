@@ -260,8 +260,11 @@ def request_lost(story: Story, finding: Finding) -> None:
     if not in_turn:
         absent = unquoted
         in_turn = [step for step in absent if story.request_of(step) == message]
-    if bool(in_turn) and story.places[in_turn[0]] not in unread and finding.severity == INFO:
-        raise Wrong(f"the request of step {in_turn[0]} is known not to have it")
+    is_known_absent = bool(in_turn) and story.places[in_turn[0]] not in unread
+    if _quoted_in_part(story, finding, message) != (is_known_absent and finding.severity == INFO):
+        raise Wrong(
+            f"whether the request of step {in_turn[0]} has it, the claim says otherwise" if in_turn else "no part"
+        )
     same("first_absent", start, in_turn[0] if in_turn else -1)
     same("step", finding.step, first if start < 0 else start)
     if start < 0:
@@ -276,8 +279,20 @@ def request_lost(story: Story, finding: Finding) -> None:
         end += 1
     same("last_absent", last, end)
     _blamed(story, finding, removals, start, quote, unread)
-    if "nothing has quoted it since" in finding.sentence and end + 1 < len(story.sent):
+    if "nothing has quoted" in finding.sentence and end + 1 < len(story.sent):
         raise Wrong(f"the request of step {end + 1} quotes it again")
+
+
+def _quoted_in_part(story: Story, finding: Finding, message: int) -> bool:
+    """Does the claim name other words of the request, which the summary then has."""
+    passage = str(finding.numbers["passage"])
+    if not passage:
+        return False
+    if passage not in " ".join(" ".join(map(part_text, story.session.events[message].parts)).split()):
+        raise Wrong("the request has no such words")
+    if not any(story.quotes(event, passage) for event in own_texts(story.recorded(number(finding, "compaction")))):
+        raise Wrong("the summary does not quote these words")
+    return True
 
 
 def _unread(story: Story, quote: str) -> set[int]:

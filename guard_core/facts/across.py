@@ -12,7 +12,7 @@ from guard_core.costs import CALL, RESULT
 from guard_core.events import Event
 from guard_core.facts.lanes import Search, Snippet, State
 from guard_core.facts.proposals import TODO, open_todos
-from guard_core.findings.presence import SHORTEST, first_words, shortened
+from guard_core.findings.presence import SHORTEST, first_words, quotation, width
 from guard_core.ledger import Ledger
 from guard_core.views import View
 
@@ -72,7 +72,7 @@ def open_work(events: Iterable[tuple[int, Event]], at: int, request: int) -> tup
     todos: tuple[Snippet, ...] = ()
     asked: tuple[Snippet, ...] = ()
     for index, event in events:
-        if index == request and len(words := shortened(first_words(event))) >= SHORTEST:
+        if index == request and width(words := quotation(first_words(event))) >= SHORTEST:
             asked = (Snippet(LAST_REQUEST, words, index),)
         if index < at and (texts := open_todos(event)) is not None:
             todos = tuple(Snippet(TODO, text, index) for text in dict.fromkeys(texts))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 
 import msgspec
 import numpy as np
@@ -21,8 +22,11 @@ from guard_core.ledger import Base, Ints, Ledger
 from guard_core.sessions import Session
 from guard_core.views import JOINED, Rewritten, Segment, Span, View
 
-QUOTE_CHARS = 60  # characters that a request is known by
+QUOTE_CHARS = 60  # characters that a request is known by (see `width`)
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
+PASSAGE_CHARS = 24  # ours: the shortest clause of a request whose repetition is no accident
+MOST_PASSAGES = 20  # clauses of one request that are looked for in summaries: as many at its beginning as at its end
+WIDE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
 MOST_PLACES = 500  # words found more often than this are not quotations
 # Typography that a summariser changes when it quotes: marks of every shape are one mark, dashes of every length one.
@@ -37,29 +41,35 @@ _QUOTED = re.compile(r"\n[ \t]*>[> \t]*")
 _STARS = re.compile(r"\*+")
 _UNDERSCORES = re.compile(r"_(?<!\w_)(?:([^\W\d_]+)_|(_?)(?=[^\s_])([^_\n]{0,300}\s[^_\n]{0,300}(?<=\S))\2_)(?!\w)")
 _LETTERS = re.compile("[0-9a-z]+")  # in words that are normalised
+# Kana, CJK ideographs with their extensions, Hangul: a character is a syllable or a word.
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]")
+_CLAUSE = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")  # where one ends
+_END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away where they are quoted
 Runs = tuple[tuple[str, ...], ...]
 
 
 class RequestWords(msgspec.Struct, frozen=True):
     """One request: the index of its message, its first words with whitespace folded, and where they are quoted: in
-    which events of the log, and in which recorded compactions' messages (by their place in the session)."""
+    which events of the log, and in which recorded compactions' messages (by their place in the session). `passages` are
+    other words of it in the messages of a compaction that have not these: the compaction, and the words."""
 
     message: int
     quote: str
     is_whole: bool  # is that all the user wrote
     events: tuple[int, ...]
     compactions: tuple[int, ...]
+    passages: tuple[tuple[int, str], ...] = ()
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
     """Look up the requests that compactions took away. `session` may be a head; `read` gives all events in order: up to
     the last of these requests for their words, then all for the places of these words, earlier ones too."""
     wanted = removed_requests(session, ledger)
-    words = {}
+    words, parts = {}, {}
     for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
-        if index in wanted and len(shortened(first_words(event))) >= SHORTEST:
-            words[index] = first_words(event)
-    quotes = {message: readings(shortened(text)) for message, text in words.items()}
+        if index in wanted and width(quotation(first_words(event))) >= SHORTEST:
+            words[index], parts[index] = first_words(event), passages_of(event)
+    quotes = {message: readings(quotation(text)) for message, text in words.items()}
     runs = {message: runs_of(quote) for message, quote in quotes.items()}
     places: dict[int, list[int]] = {message: [] for message in quotes}
     for index, event in enumerate(read() if quotes else ()):
@@ -73,8 +83,10 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     requests = []
     for message, text in words.items():
         if len(places[message]) <= MOST_PLACES:
-            quote, quoting = shortened(text), _quoting(session, quotes[message])
-            requests.append(RequestWords(message, quote, quote == text, tuple(places[message]), quoting))
+            quote, quoting = quotation(text), _quoting(session, quotes[message])
+            others = _repeating(session, quoting, [one for one in parts[message] if quote not in one])
+            is_whole = quote == text.rstrip(_END)
+            requests.append(RequestWords(message, quote, is_whole, tuple(places[message]), quoting, others))
     return tuple(requests)
 
 
@@ -211,12 +223,45 @@ def first_words(event: Event) -> str:
     return next((words for part in event.parts if (words := " ".join(part_text(part).split()).strip('"'))), "")
 
 
+def width(words: str) -> int:
+    """How many characters some words have, one that says as much as several counted as WIDE."""
+    return len(words) + (WIDE - 1) * (0 if words.isascii() else len(_WIDE.findall(words)))
+
+
 def shortened(words: str, chars: int = QUOTE_CHARS) -> str:
-    """The first words up to so many characters, whole ones where there are several."""
-    if len(words) <= chars:
+    """The first words up to so many characters (`width`), whole ones where there are several."""
+    if width(words) <= chars:
         return words
-    cut = words[: chars + 1].rsplit(" ", 1)[0]
-    return cut if len(cut) >= chars // 2 else words[:chars]
+    sizes = accumulate(map(width, words[: chars + 1]))
+    most = bisect_right(list(sizes), chars)
+    cut = words[: most + 1].rpartition(" ")[0]
+    return cut if 2 * width(cut) >= chars else words[:most]
+
+
+def quotation(words: str) -> str:
+    """The first words, as they are looked for and shown: without the mark at their end, which a quotation changes."""
+    return shortened(words).rstrip(_END)
+
+
+def passages_of(event: Event) -> list[str]:
+    """The clauses of a user's words that can be known again, as `quotation` shows them: the first ones and the last."""
+    text = next((text for part in event.parts if (text := part_text(part).strip())), "")
+    clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSE.split(text)]
+    known = list(dict.fromkeys(quotation(clause) for clause in clauses if width(clause) >= PASSAGE_CHARS))
+    half = MOST_PASSAGES // 2
+    return known if len(known) <= MOST_PASSAGES else [*known[:half], *known[-half:]]
+
+
+def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """The compactions that do not quote a request but one of its passages, with the longest of them."""
+    longest_first = sorted(passages, key=width, reverse=True)
+    repeated = []
+    for place, item in enumerate(session.compactions):
+        if place not in quoting and longest_first:
+            texts = [comparable(message) for message in item.own_messages]
+            found = (one for one in longest_first if any(says(text, readings(one)) for text in texts))
+            repeated += [(place, one) for one in islice(found, 1)]
+    return tuple(repeated)
 
 
 def _quoting(session: Session, quote: str) -> tuple[int, ...]:

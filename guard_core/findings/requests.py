@@ -52,6 +52,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     is_unread = absence is None and (absence := _absence(facts, words, ~present)) is not None
     first = removals[0]
     lost = first if absence is None else _losing(facts, words, removals, absence.first, unread)
+    passage = "" if absence is None else dict(words.passages).get(lost.counted.place, "")
     by_edit = absence is not None and _leaves(facts, words, lost)
     step = first.step if absence is None else absence.first
     until = [item.compaction for item in removals if item.compaction in sealed and item.step < step]
@@ -66,6 +67,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "quoted_by": quoting,
         "sealed": sealed,
         "at_latest": at_latest,
+        "passage": passage,
         "last_step_verbatim": first.step - 1,
         "first_absent": -1 if absence is None else absence.first,
         "last_absent": -1 if absence is None else absence.last,
@@ -79,13 +81,15 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     else:
         requests = "request" if absence.first == absence.last else "requests"
         within = f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
-        what = f"{what}nothing has quoted it since." if absence.is_final else within
+        it = "it" if words.is_whole else "its first words"
+        what = f"{what}nothing has quoted {it} since." if absence.is_final else within
         what += f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
+        what += f' The summary quotes these words of it: "{passage}".' if passage else ""
         what += (
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
         )
     sentence = f'Your request "{words.quote}{"" if words.is_whole else " …"}" {what}'
-    severity = INFO if absence is None or is_unread else WARNING
+    severity = INFO if absence is None or is_unread or passage else WARNING
     steps = tuple(item.step for item in removals[:LISTED])
     return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
 

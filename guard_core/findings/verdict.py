@@ -227,7 +227,8 @@ def _request(case: Case, finding: Finding) -> str:
             "the turn."
         )
     when = f"{'by' if numbers['at_latest'] else 'at'} {at_step(finding.step)}"
-    left = f"left the context {when}, nothing has quoted it since"
+    it = "it" if numbers["is_whole"] else "its first words"
+    left = f"left the context {when}, nothing has quoted {it} since"
     if numbers["last_absent"] < len(case.tokens) - 1:
         left = f"is missing from {steps_words(numbers['first_absent'], numbers['last_absent'])}"
     quote = shortened(numbers["quote"], QUOTED_CHARS)

@@ -50,6 +50,56 @@ def test_a_request_that_the_summary_still_quotes_is_only_noted():
     assert finding.sentence.endswith("the summary still quotes it.")
 
 
+LONG = (
+    "Please migrate the billing exporter to the new queue client, never touch the legacy adapters under vendor/legacy."
+)
+
+
+@pytest.mark.parametrize(
+    ("ask", "summary", "shown"),
+    [
+        (LONG, 'The user: "Please migrate the billing exporter to the new queue client".', LONG[:59]),
+        (f"{ASK}.", f'The user wants "{ASK}", half is done', ASK),
+        (
+            "请把计费导出器迁移到新的队列客户端，不要改动旧的适配器。",
+            "用户要求“请把计费导出器迁移到新的队列客户端，不要改动旧的适配器”",
+            "请把计费导出器迁移到新的队列客户端，不要",
+        ),
+    ],
+)
+def test_a_quotation_need_not_have_the_mark_at_the_end_nor_more_than_twenty_chinese_characters(ask, summary, shown):
+    (finding,) = lost(talk(compaction(3, summary=summary), ask=ask))
+    assert (finding.severity, finding.numbers["quote"]) == ("info", shown)
+    assert finding.sentence.endswith("the summary still quotes it.")
+
+
+@pytest.mark.parametrize(
+    ("ask", "passage"),
+    [
+        (LONG, "never touch the legacy adapters under vendor/legacy"),
+        (
+            "10:00:00 ERROR build failed in module billing\n" * 90 + "why does the nightly build fail?",
+            "why does the nightly build fail",
+        ),
+        ("请把计费导出器迁移到新的队列客户端，不要改动旧的适配器。", "请把计费导出器迁移到新的队列客户端"),
+    ],
+)
+def test_a_summary_that_quotes_another_clause_is_said_to(ask, passage):
+    built = talk(compaction(3, summary=f"The user’s words: “{passage}”"), ask=ask)
+    (finding,) = lost(built)
+    assert finding.severity == "info"
+    assert "nothing has quoted its first words since." in finding.sentence
+    assert finding.sentence.endswith(f'The summary quotes these words of it: "{passage}".')
+    assert check(built, [finding], judge_session(built)) == []
+    for lie in ("never touch the new adapters at all", "working on it"):
+        assert check(built, [replace(finding, numbers={**finding.numbers, "passage": lie})], judge_session(built))
+
+
+def test_a_short_clause_in_a_summary_is_no_quotation():
+    (finding,) = lost(talk(compaction(3, summary="Now run the tests."), ask=f"{LONG} Then run the tests."))
+    assert (finding.severity, finding.numbers["passage"]) == ("warning", "")
+
+
 def test_the_compaction_that_drops_the_quotation_is_blamed_and_not_the_one_that_made_it():
     (finding,) = lost(talk(compaction(3, summary=f"Task: {ASK}"), compaction(5, summary="almost done")))
     assert (finding.numbers["compaction"], finding.numbers["compactions"], finding.numbers["quoted_by"]) == (
