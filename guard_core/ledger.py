@@ -120,8 +120,10 @@ class Base(msgspec.Struct, frozen=True):
 
     @property
     def is_sealed(self) -> bool:
-        """Is its summary encrypted, or not in the file: the costs of its messages lack it."""
-        return self.kind == SEALED or any(self.costs.get("opaque_bytes", ()))
+        """Is its summary encrypted, or not in the file: the costs of its messages lack it. A message that has readable
+        words as well is an answer that was kept, with its signed reasoning."""
+        sealed, readable = self.costs.get("opaque_bytes", ()), self.costs["bytes"]
+        return self.kind == SEALED or any(map(lambda own, words: own and not words, sealed, readable))
 
     @property
     def is_empty(self) -> bool:

@@ -440,8 +440,13 @@ def _is_sealed(story: Story, index: int) -> bool:
 
 
 def _cannot_be_read(item: RecordedCompaction) -> bool:
-    parts = [part for message in item.messages for part in message.parts]
-    return item.kind == "opaque" or any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in parts)
+    return item.kind == "opaque" or any(map(_is_encrypted, item.messages))
+
+
+def _is_encrypted(message: Event) -> bool:
+    """Is all that a message says encrypted."""
+    sealed = any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in message.parts)
+    return sealed and not any(part_text(part) for part in message.parts)
 
 
 def silent_truncation(story: Story, finding: Finding) -> None:

@@ -22,6 +22,8 @@ from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import JOINED, Inserted, Rewritten, Segment, Span
 
+LOOKED_BACK = 64  # ours: events in which an answer that was kept is looked for; the last four rounds are kept
+
 
 class Growing(Protocol):
     """The log that grows."""
@@ -209,29 +211,57 @@ class SentLog:
             known = self._events[key] = range(self._answer, self._answer + 1)
             self._answer = None
         if known is not None:
-            last = segments[-1] if segments else None
-            if isinstance(last, Span) and last.stop == known.start:
-                segments[-1] = Span(last.start, known.stop)
-            else:
-                segments.append(Span(known.start, known.stop))
+            _hold(segments, known)
             return
         if message is None:
             self._log.late = True
             return
-        parts = self._log.parts_of(message)
-        event = Event(message.role, parts, line=message.line, meta=True)
-        calls = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
-        place = next((place for call in calls if (place := self._log.results.get(call)) is not None), None)
-        if place is None:
-            segments.append(Inserted(len(inserted)))
-            inserted.append(event)
-        elif self._log.builder.events[place].parts == parts:
-            segments.append(Span(place, place + 1))
-        else:
-            segments.append(Rewritten(place, event, JOINED))
+        sent = self._log.parts_of(message)
+        if message.role is Role.MODEL and (answered := self._same_answer(sent)) is not None:
+            _hold(segments, range(answered, answered + 1))
+            return
+        for place, parts in self._by_event(sent):
+            event = Event(message.role, parts, line=message.line, meta=True)
+            if place is None:
+                segments.append(Inserted(len(inserted)))
+                inserted.append(event)
+            elif self._log.builder.events[place].parts == parts:
+                _hold(segments, range(place, place + 1))
+            else:
+                segments.append(Rewritten(place, event, JOINED))
+
+    def _same_answer(self, parts: tuple[Part, ...]) -> int | None:
+        """The event of an answer that was given shortly before, and kept by a compaction as it was."""
+        events = self._log.builder.events
+        last = range(len(events) - 1, max(len(events) - 1 - LOOKED_BACK, -1), -1)
+        return next(
+            (place for place in last if events[place].role is Role.MODEL and events[place].parts == parts), None
+        )
+
+    def _by_event(self, parts: tuple[Part, ...]) -> list[tuple[int | None, tuple[Part, ...]]]:
+        """The parts of a message by the event that has their result, what has none with those before or behind it:
+        results of calls in parallel are lines of their own, and one message. None: no event has any."""
+        groups: list[tuple[int | None, tuple[Part, ...]]] = []
+        for part in parts:
+            place = self._log.results.get(part.call_id) if isinstance(part, ToolResultPart) else None
+            if groups and (place is None or groups[-1][0] in (None, place)):
+                last, before = groups[-1]
+                groups[-1] = last if place is None else place, (*before, part)
+            else:
+                groups.append((place, (part,)))
+        return groups
 
 
 BUILT_ANEW = "the history was sent in another form"
+
+
+def _hold(segments: list[Segment], events: range) -> None:
+    """Events as they are, in one span with those right before them."""
+    last = segments[-1] if segments else None
+    if isinstance(last, Span) and last.stop == events.start:
+        segments[-1] = Span(last.start, events.stop)
+    else:
+        segments.append(Span(events.start, events.stop))
 
 
 def _is_of(sent: Part, own: Part) -> bool:

@@ -112,6 +112,33 @@ def test_a_compaction_has_the_messages_of_the_request_behind_it():
     assert (compaction.tokens_before, compaction.evidence) == (155_000, Evidence.DECLARED)
 
 
+THOUGHT = {"type": "thinking", "thinking": "Both at once", "signature": "c2lnbmVk" * 4}
+
+
+def test_a_round_that_a_compaction_keeps_is_known_by_its_answer_and_by_each_of_its_results():
+    kept = {"role": "assistant", "content": [THOUGHT, call("t2"), call("t3")]}
+    session = session_of(
+        *SECOND,
+        answer("a2", "x2", THOUGHT, "m", requestRef="r2"),
+        answer("a2-1", "a2", call("t2"), "m", requestRef="r2"),
+        answer("a2-2", "a2-1", call("t3"), "m", requestRef="r2"),
+        user("u3", "a2-1", result("t2", "two")),
+        user("u4", "a2-2", result("t3", "three")),
+        boundary("c1", "u4", preservedMessages={"anchorUuid": "s1", "uuids": ["a2", "a2-1", "a2-2", "u3", "u4"]}),
+        user("s1", "c1", SUMMARY, isCompactSummary=True),
+        blob("b3", SUMMARY),
+        {"type": "api-request-blob", "hash": "k1", "message": kept},
+        blob("b4", *result("t2", "two"), *result("t3", "three\nfile a.py"), REMINDER),
+        request("r3", "", 0, "b3", "k1", "b4"),
+        answer("a3", "s1", "Done", requestRef="r3"),
+    )
+    (compaction,) = session.compactions
+    summary, round_, changed = compaction.base
+    assert (summary, round_) == (Inserted(0), Span(4, 6))
+    assert (changed.event, changed.reason, len(changed.message.parts)) == (6, JOINED, 2)
+    assert not Ledger.of(session).bases[0].is_sealed
+
+
 @pytest.mark.parametrize(("requests", "restored"), [(True, None), (False, 200 + int(LINE))])
 def test_files_that_the_request_behind_a_compaction_holds_are_not_counted_again(requests, restored):
     file = {"filePath": "a.py", "content": "x" * 1_000, "numLines": 1, "totalLines": 1}
