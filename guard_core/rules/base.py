@@ -180,7 +180,7 @@ class Agent:
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
     agent that compares an estimate of its own. `keeps` says what stays verbatim at a compaction, None where it was not
-    measured.
+    measured. `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts.
     """
 
     format: str
@@ -197,6 +197,7 @@ class Agent:
     records_from: tuple[int, ...] = ()
     forgets_on_resume: bool = False
     clears_apart: bool = False
+    goes_by_stated: bool = False
     wrote: Callable[[Session], bool] = lambda _: True
     fitted: Callable[[Stretch, int], str] | None = None
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None
@@ -224,7 +225,7 @@ class Agent:
     def ruled(self, stretch: Stretch, typed: Typed) -> OwnRule:
         """The rule of a stretch; one without a threshold where automatic compaction is switched off."""
         rule = self._stated(stretch, typed)
-        if not has_fixed_window(self.format) and rule.contradicted_by(stretch.largest):
+        if not self._reckons_with(stretch.window) and rule.contradicted_by(stretch.largest):
             rule = self._without_window(stretch, typed)
         if rule.window is not None and models.is_assumed(rule.window, stretch.model):
             rule = msgspec.structs.replace(rule, is_window_assumed=True)
@@ -241,6 +242,11 @@ class Agent:
             checks=Moment.NEVER,
             reason="automatic compaction is switched off",
         )
+
+    def _reckons_with(self, window: Sourced | None) -> bool:
+        """Does the agent go by this window whatever its model accepts."""
+        is_stated = window is not None and window.source is Provenance.RECORDER
+        return has_fixed_window(self.format) or (self.goes_by_stated and is_stated)
 
     def hypotheses(self, stretch: Stretch, typed: Typed) -> Iterator[Hypothesis]:
         """Thresholds that the rule gives: its own first, then those with other settings."""

@@ -1,8 +1,9 @@
 """Codex: at most 90 % of the raw window, of which recordings hold the usable 95 %.
 
-Measured by running 0.60.1 to 0.169.0. Up to 0.94.0 the tokens of the last answer alone are compared; from 0.96.0 on the
-pending outputs, too, whose estimate was fitted to results of many sizes, with and without letters beyond ASCII, quotes,
-tabs and backslashes. Unless the server says that it counts it, the encrypted reasoning before the last message of the
+Measured by running 0.58.0 to 0.171.0. Up to 0.94.0 the tokens of the last answer alone are compared; from 0.95.0 on the
+items since, too, up to 0.155.0 as the file has them, a quarter of the bytes of each; later versions look at the outputs
+of tools alone, whose estimate was fitted to results of many sizes, with and without letters beyond ASCII, quotes, tabs
+and backslashes. Unless the server says that it counts it, the encrypted reasoning before the last message of the
 user is added (context_manager/history.rs, `get_non_last_reasoning_items_tokens`). That was not measured by running, but
 twelve compactions of recordings of 0.140.0 to 0.142.5, which hold the tokens of that reasoning and not its bytes, fit
 the rule with it, and some contradict any without. Where a file came without these bytes (tools that archive recordings
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,14 +23,16 @@ from guard_core.costs import REASONING
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.codex import default_limit, output_tokens
 from guard_core.policies.pieces.estimates import rounded_up
+from guard_core.recordings.formats.codex.rollout import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM
 from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
-from guard_core.rules.settings import WINDOW, Typed, chosen, whole, window_setting
+from guard_core.rules.settings import Typed, chosen, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.window_evidence import CODEX_USABLE
 
-PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.96.0 what waits, too
+PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.95.0 what waits, too
+CONFIGURED = "model_context_window"
 REASONING_OVERHEAD = 650  # bytes of an encrypted reasoning item: history.rs, `estimate_reasoning_length`
 _ENCRYPTS = re.compile(r"gpt|codex|\bo\d", re.IGNORECASE)  # OpenAI's models, whose reasoning is encrypted
 
@@ -57,15 +61,27 @@ COUNTER = Counter(
 )
 
 
+ITEM_COUNTER = replace(
+    COUNTER,
+    words="prompt and output tokens of the last answer, bytes / 4 of each item since, as JSON, and (bytes − 650) / 4 of"
+    " encrypted reasoning before the last message of the user",
+    pending=None,
+    is_recorded=True,
+)
+
+
 def counter(stretch: Stretch) -> Counter:
     """What this version compares."""
-    return LAST_TOTAL if () < numbers(stretch.version) < PENDING_FROM else COUNTER
+    version = numbers(stretch.version)
+    if () < version < PENDING_FROM:
+        return LAST_TOTAL
+    return ITEM_COUNTER if ITEMS_COUNTED_FROM <= version < ITEMS_COUNTED_BEFORE else COUNTER
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     counted = counter(stretch).name
-    window, limit = raw_window(stretch), whole(typed, "model_auto_compact_token_limit")
+    window, limit = raw_window(stretch, typed), whole(typed, "model_auto_compact_token_limit")
     most = default_limit(window.value) if window else 0
     setting = chosen("model_auto_compact_token_limit", limit, most, "tokens", "default: 90 % of the raw window")
     ninety = f"90 % of {window.value:,}" if window else ""
@@ -79,19 +95,20 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
-def raw_window(stretch: Stretch) -> Sourced | None:
-    """The model's window, of which the recording holds the usable part."""
-    window = stretch.window
-    if window is None or window.source is not Provenance.RECORDER:
-        return window
-    raw = round(window.value / CODEX_USABLE)
-    return Sourced(raw, Provenance.RECORDER, f"{window.value:,} in the file is the usable 95 % of it")
+def raw_window(stretch: Stretch, typed: Typed) -> Sourced | None:
+    """The model's window, of which the recording holds the usable part: that of the configuration, if one is set, and
+    at most the model's own."""
+    window, configured = stretch.window, whole(typed, CONFIGURED)
+    if window is not None and window.source is Provenance.RECORDER:
+        raw = round(window.value / CODEX_USABLE)
+        return Sourced(raw, Provenance.RECORDER, f"{window.value:,} in the file is the usable 95 % of it")
+    return Sourced(configured, Provenance.USER, f"{CONFIGURED}, typed in") if configured else window
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows and other shares of them."""
     default = rule(stretch, typed)
-    for window, other in windows_of(stretch._replace(window=raw_window(stretch))):
+    for window, other in windows_of(stretch._replace(window=raw_window(stretch, typed))):
         for share in FRACTIONS:
             changes = other + (share != 0.9)
             yield Hypothesis(*share_of(share, window), changes)
@@ -109,7 +126,10 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     keeps=lambda _, __: KEEPS,
-    names={"model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect"},
+    names={
+        "model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect",
+        CONFIGURED: "in tokens; where the file has a window, that follows from this setting and is the one that counts",
+    },
+    goes_by_stated=True,
     fitted=lambda _, limit: f"model_auto_compact_token_limit {limit:,}",
-    aliases={"model_context_window": WINDOW},
 )

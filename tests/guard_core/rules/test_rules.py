@@ -294,7 +294,7 @@ def reasoned(*turns: Sequence[int], prompt: int = 230_000, name: str = "gpt-5.5"
     ]
     window = Sourced(258_400, Provenance.RECORDER)
     return Session(
-        tuple(events), tuple(calls), tuple(bases), format="codex", model=name, window=window, versions=((0, "0.142.4"),)
+        tuple(events), tuple(calls), tuple(bases), format="codex", model=name, window=window, versions=((0, "0.160.0"),)
     )
 
 
@@ -712,7 +712,7 @@ def test_a_window_that_is_larger_than_any_that_is_offered_is_an_assumption():
     assert ", if the window is 52,631,579." in headline(explain(session))
 
 
-@pytest.mark.parametrize("format_", ["codex", "hermes", "qwen-code", "kimi-cli"])
+@pytest.mark.parametrize("format_", ["hermes", "qwen-code", "kimi-cli"])
 def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradicts(format_):
     built = transcript(format_, "", prompts=[50_000, 100_000, 150_000, 150_010])
     session = msgspec.structs.replace(built, window=Sourced(100_000, Provenance.RECORDER), compactions=())
@@ -724,11 +724,33 @@ def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradi
 
 
 def test_the_contradiction_names_the_window_of_the_file():
-    built = transcript("codex", "", prompts=[50_000, 100_000, 150_000, 150_010])
+    built = transcript("qwen-code", "", prompts=[50_000, 100_000, 150_000, 150_010])
     session = msgspec.structs.replace(built, window=Sourced(95_000, Provenance.RECORDER), compactions=())
     explanation = explain(session)
     assert "so the window is not 95,000: set it" in headline(explanation)
     assert (explanation.rule.settings[0].value, explanation.rule.settings[0].note) == (None, explanation.rule.reason)
+
+
+@pytest.mark.parametrize(
+    ("window", "typed", "threshold"),
+    [
+        (Sourced(258_400, Provenance.RECORDER), {}, 244_800),
+        (Sourced(258_400, Provenance.RECORDER), {"model_context_window": "400000"}, 244_800),
+        (Sourced(190_000, Provenance.RECORDER), {"model_context_window": "200000"}, 180_000),
+        (None, {"model_context_window": "200000"}, 180_000),
+    ],
+)
+def test_codex_reckons_with_the_window_in_its_file_whatever_was_answered(window, typed, threshold):
+    """A configured window above the model's own has no effect, and the file has the one that counts."""
+    session = msgspec.structs.replace(transcript("codex", ""), window=window)
+    if window is not None:
+        prompts = (100_000, 150_000, 295_000, 295_010)
+        calls = [
+            msgspec.structs.replace(call, prompt_tokens=tokens)
+            for call, tokens in zip(session.calls, prompts, strict=True)
+        ]
+        session = msgspec.structs.replace(session, calls=tuple(calls))
+    assert explain(session, typed=typed).rule.threshold == threshold
 
 
 def test_the_average_of_a_session_contradicts_a_window_where_no_call_is_counted():

@@ -76,7 +76,7 @@ RUNS = [
     ("claude-code", "2.1.100", 67_000, QUARTERS, {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "50000"}),
     ("codex", "0.60.1", 244_800, TOTAL, {}),
     ("codex", "0.94.0", 60_000, TOTAL, {"model_auto_compact_token_limit": "60000"}),
-    ("codex", "0.96.0", 244_800, QUOTED, {}),
+    ("codex", "0.156.0", 244_800, QUOTED, {}),
     ("codex", "0.169.0", 244_800, QUOTED, {}),
     ("codex", "0.169.0", 100_000, QUOTED, {"model_auto_compact_token_limit": "100000"}),
     ("codex", "0.160.0", 123_456, QUOTED, {"model_auto_compact_token_limit": "123456"}),

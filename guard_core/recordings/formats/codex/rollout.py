@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart, part_text, utf8_bytes
 from guard_core.recordings.base import Recording
@@ -44,6 +45,9 @@ TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request t
 _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
+# Versions that estimate whole items, as the file has them; later ones look at the text of an output alone.
+ITEMS_COUNTED_FROM, ITEMS_COUNTED_BEFORE = (0, 95), (0, 156)
+CALLING = responses_items.CALLS | {"reasoning"}
 
 
 class CodexRolloutFormat:
@@ -91,6 +95,34 @@ class _Open:
     call: int = 0  # index into the calls
 
 
+class Estimate(NamedTuple):
+    """Codex's estimate of the items since the last one of the model, in tokens: of tool `outputs`, and of all."""
+
+    outputs: int = 0
+    items: int = 0
+
+
+class Waiting:
+    """What waits for the model: `now`, and `before` its last items in a row. An item is estimated as a quarter of the
+    bytes of its JSON, rounded up (context_manager/history.rs, `estimate_response_item_model_visible_bytes`; measured
+    by running 0.95.0 to 0.155.0 with results of many sizes, up to eight at once)."""
+
+    def __init__(self) -> None:
+        self.now = self.before = Estimate()
+        self._model = False  # was the last item one of the model's
+
+    def add(self, item: dict[str, Any], kind: str) -> None:
+        is_output = responses_items.is_output(kind)
+        is_model = kind in CALLING or kind.endswith("_call") or fields.text(item, "role") == "assistant"
+        if is_model:
+            self.before = self.before if self._model else self.now
+            self.now = Estimate()
+        else:
+            tokens = -(-len(msgspec.json.encode(item)) // BYTES_PER_TOKEN)
+            self.now = Estimate(self.now.outputs + is_output * tokens, self.now.items + tokens)
+        self._model = is_model
+
+
 class CodexRolloutReader:
     """One rollout, record by record."""
 
@@ -110,6 +142,7 @@ class CodexRolloutReader:
         self.pending: ModelCall | None = None  # usage that came before its response
         self.total: Any = None
         self.ended = -1  # events when the last turn ended
+        self.waiting = Waiting()
         self.usage_seen = False
         self.records = False
         self.marked = codex_lines.marks_requests(source)
@@ -168,6 +201,8 @@ class CodexRolloutReader:
 
     def _item(self, item: dict[str, Any], where: Where) -> None:
         kind = fields.text(item, "type")
+        if self._estimates_items:
+            self.waiting.add(item, kind)
         if kind == "message":
             self._add_message(item, where)
         elif kind == "reasoning":
@@ -254,6 +289,8 @@ class CodexRolloutReader:
         index = self.log.event(Role.MODEL, (), line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
         response = self.open = _Open(index, call=len(self.log.calls))
         call = ModelCall(at=index, response=index, model=self.model, timestamp=where.at, line=where.line)
+        if self._estimates_items:
+            call = msgspec.structs.replace(call, pending_tokens=self.waiting.before.outputs)
         if self.pending is not None:
             call = msgspec.structs.replace(self.pending, at=index, response=index, timestamp=where.at)
             response.claimed, self.pending = "before", None
@@ -291,7 +328,8 @@ class CodexRolloutReader:
         elif kind == "thread_name_updated":
             self.title = fields.text(payload, "thread_name") or self.title
         else:
-            if kind == "error" and payload.get("codex_error_info") == TOO_LONG:
+            error = payload if kind == "error" else fields.mapping(payload, "error")  # newer: of the turn that it ended
+            if error.get("codex_error_info") == TOO_LONG:
                 self.log.refused.append(len(self.log.events))
             self.ended = len(self.log.events) if kind in _TURN_ENDS else self.ended
             self.notes.skip(f"event_msg {kind}")
@@ -348,7 +386,9 @@ class CodexRolloutReader:
         self.facts.compaction()
         summary = fields.text(payload, "message")
         history = payload.get("replacement_history")
+        events = len(self.log.events)
         summariser = self._take_summariser(summary)
+        waiting = self.waiting.before if len(self.log.events) < events else self.waiting.now
         note = ""
         if isinstance(history, list):
             messages = tuple(
@@ -359,6 +399,7 @@ class CodexRolloutReader:
             base, inserted = self._old_base(summary)
             note = "The file has the summary only: the history behind it is put together from the user's messages."
         self.awaits_estimate = True
+        self.waiting = Waiting()
         kind = _kind(summary, inserted)
         self.log.compaction(
             RecordedCompaction(
@@ -371,9 +412,15 @@ class CodexRolloutReader:
                 summariser=summariser,
                 line=where.line,
                 timestamp=where.at,
+                pending_tokens=waiting.items if self._estimates_items else None,
                 note="The summary is encrypted or not in the file." if kind == "opaque" else note,
             )
         )
+
+    @property
+    def _estimates_items(self) -> bool:
+        """Does this version estimate whole items, which are not in the log as they are in the file."""
+        return ITEMS_COUNTED_FROM <= numbers(fields.text(self.meta, "cli_version")) < ITEMS_COUNTED_BEFORE
 
     def _is_within_a_turn(self) -> bool:
         """Was the last thing sent to the model a tool's result, in a turn that continues: there Codex compacts by

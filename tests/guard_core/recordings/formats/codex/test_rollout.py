@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -421,8 +422,47 @@ def test_a_rollout_of_a_sub_agent_says_so():
 
 @pytest.mark.parametrize(("info", "refused"), [("context_window_exceeded", (2,)), ("usage_limit_exceeded", ())])
 def test_a_request_that_was_too_long_is_recorded_as_refused(info, refused):
-    failed = line("event_msg", type="error", message="Start a new thread.", codex_error_info=info)
+    error = {"message": "Start a new thread.", "codex_error_info": info}
+    failed, ended = line("event_msg", type="error", **error), line("event_msg", type="task_complete", error=error)
     assert session_of(user("Go"), assistant("Done."), failed).refused == refused
+    assert session_of(user("Go"), assistant("Done."), ended).refused == refused
+
+
+def sizes(*items: dict[str, Any]) -> int:
+    """The estimate of some items, in tokens: a quarter of the bytes of their JSON each, rounded up."""
+    return sum(
+        -(-len(json.dumps(one["payload"], separators=(",", ":"), ensure_ascii=False).encode()) // 4) for one in items
+    )
+
+
+@pytest.mark.parametrize(("version", "is_counted"), [("0.94.0", 0), ("0.95.0", 1), ("0.155.0", 1), ("0.156.0", 0)])
+def test_versions_that_estimate_whole_items_have_what_waited_for_each_request(version, is_counted):
+    """Of a turn that begins with a compaction, what was written before it counts as well."""
+    meta = line("session_meta", id="s1", cli_version=version)
+    outputs = result("c1", "one “quoted” line\n" * 9), result("c2", "b")
+    context = user("<environment_context>…</environment_context>")
+    session = session_of(
+        user("Go"),
+        call("c1"),
+        call("c2"),
+        usage(1_000, 1_000),
+        *outputs,
+        call("c3"),
+        usage(1_500, 2_500),
+        result("c3", "third"),
+        line("compacted", message="Summary.", replacement_history=[]),
+        assistant("Done."),
+        usage(700, 3_200),
+        context,
+        line("compacted", message="Again.", replacement_history=[]),
+        assistant("Summary written."),
+        usage(600, 3_800),
+        meta=meta,
+    )
+    estimates = [call.pending_tokens for call in session.calls]
+    assert estimates == ([0, sizes(*outputs), 0, 0] if is_counted else [None] * 4)
+    waited = [item.pending_tokens for item in session.compactions]
+    assert waited == ([sizes(result("c3", "third")), sizes(context)] if is_counted else [None, None])
 
 
 def test_unknown_lines_are_counted():
