@@ -356,7 +356,10 @@ class PiSessionReader:
         by_hook = True in (line.obj.get("fromHook"), line.obj.get("fromExtension"))
         message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
         self.looks_within_turns |= "usage" in line.obj
-        tail, before = self._tail(start, at) if self.looks_within_turns else (_span(start, at), [])
+        # Of versions whose compactions name their usage those whose compactions also have the system prompt (0.87.1 to
+        # 1.6.0, run with several settings) send the newest summary alone, like the versions before them.
+        sends_older = self.looks_within_turns and "systemMessage" not in line.obj
+        tail, before = self._tail(start, at) if sends_older else (_span(start, at), [])
         self.log.compaction(
             RecordedCompaction(
                 at=at,

@@ -135,6 +135,8 @@ def test_an_older_summary_in_what_is_kept_is_sent_at_its_place_where_compactions
 
     assert view() == ((Inserted(0), Span(4, 7)), ["Second"])
     assert view(usage={"input": 9}) == ((Inserted(0), Span(4, 5), Inserted(1), Span(5, 7)), ["Second", "First"])
+    newer = {"usage": {"input": 9}, "systemMessage": {"role": "system", "content": ""}}
+    assert view(**newer) == ((Inserted(0), Span(4, 7)), ["Second"])
 
 
 def test_version_one_counts_its_first_kept_entry_over_all_entries():
