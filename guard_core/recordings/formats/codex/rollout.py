@@ -47,6 +47,7 @@ KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USE
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
 # Versions that estimate whole items, as the file has them; later ones look at the text of an output alone.
 ITEMS_COUNTED_FROM, ITEMS_COUNTED_BEFORE = (0, 95), (0, 156)
+SUMMARIES_DROPPED_FROM = (0, 60)  # 0.58.0 repeats earlier summaries in later requests, 0.60.1 does not
 CALLING = responses_items.CALLS | {"reasoning"}
 
 
@@ -452,19 +453,24 @@ class CodexRolloutReader:
         return response.for_compaction or (spoken and bool(text) and text in summary)
 
     def _old_base(self, summary: str) -> tuple[View, tuple[Event, ...]]:
-        """Opening context, last user messages and summary, as versions without a replacement history built it."""
+        """Opening context, last user messages and summary, as versions without a replacement history built it. Before
+        SUMMARIES_DROPPED_FROM the summaries of earlier compactions were messages of the user as well."""
         outlines, turns = self.log.outlines, self.index.turns()
         first = turns[0] if turns else len(outlines)
         opening: list[int | None] = [index for index in range(first) if outlines[index].meta]
-        room = KEPT_USER_TOKENS * BYTES_PER_TOKEN
-        users: list[int | None] = []
-        for index in reversed(turns):
-            room -= sum(utf8_bytes(part_text(part)) for part in self.log.events[index].parts)
+        said: list[tuple[int, Event | None]] = [(index, None) for index in turns]
+        if () < numbers(fields.text(self.meta, "cli_version")) < SUMMARIES_DROPPED_FROM:
+            said += [(item.at, item.messages[-1]) for item in self.log.compactions if item.messages]
+        room, users, messages = KEPT_USER_TOKENS * BYTES_PER_TOKEN, list[int | None](), list[Event]()
+        for index, older in sorted(said, key=lambda one: (one[0], one[1] is None), reverse=True):
+            room -= sum(utf8_bytes(part_text(part)) for part in (older or self.log.events[index]).parts)
             if room < 0:
                 break
-            users.append(index)
-        message = Event(role=Role.USER, parts=(TextPart(summary),), meta=True)
-        return view_of([*opening, *reversed(users), *([None] if summary else [])]), (message,) if summary else ()
+            users.append(None if older else index)
+            messages += [older] if older else []
+        if summary:
+            messages.insert(0, Event(role=Role.USER, parts=(TextPart(summary),), meta=True))
+        return view_of([*opening, *reversed(users), *([None] if summary else [])]), tuple(reversed(messages))
 
     def _rolled_back(self, turns: int) -> None:
         """The user took back some turns: they are in no later request."""

@@ -12,6 +12,7 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.codex.rollout import FORMAT
+from guard_core.requests import materialise
 from guard_core.sessions import Evidence
 from guard_core.windows.window_evidence import other_windows, stated_windows
 from tests.guard_core.recordings.checks import (
@@ -463,6 +464,17 @@ def test_versions_that_estimate_whole_items_have_what_waited_for_each_request(ve
     assert estimates == ([0, sizes(*outputs), 0, 0] if is_counted else [None] * 4)
     waited = [item.pending_tokens for item in session.compactions]
     assert waited == ([sizes(result("c3", "third")), sizes(context)] if is_counted else [None, None])
+
+
+@pytest.mark.parametrize(
+    ("version", "sent"), [("0.58.0", ["Go", "One.", "More", "Two."]), ("0.60.1", ["Go", "More", "Two."])]
+)
+def test_without_a_replacement_history_old_versions_repeat_earlier_summaries(version, sent):
+    turns = (user("Go"), assistant("Done."), line("compacted", message="One."), user("More"), assistant("Yes."))
+    meta = line("session_meta", id="s1", cli_version=version)
+    session = session_of(*turns, line("compacted", message="Two."), user("And?"), assistant("Fine."), meta=meta)
+    messages = materialise(session.compactions[1].base, session, 1)
+    assert [message.parts[0].text for message in messages] == sent
 
 
 def test_unknown_lines_are_counted():
