@@ -56,7 +56,8 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     which the agent counts what was appended between the last answer and this request, in tokens: computed from the file
     by readers of agents whose estimate is of other texts than those sent; None elsewhere. `compared_tokens` is what a
     guard of this package compared with its threshold before this request, in tokens; None without a guard, and where it
-    compared none.
+    compared none. `cache_hour_tokens` are those of `cache_write_tokens` that the cache keeps for an hour; None where
+    the file does not say how long it keeps them.
     """
 
     at: Count
@@ -72,6 +73,7 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     output_tokens_at_start: Count | None = None
     pending_tokens: Whole | None = None
     compared_tokens: Count | None = None
+    cache_hour_tokens: Count | None = None
 
 
 class AgentSetting(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -200,7 +202,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     number of log events before it. `windows` are the context windows in tokens where the file states several, each with
     the event from which it holds; `window` is the last of them. `left` is what is on branches that were left, None
     where the file has none or the format no branches. `guarded_by` is the policy, by its name in the registry, of the
-    guard that recorded the session while it decided over its requests; empty elsewhere.
+    guard that recorded the session while it decided over its requests; empty elsewhere. `cache_seconds` is how long the
+    provider's cache keeps most of what these calls wrote, where the file says so, else 0.
     """
 
     events: tuple[Event, ...]
@@ -231,6 +234,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     windows: tuple[tuple[Whole, Whole], ...] = ()
     left: LeftBranches | None = None
     guarded_by: str = ""
+    cache_seconds: Count = 0
 
     @property
     def agent_format(self) -> str:

@@ -142,7 +142,12 @@ class _Calls:
         if not at or calls[at].model != calls[at - 1].model or self._is_cache_off:
             return False
         then, now = self._moments[calls[at - 1].at - 1], self._moments[calls[at].at - 1]
-        return calls[at - 1].at == 0 or then < 0 or now - then <= LIFETIME
+        return calls[at - 1].at == 0 or then < 0 or now - then <= self._lifetime
+
+    @property
+    def _lifetime(self) -> int:
+        """How long the cache keeps a request, in milliseconds."""
+        return 1_000 * self.story.session.cache_seconds or LIFETIME
 
     @cached_property
     def _is_cache_off(self) -> bool:
@@ -190,8 +195,14 @@ class _Calls:
             raise Wrong(f"the price table has no price of {model!r}")
         first = next((call.timestamp for call in session.calls if call.model == model), None) or session.started_at
         moment = datetime(2100, 1, 1, 12, tzinfo=UTC) if first is None else datetime.fromtimestamp(first, UTC)
-        usage = Usage(input_tokens=prompt, cache_read_tokens=read, cache_write_tokens=written, output_tokens=output)
-        return row.info.calc_price(usage, row.provider, genai_request_timestamp=moment).total_price
+
+        def priced(**counts: int) -> Decimal:
+            usage = Usage(input_tokens=prompt, **counts)
+            return row.info.calc_price(usage, row.provider, genai_request_timestamp=moment).total_price
+
+        if self._lifetime > LIFETIME and prompt:  # written for an hour: twice the price of a plain token
+            return priced(cache_read_tokens=read, output_tokens=output) + written * priced() / prompt
+        return priced(cache_read_tokens=read, cache_write_tokens=written, output_tokens=output)
 
 
 def _first(view: View, count: int) -> View:

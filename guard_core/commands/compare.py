@@ -142,8 +142,9 @@ def _remarks(item: Compared) -> list[str]:
     lines += [f"{title}: {reason} ({counted(count, 'step')})" for reason, count in item.outcome.held.items()]
     reported = item.outcome.reported
     if reported is not None:
-        price = "" if reported.total is None else f", {dollars(reported.total)}"
-        lines.append(f"{title}, as reported by the provider: {reported.read:,} tokens read from the cache{price}")
+        estimated = ", summaries estimated" if item.outcome.compactions else ""
+        price = "" if reported.total is None else f"; {dollars(reported.total)} at list prices{estimated}"
+        lines.append(f"{title}: the provider reported {reported.read:,} tokens read from the cache{price}")
     return lines
 
 

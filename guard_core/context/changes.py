@@ -233,7 +233,7 @@ def _cache(filling: ContextFilling, step: int, prices: Prices) -> CacheBreak:
         message = common if common < before else None
     read = int(steps["cached_tokens"][step])
     recorded = read if sent.trace is None and read >= 0 else None
-    result = CacheBreak(previous, shared, message, recorded, not bool(warm(filling.ledger)[step]), None)
+    result = CacheBreak(previous, shared, message, recorded, not bool(warm(filling.ledger, prices.seconds)[step]), None)
     rates = prices.rates[int(prices.numbers[step])]
     if rates is None or prices.caching == OFF:
         return result

@@ -31,12 +31,14 @@ WRITTEN_KINDS = ("summary", "summary+tail", "empty", "opaque")  # recorded compa
 @dataclass(frozen=True)
 class Prices:
     """The prices of a session's calls. `rates` are by the number of the model (`models`), None where the table has
-    none; `caching` says whether the cache counts, and how that is known."""
+    none; `caching` says whether the cache counts, and how that is known, `seconds` how long it keeps a request: as the
+    file says, else CACHE_SECONDS."""
 
     ledger: Ledger
     models: tuple[str, ...]
     rates: tuple[Rates | None, ...]
     caching: str
+    seconds: float = CACHE_SECONDS
 
     @classmethod
     def of(cls, session: Session, ledger: Ledger, answers: dict[str, Answers] | None = None) -> Prices:
@@ -45,8 +47,11 @@ class Prices:
         answers = answers_of(session) if answers is None else answers
         first = {name: answer.first for name, answer in answers.items() if name}
         models = (*first, main_model(session, answers))  # the last one for calls that name none
-        rates = tuple(rates_of(name, first.get(name) or session.started_at) for name in models)
-        return cls(ledger, models, rates, _caching(ledger))
+        seconds = session.cache_seconds or CACHE_SECONDS
+        rates = [rates_of(name, first.get(name) or session.started_at) for name in models]
+        if seconds > CACHE_SECONDS:
+            rates = [one and one.for_an_hour() for one in rates]
+        return cls(ledger, models, tuple(rates), _caching(ledger), seconds)
 
     @cached_property
     def numbers(self) -> Ints:
@@ -170,7 +175,7 @@ def summary_prices(prices: Prices, summarising: Sequence[Summarising]) -> list[i
 def bill_of(sent: SentRequests, prices: Prices) -> Bill:
     """The bill of a side as the cache is modelled."""
     ledger, prompt = sent.ledger, sent.tokens
-    alive = warm(ledger) & (prices.caching != OFF)
+    alive = warm(ledger, prices.seconds) & (prices.caching != OFF)
     read = np.where(alive & (sent.shared >= CACHE_LEAST), sent.shared, 0)
     written = np.where(prices.writes(), prompt - read, 0)
     return Bill(prices, prompt, read, written, output_tokens(sent.facts), alive, _summarising(sent, alive))
@@ -184,7 +189,7 @@ def reported_bill(facts: Facts, prices: Prices) -> Bill | None:
         return None
     read = np.minimum(read, prompt)
     paid = np.where(prices.writes(), np.clip(written, 0, prompt - read), 0)
-    alive = warm(facts.ledger) & (prices.caching != OFF)
+    alive = warm(facts.ledger, prices.seconds) & (prices.caching != OFF)
     return Bill(
         prices, prompt, read, paid, output_tokens(facts), alive, _summarising(SentRequests.recorded(facts), alive)
     )

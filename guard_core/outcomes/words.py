@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
+from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.forecast import Forecast
 from guard_core.findings.facts import CHARACTERS, ESTIMATES, Facts
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
@@ -144,7 +144,7 @@ def _cache_words(prices: Prices) -> str:
     )
     return (
         "A call reads from the cache what its request shares with the one before, if that was sent to the same model "
-        f"at most {CACHE_SECONDS / 60:g} minutes earlier, by the times of the file, and is at least {CACHE_LEAST:,} "
+        f"at most {prices.seconds / 60:g} minutes earlier, by the times of the file, and is at least {CACHE_LEAST:,} "
         f"tokens long. The summariser reads what the call before it sent.{known}"
     )
 

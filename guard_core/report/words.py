@@ -56,7 +56,8 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
     ]
     if outcome.reported is not None:
         reported = outcome.reported
-        words = f"{reported.prompt:,} prompt tokens, {reported.cached:,} from the cache, {money(reported.total)}"
+        words = f"{reported.prompt:,} prompt tokens, {reported.cached:,} from the cache"
+        words += "" if reported.total is None else f"; {money(reported.total)} at list prices"
         rows.append(("as reported by the provider", words, "recorded"))
     return rows
 

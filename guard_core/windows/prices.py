@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
 UNIT = 1_000_000  # of the rates below in a millionth of a US dollar: whole numbers, so that sums are exact
+HOUR_FACTOR = 2  # of a plain token's price, which the table lacks: Anthropic's documentation of prompt caching
 # A few prices of the table depend on the date. Where a call has none, the latest price is taken, never today's.
 _LATEST = datetime(2100, 1, 1, 12, tzinfo=UTC)
 
@@ -57,6 +58,12 @@ class Rates(NamedTuple):
     def cost(self, prompt: int, read: int = 0, written: int = 0, output: int = 0) -> int:
         """What one call costs, in the unit of Rate."""
         return int(self.costs(*(np.array([tokens], dtype=np.int64) for tokens in (prompt, read, written, output)))[0])
+
+    def for_an_hour(self) -> Rates:
+        """The prices where the cache keeps what is written for an hour: HOUR_FACTOR times that of a plain token."""
+        if not self.has_writes:
+            return self
+        return self._replace(written=tuple(rate._replace(price=HOUR_FACTOR * rate.price) for rate in self.plain))
 
     @property
     def cliffs(self) -> tuple[int, ...]:

@@ -397,11 +397,13 @@ def usage_of(usage: JSON) -> JSON:
         return {}
     cached = fields.tokens(usage, "cache_read_input_tokens")
     written = fields.tokens(usage, "cache_creation_input_tokens")
+    hour = fields.tokens(fields.mapping(usage, "cache_creation"), fields.HOUR_TOKENS)
     return {
         "prompt_tokens": fresh + (cached or 0) + (written or 0),
         "cached_tokens": cached,
         "cache_write_tokens": written,
         "output_tokens": fields.tokens(usage, "output_tokens"),
+        **({} if hour is None else {"cache_hour_tokens": hour}),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from itertools import islice
 from typing import Any, cast
 
+from guard_core.defaults import CACHE_SECONDS
 from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.base import RecordingFacts
@@ -27,6 +28,7 @@ from guard_core.sessions import (
     SubAgent,
 )
 
+HOUR = 3_600  # seconds: the longer of the two lifetimes that Anthropic's cache has
 MOST_OPENING = 8  # ours: messages in which a summary of an earlier context is looked for
 
 
@@ -197,6 +199,7 @@ class SessionBuilder:
             refused=tuple(self.refused),
             windows=((0, self.windows[0][1]), *self.windows[1:]) if len(self.windows) > 1 else (),
             sub_agents=self._sub_agents(fields.pop("sub_agents", {})),
+            cache_seconds=_cache_seconds(self.calls),
             **fields,
         )
 
@@ -217,3 +220,10 @@ class SessionBuilder:
         outlines = self.events.outlines
         outlines.replace_all(self._early.paired(outlines) if self._early else map(Pairing().paired, outlines))
         return cast("tuple[Event, ...]", self.events)  # for the readers of a session, a sequence like it
+
+
+def _cache_seconds(calls: Sequence[ModelCall]) -> int:
+    """How long the cache keeps most of what some calls wrote, 0 where they do not say."""
+    hour = sum(call.cache_hour_tokens or 0 for call in calls)
+    known = sum(call.cache_write_tokens or 0 for call in calls if call.cache_hour_tokens is not None)
+    return 0 if not known else HOUR if 2 * hour > known else int(CACHE_SECONDS)

@@ -14,6 +14,7 @@ from guard_core.recordings.reading import normalise, strict_json
 from guard_core.recordings.reading.limits import Limits
 
 JSON = dict[str, Any]
+HOUR_TOKENS = "ephemeral_1h_input_tokens"  # what Anthropic's `usage.cache_creation` calls tokens cached for an hour
 _LIMITS = Limits()
 _DATA_URL = "data:"
 

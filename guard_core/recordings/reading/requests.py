@@ -250,6 +250,7 @@ class Thread:
         """This thread as a session (`rest`: fields of Session). Raises LimitExceeded."""
         if len(self.events) > limits.events:
             raise LimitExceeded(f"a session with {len(self.events)} events (limit {limits.events})")
+        self._time_events()
         builder = SessionBuilder(format_name, limits=limits)
         builder.events, builder.calls, builder.compactions = self.events, self.calls, self.compactions
         builder.side_calls, builder.refused = self.side_calls, self.refused
@@ -329,6 +330,17 @@ class Thread:
         response = next((index for index in since if self.events[index].role is Role.MODEL), None)
         at = last.at if response is None else response
         self.calls[-1] = msgspec.structs.replace(last, at=at, response=response)
+
+    def _time_events(self) -> None:
+        """Messages without a time of their own have that of the call with which they were first sent, or that they
+        answer."""
+        first = 0
+        for call in self.calls if any(call.timestamp is not None for call in self.calls) else ():
+            last = call.at if call.response is None else call.response + 1
+            for place in range(first, min(last, len(self.events))):
+                if self.events[place].timestamp is None:
+                    self.events[place] = msgspec.structs.replace(self.events[place], timestamp=call.timestamp)
+            first = max(first, last)
 
     def _log(self, event: Event, key: bytes) -> None:
         self._sent.append(_Item(key, event, len(self.events)))

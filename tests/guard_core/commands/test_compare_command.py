@@ -37,7 +37,7 @@ def test_what_the_figures_rest_on_is_said(recording, capsys):
     assert "at most 5 minutes earlier" in text
     assert "List prices of claude-sonnet-4-5 of Anthropic" in text
     assert "calls above 200,000 prompt tokens cost more a token" in text
-    assert f"as reported by the provider: {sum(PROMPTS[:-1]):,} tokens read from the cache" in text
+    assert f"recording: the provider reported {sum(PROMPTS[:-1]):,} tokens read from the cache; $" in text
 
 
 def test_json_has_the_same_rows_with_money_in_millionths(recording, capsys):

@@ -1,9 +1,11 @@
 """What calls cost: the cache gives what a request shares with the one before, while it is warm."""
 
+import msgspec
 import numpy as np
 import pytest
 
 from guard_core.outcomes.bill import OFF, REPORTED, TAKEN, reported_bill, warm
+from guard_core.outcomes.words import assumptions
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted
 from guard_core.windows.prices import UNIT
@@ -29,6 +31,16 @@ def test_nothing_is_read_after_the_cache_has_expired():
     start = 1_700_000_000.0
     _, bill = recorded_bill(counted(GROWING, seconds=(start, start + 299, start + 299 + 301)))
     assert bill.read.tolist() == [0, 20_000, 0]
+
+
+def test_what_is_cached_for_an_hour_is_read_later_and_dearer_to_write():
+    start = 1_700_000_000.0
+    session = counted(GROWING, seconds=(start, start + 900, start + 900 + 3_601))
+    session = msgspec.structs.replace(session, cache_seconds=3_600)
+    sent, bill = recorded_bill(session)
+    assert bill.read.tolist() == [0, 20_000, 0]
+    assert bill.total == round((20_000 * 0.30 + (sum(GROWING) - 20_000) * 2 * 3) * UNIT)
+    assert any("at most 60 minutes earlier" in words for words in assumptions(sent.facts, bill.prices))
 
 
 def test_another_model_reads_nothing():

@@ -205,6 +205,7 @@ def usage_of(line: Line, message: dict[str, Any]) -> ModelCall | None:
         read = normalise.count(usage.get("cache_read_input_tokens"), "cache_read_input_tokens") or 0
         written = normalise.count(usage.get("cache_creation_input_tokens"), "cache_creation_input_tokens") or 0
         output = normalise.count(usage.get("output_tokens"), "output_tokens")
+        hour = fields.tokens(fields.mapping(usage, "cache_creation"), fields.HOUR_TOKENS)
     except DamagedRecording as error:
         name = error.reason.split(" ", 1)[0]
         raise DamagedRecording(error.reason, line=line.number, column=line.column(name)) from error
@@ -220,6 +221,7 @@ def usage_of(line: Line, message: dict[str, Any]) -> ModelCall | None:
         timestamp=fields.timestamp(line.obj, "timestamp"),
         line=line.number,
         source_id=fields.text(message, "id"),
+        cache_hour_tokens=hour,
     )
 
 

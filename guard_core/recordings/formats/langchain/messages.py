@@ -83,11 +83,13 @@ def usage_of(body: JSON) -> dict[str, Any]:
     usage = fields.mapping(body, "usage_metadata")
     if usage:
         details = fields.mapping(usage, "input_token_details")
+        hour = fields.tokens(details, fields.HOUR_TOKENS)
         return {
             "prompt_tokens": fields.tokens(usage, "input_tokens"),
             "cached_tokens": fields.tokens(details, "cache_read"),
             "cache_write_tokens": fields.tokens(details, "cache_creation"),
             "output_tokens": fields.tokens(usage, "output_tokens"),
+            **({} if hour is None else {"cache_hour_tokens": hour}),
         }
     metadata = fields.mapping(body, "response_metadata")
     return provider_usage_of(fields.mapping(metadata, "token_usage") or fields.mapping(metadata, "usage"))

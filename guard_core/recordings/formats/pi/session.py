@@ -463,6 +463,7 @@ def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:
         timestamp=place["timestamp"],
         line=place["line"],
         source_id=fields.text(message, "responseId"),
+        cache_hour_tokens=fields.tokens(usage, "cacheWrite1h") if prompt else None,
     )
 
 

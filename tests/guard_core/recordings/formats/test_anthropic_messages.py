@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, recorded_findings
+from guard_core.ledger import Ledger
+from guard_core.outcomes.bill import warm
 from guard_core.recordings.formats.anthropic_messages import CLEARED, FORMAT
+from guard_core.recordings.reading.fields import HOUR_TOKENS
 from guard_core.sessions import Evidence
 from guard_core.views import Rewritten
 from tests.guard_core.recordings.checks import check_hostile, kept, lines, read_as, recognises, spoiled
@@ -70,6 +75,23 @@ def test_prompt_tokens_of_a_log_are_fresh_read_and_written_together():
     assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 101), (3, 3, 121)]
     assert session.system == (TextPart("Be brief."),)
     assert recording.facts.prompt_tokens_sum == 222
+
+
+@pytest.mark.parametrize(("hour", "seconds"), [(None, 0), (0, 300), (1, 3_600)])
+def test_how_long_the_cache_keeps_what_was_written_is_read(hour, seconds):
+    entry = logged(TALK[:1], CALL, 10, 90)
+    if hour is not None:
+        entry["response"]["usage"]["cache_creation"] = {"ephemeral_5m_input_tokens": 1 - hour, HOUR_TOKENS: hour}
+    session = read_as(FORMAT, entry).sessions[0]
+    assert (session.calls[0].cache_hour_tokens, session.cache_seconds) == (hour, seconds)
+
+
+def test_messages_of_a_log_have_the_time_of_the_request_that_sent_them():
+    log = [logged(TALK[:1], CALL, 10), logged(TALK[:3], DONE, 20)]
+    stamped = [{"timestamp": when, **entry} for when, entry in zip((1_700_000_000, 1_700_000_400), log, strict=True)]
+    session = read_as(FORMAT, lines(*stamped)).sessions[0]
+    assert [event.timestamp for event in session.events] == [1_700_000_000] * 2 + [1_700_000_400] * 2
+    assert warm(Ledger.of(session)).tolist() == [False, False]
 
 
 def test_a_history_that_shrank_is_an_inferred_compaction():
