@@ -53,6 +53,22 @@ ALL_PROJECTS = {
 }
 EVERYTHING = ("unscoped", "_base_manager", "_default_manager", "cursor")
 
+
+def assigned_twice(path: Path) -> list[str]:
+    """Names that a module assigns more than once: the second value holds for what is written before it, too."""
+    body = ast.parse(path.read_text()).body
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    found = [target.id for target in targets if isinstance(target, ast.Name)]
+    return [name for name in set(found) if found.count(name) > 1]
+
+
+def test_no_module_assigns_a_name_twice(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text('OVERFLOW = "a"\nOTHER = 1\nOVERFLOW = "b"\n')
+    assert assigned_twice(bad) == ["OVERFLOW"]
+    assert {name: twice for name, path in files(ROOT).items() if (twice := assigned_twice(path))} == {}
+
+
 Graph = dict[str, set[str]]
 
 

@@ -199,7 +199,7 @@ def needless(story: Story, finding: Finding) -> None:
         raise Wrong("without them a request would have come near the window")
     if story.judgement.status is Status.DOUBTED:
         raise Wrong("the window is doubted")
-    if story.session.refused:
+    if story.session.refused or any(_is_forced(story, index) for index in story.removed_automatic()):
         raise Wrong("the file has a request that failed as too long")
     if sliding_moves(story) & set(story.removed_automatic()):
         raise Wrong("a window slides by design")
@@ -217,11 +217,19 @@ def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) ->
     """How much later the first compaction could have come: up to the first request over the window."""
     agree(finding, first=first)
     later = [step for step in range(first, len(tokens)) if story.is_over(step, tokens[step])]
-    refused = story.trace is None and story.is_over(first, story.before(_index_of(story, first)))
+    index = _index_of(story, first)
+    refused = story.trace is None and (story.is_over(first, story.before(index)) or _is_forced(story, index))
     if later and not refused:
         agree(finding, first_over=later[0], could_wait=later[0] - first)
     elif "could_wait" in finding.numbers:
         raise Wrong("it could not have come later, or no request after it would have been over the window")
+
+
+def _is_forced(story: Story, index: int) -> bool:
+    """Did a request fail as too long after the last call before a recorded compaction."""
+    item, step = story.recorded(index), story.compaction(index).step
+    since = story.session.calls[step - 1].at if step else 0
+    return item.trigger == "overflow" or any(since < at <= item.at for at in story.session.refused)
 
 
 def _index_of(story: Story, step: int) -> int:

@@ -26,6 +26,7 @@ from guard_core.rules import Explanation, explain
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
+from guard_core.triggers import OVERFLOW
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
@@ -266,6 +267,15 @@ class Facts:
             sizes.append(RefusedRequest(sent + int(grown[1] - grown[0]), before))
         least = min(sizes, default=None)
         return least if least is not None and least.tokens > self.window.at_least else None
+
+    def is_forced(self, item: Fired) -> bool:
+        """Did the provider refuse a request as too long right before a recorded compaction."""
+        if item.counted is None:
+            return False
+        recorded = self.session.compactions[item.counted.place]
+        before = int(self.ledger.steps["at"][item.step - 1]) if item.step else 0
+        is_refused = any(before < at <= recorded.at for at in self.session.refused)
+        return is_refused or recorded.trigger == OVERFLOW
 
     @property
     def fixed_not_in_file(self) -> int:

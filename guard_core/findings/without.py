@@ -161,19 +161,25 @@ def needless_or_needed(case: Case) -> list[Finding]:
     if peak < NEAR_MISS_SHARE * window:
         lasting = {item.index for item in others(case)}
         slides = any(item.index not in lasting for item in without.removed)
-        if case.window.status is Status.DOUBTED or case.facts.session.refused or slides:
+        if case.window.status is Status.DOUBTED or _was_refused(case, without) or slides:
             return []
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
         sentence = _needless_words(case, without, numbers)
         return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, without.count)]
-    if case.facts.session.refused and not len(over):
+    if _was_refused(case, without) and not len(over):
         return []  # nothing would be over the window, and yet the provider refused a request
     late = np.flatnonzero(tokens[first.step :] > windows[first.step :])
     numbers["first"] = first.step
-    if len(late) and not (case.is_recorded and first.before > windows[first.step]):
+    is_late = case.is_recorded and (first.before > windows[first.step] or case.facts.is_forced(first))
+    if len(late) and not is_late:
         numbers |= {"first_over": first.step + int(late[0]), "could_wait": int(late[0])}
     sentence = _needed_words(case, without, numbers)
     return [Finding("needed", INFO, first.step, sentence, numbers, assumptions, steps, without.count)]
+
+
+def _was_refused(case: Case, without: Without) -> bool:
+    """Did the provider refuse a request as too long."""
+    return bool(case.facts.session.refused) or any(map(case.facts.is_forced, without.removed))
 
 
 def _assumptions(case: Case, without: Without) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.triggers import OVERFLOW
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
 
 JSON = dict[str, Any]
@@ -35,11 +36,10 @@ NAME = "opencode"
 # How OpenCode words what it sends in place of a compacted past and of a cleared result (message-v2.ts).
 QUESTION = "What did we do so far?"
 CLEARED = "[Old tool result content cleared]"
-OVERFLOW = "overflow"  # the trigger where a request was too long for the model
 _SEALS = ("signature", "reasoningEncryptedContent", "redactedData")
 RAN = "The following tool was executed by the user"
 ABORTED = "MessageAbortedError"
-OVERFLOW = "ContextOverflowError"  # the name that newer versions give the error of a prompt that is too long
+TOO_LONG = "ContextOverflowError"  # the name that newer versions give the error of a prompt that is too long
 _NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"})
 _READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text is a part of its own
 
@@ -155,7 +155,7 @@ class OpenCodeReader:
     def _failed(self, info: JSON, parts: list[JSON]) -> None:
         """An answer that ended in an error: OpenCode does not send it again, so that it stays out of the log."""
         error = fields.mapping(info, "error")
-        too_long = fields.text(error, "name") == OVERFLOW or names_length(
+        too_long = fields.text(error, "name") == TOO_LONG or names_length(
             fields.text(fields.mapping(error, "data"), "message")
         )
         if too_long:

@@ -163,6 +163,7 @@ def test_words_said_again_after_an_overflow_are_no_second_turn():
     again = user("m7", 22, text("And now?"))
     session = session_of(*TALK, marker, SUMMARY[1], again, assistant("m8", 23, text("Fine"), finish(30)))
     assert [event.parts[0].text for event in session.compactions[0].messages][1:] == ["One file was found", "And now?"]
+    assert session.compactions[0].trigger == "overflow"
     assert texts(session)[-2:] == ["The same", "Fine"]
 
 
