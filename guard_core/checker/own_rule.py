@@ -58,8 +58,12 @@ def other_threshold(story: Story, finding: Finding) -> None:
     high, high_step = number(finding, "high"), step_of(story, finding, "high_step")
     checks = list(_checks(story, number(finding, "counter")))
     fired = [check for check in checks if check.compaction is not None and not _is_forced(story, check.compaction)]
-    if not any(_is_at(story, check, high, high_step) for check in fired):
-        raise Wrong(f"no compaction at step {high_step} that no refused request forced had a count of {high}")
+    bounding = [check for check in fired if _is_at(story, check, high, high_step)]
+    index = number(finding, "high_compaction")
+    if index not in [check.compaction for check in bounding]:
+        raise Wrong(f"compaction {index}, at step {high_step}, was forced or had no count of {high}")
+    if finding.numbers["by_itself"] != (story.recorded(index).trigger.lower() in _BY_ITSELF):
+        raise Wrong("the claim says otherwise whether the file has the trigger")
     low = finding.numbers.get("low")
     if low is not None:
         low_step = step_of(story, finding, "low_step")

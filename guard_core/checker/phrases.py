@@ -202,13 +202,18 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         _MORE,
     ),
     "own_missed": (
-        "at {checks} check(s) more",
+        "fires at {checks} check(s) at which",
         "at step {step:place}: {count} ≥ {threshold}",
         "at step {step:place}: {count} > {threshold}",
     ),
     "other_threshold": (
         "threshold above {low} (step {low_step:place})",
-        "at most {high} (step {high_step:place})",
+        "threshold at least {low} (step {low_step:place})",
+        "at most {high} (compaction {high_compaction:place})",
+        "below {high} (compaction {high_compaction:place})",
+        "If compaction {high_compaction:place} was automatic,",
+        "that of 1 compaction, which a person may",
+        "those of {left_out} compactions, which a person may",
         "not the {threshold} of",
         "assumed {assumed_window} would give {threshold}",
         "{uncounted_compactions} of {automatic_compactions} compaction(s)",
@@ -295,8 +300,10 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "compacted at step {step:place}, too: {count} reached {threshold}",
     ),
     "other_threshold": (
-        "threshold is at most {high}, not the default {threshold} of",
-        "threshold is at most {high}; its window is not known, the assumed {assumed_window} would give {threshold}",
+        "is at most {high}",
+        "is below {high}",
+        "not the default {threshold}",
+        "its window is not known, the assumed {assumed_window} would give {threshold}",
     ),
     "setting_never_acts": (
         "the typed {setting} of {value} never acts",

@@ -10,7 +10,7 @@ from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
 from guard_core.sessions import Provenance
-from guard_core.triggers import MANUAL
+from guard_core.triggers import AUTOMATIC, MANUAL
 
 SIGNS = {">=": "≥", ">": ">"}
 
@@ -62,29 +62,60 @@ def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
     assert interval is not None
     assert interval.at_most is not None
     assert interval.at_most_step is not None
-    numbers = {"high": interval.at_most, "high_step": _step(case, interval.at_most_step)}
+    bounding = _bounding(case, interval)
+    numbers: dict[str, Any] = {"high": interval.at_most, "high_step": _step(case, interval.at_most_step)}
+    numbers |= {"high_compaction": bounding.compaction, "by_itself": bounding.is_automatic}
+    above, below = interval.bound_words
     low = ""
     if interval.above is not None and interval.above_step is not None:
         numbers |= {"low": interval.above, "low_step": _step(case, interval.above_step)}
-        low = f"above {interval.above:,} ({at_step(numbers['low_step'])}) and "
+        low = f"{above} {interval.above:,} ({at_step(numbers['low_step'])}) and "
     typed = next((item for item in rule.settings if item.source is Provenance.USER and item.name != "window"), None)
     if typed is not None and typed.value is not None:
         return _never_acts(case, ruled, typed, numbers)
-    fits = f"very known count fits a threshold {low}at most {interval.at_most:,} ({at_step(numbers['high_step'])})"
+    high = f"{below} {interval.at_most:,} (compaction {bounding.compaction + 1:,})"
+    condition = "" if bounding.is_automatic else f"if compaction {bounding.compaction + 1:,} was automatic, "
+    fits = f"{condition}every known count{_but_left_out(interval)} fits a threshold {low or 'of '}{high}"
+    if interval.left_out:
+        numbers["left_out"] = len(interval.left_out)
     unknown, automatic = _uncounted(case)
     more = f" {unknown:,} of {counted(automatic, 'compaction')} {'has' if unknown == 1 else 'have'} no known count."
     if unknown:
         numbers |= {"uncounted_compactions": unknown, "automatic_compactions": automatic}
     if rule.assumed_window is None:
-        sentence = f"E{fits}, not the {rule.threshold:,} of {rule.agent}{_conditions(case, rule)}."
+        sentence = f"{fits[0].upper()}{fits[1:]}, not the {rule.threshold:,} of {rule.agent}{_conditions(case, rule)}."
         sentence += more if unknown else ""
     else:
         numbers["assumed_window"] = rule.assumed_window
         sentence = (
-            f"The window of {rule.agent} is not known: e{fits}; the assumed {rule.assumed_window:,} would give "
+            f"The window of {rule.agent} is not known: {fits}; the assumed {rule.assumed_window:,} would give "
             f"{rule.threshold:,}.{more if unknown else ''}"
         )
     return _finding("other_threshold", INFO, case, rule, sentence, numbers, [numbers["high_step"]])
+
+
+class _Bounding(NamedTuple):
+    """The compaction, by its index, whose count bounds a threshold from above, and does the file say that it was
+    automatic."""
+
+    compaction: int
+    is_automatic: bool
+
+
+def _bounding(case: Case, interval: Interval) -> _Bounding:
+    index_of = {item.place: index for index, item in enumerate(case.facts.counts.compactions)}
+    bound = (interval.at_most_step, interval.at_most)
+    own = [item for item in case.facts.explanation.compactions if (item.step, item.decision_tokens) == bound]
+    first = next((item for item in own if item.trigger != MANUAL), own[0])
+    return _Bounding(index_of[first.place], first.trigger == AUTOMATIC)
+
+
+def _but_left_out(interval: Interval) -> str:
+    count = len(interval.left_out)
+    if not count:
+        return ""
+    which = "that of 1 compaction, which" if count == 1 else f"those of {count:,} compactions, which"
+    return f" but {which} a person may have asked for,"
 
 
 def _uncounted(case: Case) -> tuple[int, int]:
@@ -141,7 +172,7 @@ def _missed(case: Case, ruled: _Ruled) -> Finding | None:
     checks = counted(len(missed), "check")
     where = "first at" if len(missed) > 1 else "at"
     sentence = (
-        f"By its rule {rule.agent} would compact at {checks} more than it did, {where} {at_step(first.step)}: "
+        f"The rule of {rule.agent} fires at {checks} at which it did not compact, {where} {at_step(first.step)}: "
         f"{first.count:,} {SIGNS[rule.relation]} {rule.threshold:,}{_conditions(case, rule)}."
     )
     numbers = {"count": first.count, "checks": len(missed)}

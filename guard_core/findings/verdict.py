@@ -417,15 +417,13 @@ def _never_acts(case: Case, finding: Finding) -> str:
 
 def _other_threshold(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
+    bound = "below" if numbers["relation"] == ">" else "at most"
+    is_ = f"{_head(case)}the threshold of {numbers['agent']} is {bound} {numbers['high']:,}"
+    is_ += "" if numbers["by_itself"] else " if it compacted by itself"
     if "assumed_window" in numbers:
-        return (
-            f"{_head(case)}its threshold is at most {numbers['high']:,}; its window is not known, the assumed "
-            f"{numbers['assumed_window']:,} would give {numbers['threshold']:,}."
-        )
-    return (
-        f"{_head(case)}its threshold is at most {numbers['high']:,}, not the default {numbers['threshold']:,} of "
-        f"{numbers['agent']}{_if_its_window(case, finding)}."
-    )
+        window, would = numbers["assumed_window"], numbers["threshold"]
+        return f"{is_}; its window is not known, the assumed {window:,} would give {would:,}."
+    return f"{is_}, not the default {numbers['threshold']:,}{_if_its_window(case, finding)}."
 
 
 def _early(case: Case, finding: Finding) -> str:

@@ -108,7 +108,9 @@ def explaining(interval: Interval) -> str:
     count = len(interval.hypotheses) + interval.more
     if count == 1:
         return f"; {interval.hypotheses[0].formula} would explain it"
-    return f"; {count:,} known formulas would explain it" if count else "; no known formula explains it"
+    if count:
+        return f"; {count:,} known formulas would explain it"
+    return "; no known formula explains it" if interval.is_bounded else ""  # of one bound formulas are not looked for
 
 
 def after_refusal(rule: OwnRule, window: int, count: int, pending: int) -> tuple[Agreement, str, int, int] | None:

@@ -89,11 +89,20 @@ class Interval(msgspec.Struct, frozen=True):
         return is_above and (self.at_most is None or threshold <= self.at_most - equal)
 
     @property
+    def is_bounded(self) -> bool:
+        """Are both bounds known."""
+        return None not in (self.above, self.at_most)
+
+    @property
+    def bound_words(self) -> tuple[str, str]:
+        """What the threshold is of the lower bound, and of the upper one."""
+        return ("at least", "below") if self.relation == ">" else ("above", "at most")
+
+    @property
     def words(self) -> str:
         """The interval for people."""
-        words = ("at least", "below") if self.relation == ">" else ("above", "at most")
-        low = "" if self.above is None else f"{words[0]} {self.above:,}"
-        high = "" if self.at_most is None else f"{words[1]} {self.at_most:,}"
+        low = "" if self.above is None else f"{self.bound_words[0]} {self.above:,}"
+        high = "" if self.at_most is None else f"{self.bound_words[1]} {self.at_most:,}"
         return " and ".join(filter(None, (low, high))) or "not bounded"
 
     def is_of(self, stretch: Stretch) -> bool:
@@ -146,7 +155,7 @@ def with_hypotheses(
     """
     if interval.contradiction:
         return interval
-    if None in (interval.above, interval.at_most):
+    if not interval.is_bounded:
         variants = takewhile(lambda item: not item.changes, variants)
     inside: dict[str, Hypothesis] = {}
     for item in variants:
@@ -154,7 +163,7 @@ def with_hypotheses(
             known = inside.get(_key(item))
             if known is None or item.changes < known.changes:
                 inside[_key(item)] = item
-    if not inside and fitted is not None and interval.above is not None and interval.at_most is not None:
+    if not inside and fitted is not None and interval.at_most is not None and interval.is_bounded:
         limit = interval.at_most - int(interval.relation == ">")
         inside[fitted(limit)] = Hypothesis(fitted(limit), limit, 1)
     ranked = sorted(inside.values(), key=lambda item: item.changes)

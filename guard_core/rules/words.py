@@ -113,17 +113,16 @@ def _agreement(explanation: Explanation) -> str:
     rule, refuting = explanation.rule, explanation.refuting
     if rule is None or not explanation.auto or explanation.agrees == explanation.auto:
         return ""
+    automatic = [item for item in explanation.compactions if item.trigger != MANUAL]
+    condition = "" if all(item.trigger == AUTOMATIC for item in automatic) else ", if it compacted by itself,"
     if rule.assumed_window is None and refuting is not None:
-        automatic = [item for item in explanation.compactions if item.trigger != MANUAL]
-        known = all(item.trigger == AUTOMATIC for item in automatic)
-        condition = "" if known else ", if it compacted by itself,"
         return f"So{condition} its threshold is {refuting.words}{explaining(refuting)}."
     interval = _bounded(explanation, rule)
     if not explanation.comparable and interval is not None:
         assumed = (
             "" if rule.assumed_window is None else "The window is not known, and the assumed one is contradicted: by"
         )
-        return f"{assumed or 'By'} its recording the threshold is {interval.words}{explaining(interval)}."
+        return f"{assumed or 'By'} its recording{condition} the threshold is {interval.words}{explaining(interval)}."
     disagree = explanation.agrees < explanation.comparable
     others = (item for item in explanation.compactions if item.trigger != MANUAL)
     wanted = (item for item in others if item.verdict is not Agreement.AGREES)

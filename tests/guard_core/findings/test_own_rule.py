@@ -13,6 +13,7 @@ from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.rules import AGENTS, explain
 from guard_core.rules.base import Stretch
 from guard_core.sessions import Provenance, Sourced
+from guard_core.windows.window_evidence import judge_session
 from tests.builders import OPUS, transcript
 
 SONNET = "claude-sonnet-4-5"
@@ -52,9 +53,23 @@ def test_it_leads_the_verdict():
 
 def test_checks_that_fit_another_threshold_name_its_bounds():
     assert findings_of(transcript(version="2.1.21"))["other_threshold"].sentence == (
-        "Every known count fits a threshold above 151,010 (step 3) and at most 155,010 (step 4), not the 167,000 of "
-        "Claude Code, if its settings are the defaults."
+        "Every known count fits a threshold above 151,010 (step 3) and at most 155,010 (compaction 1), not the 167,000 "
+        "of Claude Code, if its settings are the defaults."
     )
+
+
+def test_a_threshold_that_a_compaction_of_unknown_trigger_bounds_is_only_supposed():
+    session = transcript(version="2.1.21", trigger="")
+    facts = Facts.of(session)
+    (claim,) = [item for item in recorded_findings(facts) if item.kind == "other_threshold"]
+    assert claim.sentence.startswith("If compaction 1 was automatic, every known count fits a threshold above 151,010 ")
+    assert recorded_verdict(facts, [claim]).sentence == (
+        "1 compaction; the threshold of Claude Code is at most 155,010 if it compacted by itself, not the default "
+        "167,000."
+    )
+    assert check(session, [claim], judge_session(session)) == []
+    lie = replace(claim, numbers={**claim.numbers, "by_itself": True})
+    assert check(session, [lie], judge_session(session)) != []
 
 
 def test_checks_that_fit_none_are_early_and_late():
@@ -64,7 +79,7 @@ def test_checks_that_fit_none_are_early_and_late():
         "155,000, if its settings are the defaults."
     )
     assert by_kind["own_missed"].sentence == (
-        "By its rule Claude Code would compact at 1 check more than it did, at step 3: 161,010 ≥ 155,000, if its "
+        "The rule of Claude Code fires at 1 check at which it did not compact, at step 3: 161,010 ≥ 155,000, if its "
         "settings are the defaults."
     )
 

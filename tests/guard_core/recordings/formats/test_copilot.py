@@ -164,7 +164,7 @@ def test_a_compaction_at_another_threshold_is_confirmed_by_the_count_that_copilo
     session = read(LOOK, RESULT, start, end, DONE).sessions[0]
     facts = Facts.of(session)
     findings, verdict = conclusions(facts)
-    assert verdict.sentence.endswith("its threshold is at most 90,000, not the default 102,400 of Copilot CLI.")
+    assert verdict.sentence.endswith("the threshold of Copilot CLI is at most 90,000, not the default 102,400.")
     assert check(session, findings, facts.window, verdict) == []
 
 
