@@ -68,7 +68,7 @@ def test_a_threshold_that_a_compaction_of_unknown_trigger_bounds_is_only_suppose
         "167,000."
     )
     assert check(session, [claim], judge_session(session)) == []
-    lie = replace(claim, numbers={**claim.numbers, "by_itself": True})
+    lie = msgspec.structs.replace(claim, numbers={**claim.numbers, "by_itself": True})
     assert check(session, [lie], judge_session(session)) != []
 
 
