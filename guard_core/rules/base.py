@@ -21,7 +21,7 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.counters import Checks, Counter, unit_of
 from guard_core.rules.settings import AUTO, WINDOW, RuleSetting, Typed, switched, whole
-from guard_core.sessions import AgentSetting, Provenance, Session, Sourced
+from guard_core.sessions import AgentSetting, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.windows import models
 from guard_core.windows.agent_windows import has_fixed_window
 
@@ -180,7 +180,8 @@ class Agent:
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
     agent that compares an estimate of its own. `keeps` says what stays verbatim at a compaction, None where it was not
-    measured. `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts.
+    measured. `shows_refusal` says by what a compaction shows that a refused request forced it, "" where nothing does.
+    `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts.
     """
 
     format: str
@@ -198,6 +199,7 @@ class Agent:
     forgets_on_resume: bool = False
     clears_apart: bool = False
     goes_by_stated: bool = False
+    shows_refusal: Callable[[Ledger, RecordedCompaction], str] = lambda _, __: ""
     wrote: Callable[[Session], bool] = lambda _: True
     fitted: Callable[[Stretch, int], str] | None = None
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None

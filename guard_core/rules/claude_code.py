@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import msgspec
+import numpy as np
 
 from guard_core.agent_versions import numbers
 from guard_core.claude_code_limits import (
@@ -26,6 +27,8 @@ from guard_core.claude_code_limits import (
     threshold_of,
     window_set,
 )
+from guard_core.costs import MODEL
+from guard_core.ledger import Ledger
 from guard_core.policies.claude_code import (
     FIRST_PICTURE,
     rounded_messages,
@@ -36,7 +39,8 @@ from guard_core.rules.base import Agent, Hypothesis, Keeps, Moment, OwnRule, Sha
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, RuleSetting, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
-from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Provenance, RecordedCompaction, Sourced
+from guard_core.views import Span
 from guard_core.windows.agent_windows import taken_by_agent
 
 # 2.1.0 counts the last answer alone, 2.1.2 what was appended since, too; a recording of 2.1.1 fits the former.
@@ -156,8 +160,19 @@ def keeps(stretch: Stretch, rule: OwnRule) -> Keeps | None:
         return Keeps(words, Shape.NOTHING)
     if numbers(stretch.version) < ROUNDS_FROM:
         return None
-    rounds = "the last four rounds of tool calls" if rule.checks is Moment.REFUSAL else "the last round of tool calls"
+    rounds = "the last round of tool calls"
+    if rule.checks is Moment.REFUSAL:
+        rounds = "as many of the last rounds of tool calls as it has room for"
     return Keeps(f"the summary and {rounds}", Shape.TAIL)
+
+
+def shows_refusal(ledger: Ledger, item: RecordedCompaction) -> str:
+    """A compaction at a threshold keeps one round of tool calls; after a refused request as many are kept as have room
+    (2.1.160 to 2.1.332, run with and without a window: 40 compactions at a threshold, 20 after a refusal)."""
+    kept = [part for part in item.base if isinstance(part, Span) and part.stop <= item.at]
+    flags = ledger.events["flags"]
+    rounds = sum(int(np.count_nonzero(flags[span.start : span.stop] & MODEL)) for span in kept)
+    return f"{rounds} rounds of tool calls were kept, as it does only after a refused request" if rounds > 1 else ""
 
 
 AGENT = Agent(
@@ -169,6 +184,7 @@ AGENT = Agent(
     records_count=True,
     clears_apart=True,
     keeps=keeps,
+    shows_refusal=shows_refusal,
     names={
         "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",
         "autocompact_pct": "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, from 1 to 100",

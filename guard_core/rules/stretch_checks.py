@@ -232,7 +232,28 @@ class StretchChecks:
         window = None if self.rule is None else next((s.value for s in self.rule.settings if s.name == "window"), None)
         if self.rule is None or window is None:
             return None
+        if self.rule.checks is Moment.REFUSAL and (words := self._shown(row)):
+            return Agreement.AGREES, words, 0, 0
         return agreement.after_refusal(self.rule, int(window), count, int(self.pending[row]))
+
+    def _shown(self, row: int) -> str:
+        """By what a compaction shows that a refused request forced it: by itself, or as another one of these calls
+        shows that nothing else makes the agent compact."""
+        own = self._refusals.get(row, "")
+        if own or not self._refusals:
+            return own
+        other = f"{self.checks.step[next(iter(self._refusals))] + 1:,}"
+        return f"the provider refused the request: the compaction before step {other} shows that no threshold is set"
+
+    @cached_property
+    def _refusals(self) -> dict[int, str]:
+        """The rows of compactions that show by themselves that a refused request forced them, and by what."""
+        if self.agent is None:
+            return {}
+        items = ((row, self.session.compactions[int(self.checks.place[row])]) for row in self.compacted_rows())
+        own = {row: item for row, item in items if trigger_of(item) != MANUAL}
+        shown = {row: self.agent.shows_refusal(self.counted.ledger, item) for row, item in own.items()}
+        return {row: words for row, words in shown.items() if words}
 
     # -- evidence
 

@@ -415,6 +415,22 @@ def test_a_compaction_after_a_refused_request_bounds_no_threshold(version):
     assert headline(explanation).endswith("Recorded after a refused request at 155,010.")
 
 
+@pytest.mark.parametrize(("version", "rounds", "agrees"), [("2.1.250", 2, 1), ("2.1.250", 1, 0), ("2.1.120", 2, 0)])
+def test_more_than_one_round_that_was_kept_shows_a_refusal_where_no_window_is_set(version, rounds, agrees):
+    """At a threshold Claude Code keeps one round, after a refused request as many as have room."""
+    session = transcript(version=version, prompts=(20_000, 150_000, 160_000, 40_000))
+    at = session.compactions[0].at
+    base = (Inserted(0), Span(at - 2 * rounds, at))
+    kept = msgspec.structs.replace(session.compactions[0], base=base, kind="summary+tail")
+    explanation = explain(msgspec.structs.replace(session, compactions=(kept,)))
+    assert (explanation.auto, explanation.agrees) == (1, agrees)
+    if agrees:
+        assert explanation.compactions[0].reason == (
+            "2 rounds of tool calls were kept, as it does only after a refused request"
+        )
+        assert headline(explanation).endswith("Recorded after a refused request at 161,010.")
+
+
 def test_a_refused_request_before_an_answer_or_another_compaction_forces_none():
     session = transcript(version="2.1.62")
     at = session.compactions[0].at

@@ -195,7 +195,13 @@ class Log:
 
     def boundary(self, boundary: Boundary) -> None:
         self.close()
-        self._settle(boundary.node.line)
+        line, trigger = boundary.node.line, fields.text(boundary.details, "trigger")
+        # The request before an automatic compaction has an answer, unless the provider refused it (2.1.330 and 2.1.332,
+        # run with and without a threshold).
+        is_refused = self.sent is not None and trigger == "auto" and self.sent.has_unanswered(line)
+        self._settle(line)
+        if is_refused:
+            self.builder.refused.append(len(self.builder.events))
         if boundary.cleared:
             self._micro_compaction(boundary)
         else:

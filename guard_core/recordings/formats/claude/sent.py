@@ -60,6 +60,10 @@ class SentLog:
         """The event that answers the request."""
         self._answer = response
 
+    def has_unanswered(self, line: int) -> bool:
+        """Is the last request before a line of the file one that was not answered."""
+        return self._requests.last_before(line) not in ("", self._last)
+
     def settle(self, line: int | None) -> None:
         """What waits becomes events: as the request was sent that follows the last one that was answered and was
         refused, where there is one before a line of the file; else as the lines have it."""

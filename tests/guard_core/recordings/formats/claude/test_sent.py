@@ -159,6 +159,17 @@ def test_a_refused_request_says_how_the_last_result_was_sent():
     assert sent(session, 2) == [[SUMMARY], ["Read"], ["two\nfile a.py"]]
 
 
+def test_a_request_without_an_answer_before_an_automatic_compaction_was_refused():
+    asked = (blob("b9", *result("t2", "two")), request("r9", "r2", 3, "h2", "b9"))
+    whole = COMPACTED[COMPACTED.index(ANSWERED[-1]) + 1 :]
+    assert session_of(*COMPACTED).refused == ()
+    assert session_of(*ANSWERED, *asked, *whole).refused == (6,)
+    by_person = [
+        {**line, "compactMetadata": {"trigger": "manual"}} if "compactMetadata" in line else line for line in whole
+    ]
+    assert session_of(*ANSWERED, *asked, *by_person).refused == ()
+
+
 def test_a_question_behind_a_compaction_is_no_part_of_it():
     asked = (
         user("u4", "s1", "And b.py?"),
