@@ -42,6 +42,7 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import View
 
 TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
+_TURN_STARTS = frozenset({"task_started", "turn_started"})
 _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
@@ -144,6 +145,8 @@ class CodexRolloutReader:
         self.total: Any = None
         self.ended = -1  # events when the last turn ended
         self.waiting = Waiting()
+        self.turn_open = self.asked = False  # has a turn begun and not ended, and did a person say something in it
+        self.unsure: int | None = None  # the compaction of which what follows in its turn says who asked for it
         self.usage_seen = False
         self.records = False
         self.marked = codex_lines.marks_requests(source)
@@ -202,6 +205,7 @@ class CodexRolloutReader:
 
     def _item(self, item: dict[str, Any], where: Where) -> None:
         kind = fields.text(item, "type")
+        self._triggered("auto")  # its turn goes on
         if self._estimates_items:
             self.waiting.add(item, kind)
         if kind == "message":
@@ -234,7 +238,9 @@ class CodexRolloutReader:
         elif role == "assistant":
             self._answer(parts, item, where)
         elif role == "user":
-            self._user(parts, item, where, meta=codex_words.is_own(item, parts))
+            is_own = codex_words.is_own(item, parts)
+            self.asked |= not is_own
+            self._user(parts, item, where, meta=is_own)
         else:
             self._settle()
             self.log.event(
@@ -332,6 +338,9 @@ class CodexRolloutReader:
             error = payload if kind == "error" else fields.mapping(payload, "error")  # newer: of the turn that it ended
             if error.get("codex_error_info") == TOO_LONG:
                 self.log.refused.append(len(self.log.events))
+            if kind in _TURN_ENDS or kind in _TURN_STARTS:
+                self._triggered("" if self.asked or kind in _TURN_STARTS else "manual")
+                self.turn_open, self.asked = kind in _TURN_STARTS, False
             self.ended = len(self.log.events) if kind in _TURN_ENDS else self.ended
             self.notes.skip(f"event_msg {kind}")
 
@@ -401,6 +410,7 @@ class CodexRolloutReader:
             note = "The file has the summary only: the history behind it is put together from the user's messages."
         self.awaits_estimate = True
         self.waiting = Waiting()
+        self.unsure = len(self.log.compactions) if self.turn_open and not self._is_within_a_turn() else None
         kind = _kind(summary, inserted)
         self.log.compaction(
             RecordedCompaction(
@@ -417,6 +427,14 @@ class CodexRolloutReader:
                 note="The summary is encrypted or not in the file." if kind == "opaque" else note,
             )
         )
+
+    def _triggered(self, trigger: str) -> None:
+        """What follows the last compaction says who asked for it: a turn that goes on, or one that ends with it and had
+        no other purpose (0.130.0 and 0.171.0, run with and without `/compact`)."""
+        if self.unsure is not None and trigger:
+            compaction = self.log.compactions[self.unsure]
+            self.log.compactions[self.unsure] = msgspec.structs.replace(compaction, trigger=trigger)
+        self.unsure = None
 
     @property
     def _estimates_items(self) -> bool:

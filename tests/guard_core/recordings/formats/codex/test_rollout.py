@@ -477,6 +477,18 @@ def test_without_a_replacement_history_old_versions_repeat_earlier_summaries(ver
     assert [message.parts[0].text for message in messages] == sent
 
 
+def test_the_turn_of_a_compaction_says_who_asked_for_it():
+    """A turn that goes on compacted by itself; one that holds nothing else was asked for by a person."""
+    started, ended = line("event_msg", type="task_started"), line("event_msg", type="task_complete")
+    compacted = line("compacted", message="Done so far.", replacement_history=[])
+    talk = (started, user("Go"), assistant("Done."), usage(1_000, 1_000), ended)
+    by_person = (started, compacted, ended)
+    by_itself = (started, compacted, user("More"), assistant("Fine."), usage(900, 1_900), ended)
+    unsaid = (compacted, user("And?"), assistant("Yes."), usage(800, 2_700))
+    triggers = [item.trigger for item in session_of(*talk, *by_person, *by_itself, *unsaid).compactions]
+    assert triggers == ["manual", "auto", ""]
+
+
 def test_unknown_lines_are_counted():
     notes = read_as(FORMAT, lines(META, *TURN, line("event_msg", type="novel"), line("world_state"))).notes
     assert notes.skipped["event_msg novel"] == 1
