@@ -212,6 +212,7 @@ class PiSessionReader:
         self.system = SystemPrompt()
         self.seen = Identities(source, "entry")
         self.starts: dict[str, int] = {}  # entry id: events before it
+        self.earlier: dict[str, int] = {}  # entry id: compactions before it
         self.behind: dict[str, int] = {}  # entry id: events before the first entry that follows it
         self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
         self.left = LeftBranches()  # on other branches
@@ -231,6 +232,7 @@ class PiSessionReader:
         self.starts_by_index.append(len(self.log.events))
         if on_path and entry:
             self.starts[entry] = len(self.log.events)
+            self.earlier[entry] = len(self.log.compactions)
             self.behind.setdefault(fields.text(line.obj, "parentId"), len(self.log.events))
         if _is_header(line.obj):
             self.header = self.header or line.obj
@@ -359,7 +361,8 @@ class PiSessionReader:
         # Of versions whose compactions name their usage those whose compactions also have the system prompt (0.87.1 to
         # 1.6.0, run with several settings) send the newest summary alone, like the versions before them.
         sends_older = self.looks_within_turns and "systemMessage" not in line.obj
-        tail, before = self._tail(start, at) if sends_older else (_span(start, at), [])
+        earlier = self.earlier.get(fields.text(line.obj, "firstKeptEntryId"))
+        tail, before = self._tail(start, at, earlier) if sends_older else (_span(start, at), [])
         self.log.compaction(
             RecordedCompaction(
                 at=at,
@@ -375,12 +378,15 @@ class PiSessionReader:
             )
         )
 
-    def _tail(self, start: int, at: int) -> tuple[View, list[Event]]:
-        """What a compaction keeps, and the summaries in it: later versions send an older one where its entry stands."""
+    def _tail(self, start: int, at: int, earlier: int | None) -> tuple[View, list[Event]]:
+        """What a compaction keeps, and the summaries in it: later versions send an older one where its entry stands.
+        `earlier` is the number of compactions before the first entry that it keeps, None where that is not known."""
         tail: list[Segment] = []
         summaries: list[Event] = []
-        newest = islice(reversed(self.log.compactions), MOST_SUMMARIES)
-        inside = [item for item in newest if item.at > start and item.messages]
+        count = len(self.log.compactions)
+        newest = islice(zip(range(count - 1, -1, -1), reversed(self.log.compactions)), MOST_SUMMARIES)
+        held = (item for place, item in newest if (item.at > start if earlier is None else place >= earlier))
+        inside = [item for item in held if item.messages]
         for older in reversed(inside):
             tail += (*_span(start, older.at), Inserted(1 + len(summaries)))
             summaries.append(older.messages[0])

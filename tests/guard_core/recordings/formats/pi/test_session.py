@@ -125,16 +125,18 @@ def test_a_compaction_keeps_the_entries_from_the_first_kept_on():
 
 
 def test_an_older_summary_in_what_is_kept_is_sent_at_its_place_where_compactions_name_their_usage():
-    def view(**fields):
+    def view(kept="e4", **fields):
         first = entry("k", "e4", "compaction", summary="First", firstKeptEntryId="e3", tokensBefore=150, **fields)
         talk = [entry("e5", "k", message=assistant("Yes", 80)), entry("e6", "e5", message=user("Go on"))]
-        again = entry("l", "e6", "compaction", summary="Second", firstKeptEntryId="e4", tokensBefore=150, **fields)
+        again = entry("l", "e6", "compaction", summary="Second", firstKeptEntryId=kept, tokensBefore=150, **fields)
         session = session_of(*TALK, first, *talk, again, entry("e7", "l", message=assistant("Sure", 90)))
         newest = session.compactions[1]
         return newest.base, [message.parts[0].text.split("<summary>")[1].split()[0] for message in newest.messages]
 
     assert view() == ((Inserted(0), Span(4, 7)), ["Second"])
     assert view(usage={"input": 9}) == ((Inserted(0), Span(4, 5), Inserted(1), Span(5, 7)), ["Second", "First"])
+    assert view("k", usage={"input": 9}) == ((Inserted(0), Inserted(1), Span(5, 7)), ["Second", "First"])
+    assert view("e5", usage={"input": 9}) == ((Inserted(0), Span(5, 7)), ["Second"])
     newer = {"usage": {"input": 9}, "systemMessage": {"role": "system", "content": ""}}
     assert view(**newer) == ((Inserted(0), Span(4, 7)), ["Second"])
 
