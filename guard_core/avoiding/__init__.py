@@ -3,8 +3,20 @@
 `goals` says what "avoided" means, `ways` which settings are tried, `search` replays them and says what came of it.
 """
 
-from guard_core.avoiding.goals import GOALS, Goal, goal_of
+from guard_core.avoiding.goals import GOALS, Goal, goal_of, nothing_words
 from guard_core.avoiding.search import Answer, Outcome, Remedy, avoid
 from guard_core.avoiding.ways import Base, Way, base_of
 
-__all__ = ["GOALS", "Answer", "Base", "Goal", "Outcome", "Remedy", "Way", "avoid", "base_of", "goal_of"]
+__all__ = [
+    "GOALS",
+    "Answer",
+    "Base",
+    "Goal",
+    "Outcome",
+    "Remedy",
+    "Way",
+    "avoid",
+    "base_of",
+    "goal_of",
+    "nothing_words",
+]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from guard_core.findings import repetition, sizes
-from guard_core.findings.claims import Finding
+from guard_core.findings.claims import INFO, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.words import percent
 from guard_core.ledger import Ints
+from guard_core.outcomes.bill import modelled_summaries
 from guard_core.outcomes.losses import Verbatim
 from guard_core.outcomes.sent import SentRequests
 
@@ -31,6 +33,13 @@ GOALS = {
     "summary_not_kept": LASTS,
     "needless": QUIET,
 }
+
+
+NOTHING_TO_AVOID = "No overflow, near miss, loop, needless compaction or lost request to avoid."
+NOT_SEARCHED_FOR = (
+    "No setting is searched for: the findings are of other kinds than calls over the window, near misses, loops, "
+    "needless compactions and lost requests. Requests that the provider refused are no calls, and are not replayed."
+)
 
 
 class Goal(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,8 +62,8 @@ def goal_of(finding: Finding) -> Goal | None:
 
 
 def is_met(goal: Goal, case: Case) -> bool:
-    """Does a replay reach a goal, without a request over the window or a loop."""
-    if len(overflows(case)) or repetition.loops(case):
+    """Does a replay reach a goal, without a loop or a request over the window, that of a summariser included."""
+    if len(overflows(case)) or repetition.loops(case) or _asks_too_much(case):
         return False
     if goal.kind == HAS_ROOM:
         return not sizes.near_misses(case)
@@ -63,6 +72,17 @@ def is_met(goal: Goal, case: Case) -> bool:
     if goal.kind == QUIET:
         return not case.fired
     return goal.kind != KEEPS or keeps(case, goal.message)
+
+
+def _asks_too_much(case: Case) -> bool:
+    """Is a summariser given more than the window."""
+    asked = modelled_summaries(SentRequests(case), case.trace) if case.trace is not None else []
+    return any(prompt // max(calls, 1) > case.windows[step] for step, calls, prompt, _ in asked)
+
+
+def nothing_words(findings: Iterable[Finding]) -> str:
+    """Why nothing is searched for, where no finding has a goal."""
+    return NOTHING_TO_AVOID if all(item.severity == INFO for item in findings) else NOT_SEARCHED_FOR
 
 
 def overflows(case: Case) -> Ints:

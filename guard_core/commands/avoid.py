@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from guard_core import cli
-from guard_core.avoiding import avoid, base_of
+from guard_core.avoiding import avoid, base_of, nothing_words
 from guard_core.cli import plain
 from guard_core.estimation.forecast import forecast
 from guard_core.findings import Facts, conclusions
@@ -56,6 +56,7 @@ def _report(session: Session, args: argparse.Namespace) -> dict[str, Any]:
         "base": {"policy": base.kind.name if base.kind else None, "settings": base.values, "window": base.window},
         "findings": [{"kind": item.kind, "step": item.step, "sentence": item.sentence} for item in findings],
         "answers": answers,
+        "nothing": "" if answers else nothing_words(findings),
     }
 
 
@@ -68,5 +69,5 @@ def _text(report: dict[str, Any]) -> str:
             f"  {plain(text)}" for text in (answer.sentence, *(item.sentence for item in answer.remedies)) if text
         ]
     if not report["answers"]:
-        lines.append("Nothing went wrong that another setting would have avoided.")
+        lines.append(report["nothing"])
     return "\n".join(lines)

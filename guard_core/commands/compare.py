@@ -18,7 +18,7 @@ from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
 from guard_core.outcomes.outcome import Costs
-from guard_core.outcomes.words import assumptions, closest_words, dollars, forecast_words, rewrites_words
+from guard_core.outcomes.words import assumptions, closest_words, dollars, forecast_words, limit_words, rewrites_words
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
 from guard_core.windows.call_windows import Judged, windows_words
@@ -65,7 +65,7 @@ def _run(args: argparse.Namespace) -> int:
     facts = Facts.of(session, cli.window_of(session, args.window))
     rules = stated_rules((index, session.events[index]) for index in may_state_rules(facts.ledger).tolist())
     summarizer = get_summarizer(args.summary, facts.ledger)
-    chosen = candidates(all_profiles=args.profiles)
+    chosen = candidates(all_profiles=args.profiles, rule=facts.explanation.rule)
     is_long = facts.ledger.step_count * len(chosen) > STEPS_OF_ONE
     processes = min(os.cpu_count() or 1, MOST_PROCESSES) if is_long else 1
     rows = list(compared_apart(facts, chosen, processes, rules=rules, summarizer=summarizer))
@@ -138,12 +138,12 @@ def _remarks(item: Compared) -> list[str]:
     title = item.candidate.title if item.candidate else "recording"
     if item.outcome is None:
         return [f"{title}: {item.problem}"]
-    lines = [f"{title}: {words}" for words in filter(None, [rewrites_words(item.outcome), closest_words(item.outcome)])]
+    words = [rewrites_words(item.outcome), closest_words(item.outcome), *limit_words(item.outcome)]
+    lines = [f"{title}: {each}" for each in filter(None, words)]
     lines += [f"{title}: {reason} ({counted(count, 'step')})" for reason, count in item.outcome.held.items()]
     reported = item.outcome.reported
     if reported is not None:
-        estimated = ", summaries estimated" if item.outcome.compactions else ""
-        price = "" if reported.total is None else f"; {dollars(reported.total)} at list prices{estimated}"
+        price = "" if reported.total is None else f"; {dollars(reported.total)} at list prices, without summaries"
         lines.append(f"{title}: the provider reported {reported.read:,} tokens read from the cache{price}")
     return lines
 
@@ -178,6 +178,6 @@ def _cells(item: Compared) -> tuple[Any, ...]:
         "unknown" if costs.total is None else dollars(costs.total),
         row.unpaid if costs.total is not None else None,
         losses.requests_dropped,
-        losses.rules_gone,
+        None if losses.rules_gone < 0 else losses.rules_gone,
         losses.parted_steps,
     )

@@ -182,7 +182,8 @@ def bill_of(sent: SentRequests, prices: Prices) -> Bill:
 
 
 def reported_bill(facts: Facts, prices: Prices) -> Bill | None:
-    """The bill by what the provider reported of each call; None where it did not report all of them."""
+    """The bill by what the provider reported of each call, without summaries; None where it did not report all of
+    them."""
     steps = facts.ledger.steps
     prompt, read, written = (steps[name] for name in ("prompt_tokens", "cached_tokens", "cache_write_tokens"))
     if not facts.ledger.step_count or (prompt < 0).any() or (read < 0).any() or facts.ledger.usage_ratio is not None:
@@ -190,9 +191,7 @@ def reported_bill(facts: Facts, prices: Prices) -> Bill | None:
     read = np.minimum(read, prompt)
     paid = np.where(prices.writes(), np.clip(written, 0, prompt - read), 0)
     alive = warm(facts.ledger, prices.seconds) & (prices.caching != OFF)
-    return Bill(
-        prices, prompt, read, paid, output_tokens(facts), alive, _summarising(SentRequests.recorded(facts), alive)
-    )
+    return Bill(prices, prompt, read, paid, output_tokens(facts), alive, ())
 
 
 def output_tokens(facts: Facts) -> Ints:
@@ -211,7 +210,7 @@ def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summaris
         return Summarising(step, calls, prompt, min(prompt, before), output, is_estimated)
 
     if sent.trace is not None:
-        return tuple(item(*row) for row in _modelled(sent, sent.trace))
+        return tuple(item(*row) for row in modelled_summaries(sent, sent.trace))
     requests = []
     for fired in sent.fired:
         assert fired.counted is not None
@@ -222,7 +221,7 @@ def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summaris
     return tuple(requests)
 
 
-def _modelled(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:
+def modelled_summaries(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:
     """Step, calls, prompt and output tokens of the summariser in a replay: the policy's own estimate of what it was
     given, and the bytes of what it wrote, at the session's ratios."""
     per_estimate, per_byte = session_ratios(sent.facts, estimator_of(sent.ledger, trace))

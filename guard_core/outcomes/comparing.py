@@ -21,6 +21,7 @@ from guard_core.outcomes.outcome import PolicyOutcome, outcome_of
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import POLICIES, PolicyKind
 from guard_core.replay import replay
+from guard_core.rules import OwnRule
 from guard_core.summaries.base import Summarizer
 from guard_core.trace import Trace
 
@@ -59,13 +60,19 @@ class Compared:
         return None if self.sent is None else self.sent.trace
 
 
-def candidates(*, all_profiles: bool = False) -> tuple[Candidate, ...]:
-    """The policies that are compared, in the order in which they are listed: each in its default profile, or in all."""
+def candidates(*, all_profiles: bool = False, rule: OwnRule | None = None) -> tuple[Candidate, ...]:
+    """The policies that are compared, in the order in which they are listed: each in all of its profiles, or in one.
+    That is the one of a recording's own `rule` for the policy of that rule, and the default for all others."""
     return tuple(
         Candidate(kind, profile)
         for kind in POLICIES.values()
-        for profile in ((kind.profile_names or ("",)) if all_profiles else (kind.default_profile,))
+        for profile in ((kind.profile_names or ("",)) if all_profiles else (_profile(kind, rule),))
     )
+
+
+def _profile(kind: PolicyKind, rule: OwnRule | None) -> str:
+    is_own = rule is not None and rule.policy == kind.name and rule.profile in kind.profile_names
+    return rule.profile if rule is not None and is_own else kind.default_profile
 
 
 def compared(

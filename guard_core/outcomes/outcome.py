@@ -10,7 +10,7 @@ import numpy as np
 from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE, runs
 from guard_core.forms import get_form
-from guard_core.outcomes.bill import Bill, Prices, bill_of, reported_bill
+from guard_core.outcomes.bill import Bill, Prices, Summarising, bill_of, reported_bill
 from guard_core.outcomes.cycles import Cycle, cycles_of, stuck_at
 from guard_core.outcomes.losses import Losses, StatedRule, losses_of
 from guard_core.outcomes.payback import Payback, paybacks
@@ -64,7 +64,8 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     over all compactions, `unpaid` counts those that never paid; in the unit of `windows.prices`. `reported` is the bill
     by what the provider reported, of a recording that has it. `rewrites` says what a policy does to messages before it
     compacts at all, so that its requests are smaller than the recorded ones without a compaction. `closest` is of a
-    replay without a compaction that compared tokens with a threshold and stayed below it.
+    replay without a compaction that compared tokens with a threshold and stayed below it. `largest_summariser` are the
+    most prompt tokens that any summariser's call of a replay has, modelled.
     """
 
     policy: str
@@ -94,6 +95,7 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     digest: str = ""
     rewrites: tuple[str, ...] = ()
     closest: Closest | None = None
+    largest_summariser: int = 0
 
 
 def recorded_outcome(facts: Facts, prices: Prices, rules: Sequence[StatedRule] | None = None) -> PolicyOutcome:
@@ -144,7 +146,13 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
         digest="" if trace is None else trace.digest(),
         rewrites=rewrites(sent),
         closest=None if trace is None else closest(trace),
+        largest_summariser=0 if trace is None else largest_call(bill.summarising),
     )
+
+
+def largest_call(summarising: Sequence[Summarising]) -> int:
+    """The most prompt tokens of one call among those of some summaries, several calls of one taken as equal."""
+    return max((item.prompt // max(item.calls, 1) for item in summarising), default=0)
 
 
 def closest(trace: Trace) -> Closest | None:

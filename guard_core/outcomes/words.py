@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.forecast import Forecast
 from guard_core.findings.facts import CHARACTERS, ESTIMATES, Facts
+from guard_core.findings.words import counted
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
 from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.payback import Payback
@@ -38,7 +39,56 @@ def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:
         "Replays keep the recorded turns and answers; from the first request that differs on, prompt tokens are "
         "modelled."
     )
-    return (*filter(None, [count_words(facts)]), retention, _cache_words(prices), _price_words(prices))
+    held = (
+        "A user's request counts as dropped, and a rule as gone, where that message itself is not sent; a summary or "
+        "another message may have its words, which the page Facts and `facts` look for."
+    )
+    overflows = _overflow_words(facts)
+    return (
+        *filter(None, [count_words(facts)]),
+        retention,
+        *overflows,
+        held,
+        _cache_words(prices),
+        _price_words(prices),
+    )
+
+
+def _overflow_words(facts: Facts) -> tuple[str, ...]:
+    """What counts as an overflow, where a reader of the table would ask."""
+    if facts.ledger.usage_ratio is not None:
+        return ()
+    words, refused, answered = [], len(facts.session.refused), len(facts.recording.over)
+    if refused:
+        least = facts.refused_request
+        count = counted(refused, "request")
+        words.append(
+            f"The overflows of the recording include {count} that the provider refused. They are no calls of the file, "
+            "so no replay has them"
+            + ("." if least is None else f"; of a replay calls of {least.tokens:,} tokens and more are overflows.")
+        )
+    if answered:
+        words.append(
+            f"The recording has {counted(answered, 'answered request')} larger than the window, by count or by "
+            "estimate: an overflow here."
+        )
+    return tuple(words)
+
+
+def limit_words(outcome: PolicyOutcome) -> list[str]:
+    """What the overflows of a row leave out."""
+    words = []
+    if outcome.refused:
+        steps = "1 step" if outcome.refused == 1 else f"{outcome.refused:,} steps"
+        words.append(
+            f"at {steps} its request was over the window, was refused and sent again smaller: no overflow here"
+        )
+    if outcome.largest_summariser > outcome.window:
+        words.append(
+            f"its summariser would be given {outcome.largest_summariser:,} tokens, more than the window of "
+            f"{outcome.window:,}, and is taken to answer"
+        )
+    return words
 
 
 def rewrites_words(outcome: PolicyOutcome) -> str:
@@ -144,9 +194,14 @@ def _cache_words(prices: Prices) -> str:
     )
     return (
         "A call reads from the cache what its request shares with the one before, if that was sent to the same model "
-        f"at most {prices.seconds / 60:g} minutes earlier, by the times of the file, and is at least {CACHE_LEAST:,} "
-        f"tokens long. The summariser reads what the call before it sent.{known}"
+        f"at most {prices.seconds / 60:g} minutes earlier{_times(prices)}, and is at least {CACHE_LEAST:,} tokens long."
+        f" The summariser reads what the call before it sent.{known}"
     )
+
+
+def _times(prices: Prices) -> str:
+    has_times = bool((prices.ledger.events["time_ms"] > 0).any())
+    return ", by the times of the file" if has_times else " (the file has no times: nothing expires)"
 
 
 def _price_words(prices: Prices) -> str:

@@ -126,12 +126,12 @@ def _stored_or_made(
     rows_of: Callable[..., Iterator[PolicyRow]] = _one_by_one,
 ) -> Comparison:
     convert.ensure_current(row)
-    chosen = candidates(all_profiles=work == PROFILES)
+    facts, window = facts_of(row), window_of(row, choice).value
+    chosen = candidates(all_profiles=work == PROFILES, rule=facts.explanation.rule)
     names = [work, *(f"{item.kind.name}/{item.profile}" for item in chosen)]
     place = stored.place_of(row, Choice(window=choice.window), names)
     if (known := stored.load(place, Comparison)) is not None:
         return known
-    facts, window = facts_of(row), window_of(row, choice).value
     simulated = facts.ledger.usage_ratio is not None
     rows = rows_of(
         facts,

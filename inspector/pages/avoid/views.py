@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
+from guard_core.avoiding import nothing_words
 from guard_core.findings import conclusions
 from guard_core.outcomes.words import forecast_words
 from inspector.models import Session
@@ -30,6 +31,7 @@ def session_avoid(request: HttpRequest, session_id: UUID) -> HttpResponse:
     context = {
         **page.context("overview"),
         "answers": answer_rows(answers, findings, page.analysis, page.paths["overview"]),
+        "nothing": nothing_words(findings),
         "replays": max((item.tried for item in answers.answers), default=0),
         "error": forecast_words(page.analysis.forecast),
         "json": page.paths["avoid"] + "?format=json",

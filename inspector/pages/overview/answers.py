@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.avoiding import goal_of
+from guard_core.avoiding import goal_of, nothing_words
 from guard_core.facts.words import blind_words
 from guard_core.findings import Finding
-from guard_core.findings.claims import INFO
 from guard_core.outcomes.payback import Payback
 from guard_core.outcomes.words import balance_words, price_words
 from inspector.pages.session.frame import Frame
@@ -18,11 +17,6 @@ SHOWN_PRICES = 3  # compactions whose price is on the overview
 SHOWN_ANSWERS = 3  # findings whose remedies are on it
 SHOWN_LOSSES = 3  # lost requests on it
 LOST = "request_lost"
-NOTHING_TO_AVOID = "No overflow, near miss, loop, needless compaction or lost request to avoid."
-NOT_SEARCHED_FOR = (
-    "No setting is searched for: the findings are of other kinds than calls over the window, near misses, loops, "
-    "needless compactions and lost requests."
-)
 
 
 def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:
@@ -82,8 +76,7 @@ def _nothing_lost(page: Frame) -> str:
 def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:
     name, url = "What would have avoided it", page.paths["avoid"]
     if not findings:
-        is_quiet = all(item.severity == INFO for item in page.analysis.facts.conclusions)
-        return _row(name, [{"words": NOTHING_TO_AVOID if is_quiet else NOT_SEARCHED_FOR}], "", "")
+        return _row(name, [{"words": nothing_words(page.analysis.facts.conclusions)}], "", "")
     answers = answers_at_hand(page.row)
     if answers is None:
         return _row(name, [{"words": "Other settings are replayed in search of one."}], url, "Search now")

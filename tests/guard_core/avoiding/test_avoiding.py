@@ -8,7 +8,7 @@ import pytest
 
 from guard_core import defaults
 from guard_core.__main__ import main
-from guard_core.avoiding import avoid, base_of
+from guard_core.avoiding import avoid, base_of, nothing_words
 from guard_core.avoiding.ways import SETTING, TIERS, WINDOW, ways
 from guard_core.findings import Facts, conclusions
 from guard_core.policies import get_policy
@@ -167,6 +167,15 @@ def test_a_result_that_fits_no_window_has_no_remedy_in_settings():
     facts = Facts.of(built)
     for answer in avoid(facts, conclusions(facts)[0]):
         assert answer.remedies or answer.sentence.startswith("None of ")
+
+
+def test_requests_that_were_refused_and_never_answered_are_not_called_nothing():
+    events = (user("go"), model("on it"), tool_result("x" * 4_000, id="1"))
+    built = session(*events, calls=(ModelCall(1, 1, 20_000, model="claude-sonnet-4-5"),))
+    facts = Facts.of(msgspec.structs.replace(built, refused=(3,)))
+    findings, _ = conclusions(facts)
+    assert avoid(facts, findings) == ()
+    assert "Requests that the provider refused are no calls, and are not replayed." in nothing_words(findings)
 
 
 def test_the_work_can_be_broken_off():
