@@ -13,6 +13,7 @@ import numpy as np
 
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
+from guard_core.recordings.formats.adk.events import WITHIN_INVOCATIONS
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import INVOCATIONS, LAST_PROMPT, PROMPT, UNKNOWN, Checks, Counter
 from guard_core.rules.settings import RuleSetting, Typed, whole
@@ -86,8 +87,11 @@ def invocations(session: Session, ledger: Ledger, checks: Checks, stretch: Stret
 
 
 def _by_interval(session: Session) -> bool:
-    """Did a compaction leave nothing but summaries: what a threshold retains is left behind its summary."""
+    """Did a compaction leave nothing but summaries, after an invocation: what a threshold retains is left behind its
+    summary, and it is compared before each call."""
     bases = [item.base for item in session.compactions]
+    if WITHIN_INVOCATIONS in session.settings:
+        return False
     return bool(bases) and not any(isinstance(segment, Span) for base in bases for segment in base)
 
 

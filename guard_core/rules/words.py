@@ -93,7 +93,8 @@ def _recorded_words(explanation: Explanation) -> str:
         [item.decision_tokens or 0 for item in others if item.after_refusal is side] for side in (False, True)
     )
     named = (("", own), ("after a refused request ", forced), ("manually ", manual))
-    return f"Recorded {'; '.join(f'{words}{_places(counts)}' for words, counts in named if counts)}.{doubt}"
+    unit = "" if explanation.rule is None or explanation.rule.unit == "tokens" else f" {explanation.rule.unit}"
+    return f"Recorded {'; '.join(f'{words}{_places(counts)}{unit}' for words, counts in named if counts)}.{doubt}"
 
 
 def _places(counts: list[int]) -> str:

@@ -109,7 +109,8 @@ def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, 
             "error of an agent, without content" if pick_text(event, "errorCode") else "event without content"
         )
     if call is None and _is_answer(event, role, parts):
-        call = ModelCall(at=0, source_id=pick_text(event, "id"), timestamp=time_of(event) or None)
+        name, when = pick_text(event, "modelVersion"), time_of(event) or None
+        call = ModelCall(at=0, source_id=pick_text(event, "id"), timestamp=when, model=name)
     return Entry(number, time, event, context, call, None, rewinds_to)
 
 

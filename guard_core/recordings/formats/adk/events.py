@@ -32,12 +32,13 @@ from guard_core.recordings.formats.adk.parts import pick_object, pick_text
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Segment, Span, View
 
 NAME = "adk"
 # A session is read once for each of its contexts: so many events in all, in units of the limit for one session.
 CONTEXT_FACTOR = 20
+WITHIN_INVOCATIONS = AgentSetting("compacts_within_invocations", 1, "a compaction lies between messages of one")
 
 
 @dataclass
@@ -119,7 +120,15 @@ def _session(reading: AdkEventReader, context: Context, header: dict[str, Any], 
         source_id=pick_text(header, "id"),
         agent=name or pick_text(header, "appName") or next(iter(reading.authors), ""),
         title=f"{title} · {name}".strip(" ·"),
+        settings=(WITHIN_INVOCATIONS,) if _is_within(reading) else (),
     )
+
+
+def _is_within(reading: AdkEventReader) -> bool:
+    """Was something compacted between two messages of one invocation."""
+    names, count = [name for _, name in reading.places], len(reading.places)
+    places = (item.at for item in reading.builder.compactions)
+    return any(0 < at < count and names[at - 1] == names[at] != "" for at in places)
 
 
 def _message(reading: AdkEventReader, entry: Entry, *, answers: bool) -> None:

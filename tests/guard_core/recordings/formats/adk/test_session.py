@@ -12,6 +12,7 @@ from guard_core.events import MediaPart, OtherPart, ReasoningPart, TextPart, Too
 from guard_core.recordings import read
 from guard_core.recordings.formats.adk import database as adk_sqlite
 from guard_core.recordings.formats.adk import session as adk
+from guard_core.rules.registry import agent_of
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import check_session, lines, read_as, recognises, sample_facts, texts
 
@@ -142,6 +143,24 @@ def test_a_compaction_is_no_event_and_its_call_is_counted_apart():
     assert [call.prompt_tokens for call in session.calls] == [10, None]
     assert [call.prompt_tokens for call in session.side_calls] == [900]
     assert recording.facts.model_calls == 2
+
+
+@pytest.mark.parametrize(("invocations", "name"), [("aaaa", "ADK"), ("aabb", "ADK (interval)")])
+def test_a_compaction_between_messages_of_one_invocation_is_none_of_an_interval(invocations, name):
+    first, second, third, fourth = ({"invocationId": letter} for letter in invocations)
+    session = read_json(
+        user(1.0, **first),
+        event(2.0, {"text": "a"}, prompt=10, **second),
+        {**compaction(3.0, 1.0, 2.0), **second},
+        user(4.0, **third),
+        event(5.0, {"text": "b"}, prompt=20, **fourth),
+    ).sessions[0]
+    assert agent_of(session).label == name
+
+
+def test_an_answer_without_usage_names_its_model():
+    session = read_json(user(1.0), event(2.0, {"text": "a"}, modelVersion="gemini-2.5-flash")).sessions[0]
+    assert [(call.prompt_tokens, call.model) for call in session.calls] == [(None, "gemini-2.5-flash")]
 
 
 def test_a_later_range_swallows_an_older_one():
