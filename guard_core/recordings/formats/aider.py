@@ -7,7 +7,8 @@ from quotes and headings in an answer, and from the rest of a console's text of 
 those spaces, an answer that itself quotes or has such headings cannot be distinguished. Slash and shell commands are
 kept as automatic messages: most are never sent (`/ask`, `/code` and `/architect` with text are). Tool calls, the system
 prompt, the repository map and the files added to the chat are not in the file. `> Tokens: 4.2k sent, 1.1k received` is
-rounded and folds several calls of one exchange, so calls carry no prompt tokens; a note states the largest figure.
+rounded and folds several calls of one exchange, so calls carry no prompt tokens; the session has their sum, and a note
+the largest figure. Where Aider says that the context window is exhausted, the request was refused.
 Facts count the lines that begin as the user's do.
 """
 
@@ -28,6 +29,7 @@ START = "# aider chat started at "
 _OWN = (">", "#### ")  # how Aider begins its own lines,
 _END = "  "  # and how it ends them: a line break in Markdown
 _TOKENS = re.compile(r"Tokens: ([\d.,]+)(k|M)? sent")
+EXHAUSTED = "possibly exhausted context window"  # base_coder.py, `show_exhausted_error`: the prompt has no room left
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+)")
 _SENT_COMMANDS = ("/ask ", "/code ", "/architect ")
 _UNIT = {"k": 1_000, "M": 1_000_000}
@@ -115,9 +117,10 @@ class _Chat:
         if self._sent:
             self._builder.notes.append(
                 f"Aider reports tokens per exchange, rounded: {len(self._sent)} exchanges, the largest about "
-                f"{max(self._sent)} tokens sent."
+                f"{max(self._sent):,} tokens sent."
             )
         about: dict[str, Any] = {"agent": "Aider", "model": self._model, "source_id": self._started}
+        about["prompt_tokens_total"] = sum(self._sent) or None
         return self._builder.session(started_at=normalise.timestamp(self._started), title=self._started, **about)
 
     def _gather(self, kind: str, line: str, number: int) -> None:
@@ -134,6 +137,9 @@ class _Chat:
         self._end_of("user")
         if match := _MODEL.search(line):
             self._model = match[1]
+        if EXHAUSTED in line:
+            self._close()
+            self._builder.refused.append(len(self._builder.events))
         if match := _TOKENS.search(line):
             self._close()
             self._sent.append(_tokens(match[1], match[2]))

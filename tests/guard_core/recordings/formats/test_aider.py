@@ -6,6 +6,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Role, TextPart
+from guard_core.findings import Facts, conclusions
 from guard_core.recordings.formats.aider import FORMAT
 from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, read_as, recognises, texts
 
@@ -33,8 +34,17 @@ def test_lines_of_the_user_belong_together_and_the_rest_is_the_answer():
 def test_rounded_tokens_of_an_exchange_are_told_and_not_given_to_a_call():
     recording = read(CHAT)
     assert recording.sessions[0].calls[0].prompt_tokens is None
-    assert "about 4200 tokens sent" in recording.sessions[0].notes[0]
+    assert "about 4,200 tokens sent" in recording.sessions[0].notes[0]
+    assert (recording.sessions[0].prompt_tokens_total, recording.sessions[0].total_calls) == (4_200, None)
     assert recording.facts.model_calls == 0
+
+
+def test_an_exhausted_context_window_is_a_refused_request():
+    told = "> Input tokens: ~131,000 of 128,000 -- possibly exhausted context window!  \n"
+    session = read(CHAT + told).sessions[0]
+    assert session.refused == (2,)
+    verdict = conclusions(Facts.of(session))[1]
+    assert verdict.sentence == "1 request failed as too long, after step 1: an overflow (recorded)."
 
 
 def test_each_chat_is_a_session_and_empty_ones_are_counted():
