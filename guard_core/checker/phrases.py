@@ -232,6 +232,7 @@ OF_ANY_VERDICT = (
 )
 
 VERDICTS: dict[str, tuple[str, ...]] = {
+    "no_calls": ("{requests} request(s) failed",),
     "healthy": (
         "{all_compactions} compaction(s) at the end",
         "{all_compactions} compaction(s), what",

@@ -19,6 +19,9 @@ def check_verdict(story: Story, verdict: Verdict, findings: Sequence[Finding]) -
         raise Wrong(f"it has {words} words")
     if not story.sent:
         same("kind", verdict.kind, "no_calls")
+        same("requests that failed", verdict.numbers.get("requests", 0), len(story.session.refused))
+        if verdict.numbers:
+            check_verdict_sentence(story, verdict)
         return
     if "no overflow" in verdict.sentence and any(_is_over(story, step) for step in range(len(story.sent))):
         raise Wrong("a request is over the window")

@@ -27,6 +27,7 @@ from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall
 
 # Words of the agent's own prompts and observations, in every published configuration of it.
+REFUSED = "ContextWindowExceededError"  # litellm's exception for a prompt that is too long, by which the run ended
 OWN_WORDS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT", "mswea_bash_command")
 
 
@@ -70,6 +71,8 @@ class MiniSweAgentFormat:
             facts.message()
             _read_message(source, builder, facts, message)
         info = {} if isinstance(value, list) else fields.mapping(value, "info")
+        if fields.text(info, "exit_status") == REFUSED:
+            builder.refused.append(len(builder.events))
         builder.notes.extend(_notes(info, builder.calls))
         model = fields.mapping(fields.mapping(info, "config"), "model")
         name = fields.text(model, "model_name") or fields.text(model, "name")

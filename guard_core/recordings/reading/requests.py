@@ -155,6 +155,7 @@ class Thread:
     side_calls: list[ModelCall] = field(default_factory=list)
     compactions: list[RecordedCompaction] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)  # the length of the log at each refused request
+    refused_model: str = ""  # of the last of them
     refused_beside: int = 0  # refused requests of the contexts that are folded into this one
     failed_again: int = 0  # side calls that are the last request sent again behind its answer, without one
     _sent: list[_Item] = field(default_factory=list)
@@ -266,6 +267,8 @@ class Thread:
         if self.followed:
             builder.notes.append(self.followed)
         rest.setdefault("agent", self.agent)
+        if not self.calls and self.refused_model:
+            rest.setdefault("model", self.refused_model)
         return builder.session(system=self.system, tools=self.tools, **rest)
 
     def repeats_answer(self, keys: list[bytes], lost: int = 0) -> bool:
@@ -366,6 +369,7 @@ class Thread:
         at = len(self.events)
         if request.refused:
             self.refused.append(at)
+            self.refused_model = request.call.model
             return
         response = None
         if request.response is not None:

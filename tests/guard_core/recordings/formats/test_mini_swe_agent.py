@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.mini_swe_agent import FORMAT
 from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, lines, read_as, recognises, spoiled
@@ -58,6 +60,13 @@ def test_tool_calls_of_version_2_pair_with_their_results():
     assert session.events[1].parts == (ToolCallPart("bash", {"command": "ls"}, "c1"),)
     assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
     assert (recording.facts.tool_calls, recording.facts.largest_tool_result_chars) == (1, 5)
+
+
+@pytest.mark.parametrize(("status", "refused"), [("ContextWindowExceededError", (3,)), ("Submitted", ())])
+def test_a_run_that_ended_with_a_prompt_that_is_too_long_was_refused(status, refused):
+    value = {**trajectory(answer("ls", 120), {"role": "user", "content": "a.txt"})}
+    value["info"] = {**value["info"], "exit_status": status}
+    assert read_as(FORMAT, value).sessions[0].refused == refused
 
 
 def test_responses_items_are_read_with_their_usage():
