@@ -43,6 +43,7 @@ from guard_core.sessions import (
     MAY_CONTINUE,
     MAY_REPEAT,
     Evidence,
+    LeftBranches,
     ModelCall,
     RecordedCompaction,
     Session,
@@ -155,6 +156,7 @@ class Thread:
     side_calls: list[ModelCall] = field(default_factory=list)
     compactions: list[RecordedCompaction] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)  # the length of the log at each refused request
+    left: LeftBranches = LeftBranches()  # noqa: RUF009 - immutable
     refused_model: str = ""  # of the last of them
     refused_beside: int = 0  # refused requests of the contexts that are folded into this one
     failed_again: int = 0  # side calls that are the last request sent again behind its answer, without one
@@ -234,6 +236,55 @@ class Thread:
         is_summary = begins_with_summary(other) or any(map(_speaks_of_summary, other))
         return not (is_summary or self.answers_last(others) or self.names_in(others))
 
+    def rewound_length(self, request: Request, keys: list[bytes]) -> int | None:
+        """How many messages of the history a request keeps whose user went back and said something else there; None for
+        any other request. What was taken away is the end, as it was logged since the last compaction, and what was said
+        instead names nothing of it, as a summary would."""
+        same = next((place for place, pair in enumerate(zip(self._keys, keys)) if pair[0] != pair[1]), len(keys))
+        removed, new = self._sent[same:], request.messages[same:]
+        was_refused = self.refused[-1:] == [len(self.events)]  # what a client then takes away makes room
+        if request.declared is not None or request.lost > self.lost or was_refused or not new or not removed:
+            return None
+        first = removed[0].index
+        kept = [item.event for item in self._sent[:same]]
+        if first is None or [item.index for item in removed] != list(range(first, len(self.events))):
+            return None
+        if self.compactions and first < self.compactions[-1].at:
+            return None
+        if not any(event.role is Role.MODEL for event in kept) or any(map(_is_answer_or_result, new)):
+            return None
+        known, others = set(self._keys), msgspec.structs.replace(request, messages=new)
+        is_summary = begins_with_summary(new) or any(map(_speaks_of_summary, new)) or self.answers_last(others)
+        if is_summary or any(key in known for key in keys[same:]):
+            return None
+        left, before = (
+            " ".join(_text(event.parts) for event in events) for events in ([i.event for i in removed], kept)
+        )
+        names = {name for event in new for name in _names(event.parts)}
+        return None if sum(name in left and name not in before for name in names) >= LEAST_NAMES else same
+
+    def rewind(self, request: Request, keys: list[bytes], length: int) -> None:
+        """The user went back: what followed the first so many messages is on a branch that was left."""
+        start = self._sent[length].index
+        assert start is not None, "what is rewound is at the end of the log"
+        first = next(
+            (place for place, call in enumerate(self.calls) if (call.response or call.at) >= start), len(self.calls)
+        )
+        calls, refused = self.calls[first:], [at for at in self.refused if at > start]
+        self.side_calls += [msgspec.structs.replace(call, at=start, response=None) for call in calls]
+        del self.calls[first:], self.refused[len(self.refused) - len(refused) :]
+        self.left = LeftBranches(
+            self.left.messages + len(self.events) - start,
+            0,
+            self.left.refused + len(refused),
+            max(self.left.largest, *(call.prompt_tokens or 0 for call in calls), 0),
+        )
+        del self._sent[length:], self._keys[length:]
+        self._shorten(start)
+        for event, key in list(zip(request.messages, keys))[length:]:
+            self._log(event, key)
+        self._called(request)
+
     def has_summary(self, keys: list[bytes]) -> bool:
         """Is the first message of a request one with which this conversation continued from a summary of its own."""
         return keys[:1] != self.begun[0][:1] and keys[:1] == self.begun[-1][:1]
@@ -262,6 +313,12 @@ class Thread:
             builder.notes.append(f"{subject} beside the conversation failed as too long.")
         if self.follows:
             builder.notes.append(self.follows)
+        if self.left.messages:
+            rest.setdefault("left", self.left)
+            builder.notes.append(
+                f"The user went back in the conversation: {self.left.messages:,} messages that followed are not in the "
+                "log; their calls count apart."
+            )
         if self.branches:
             builder.notes.append(BEGINS_WITH_SUMMARY)
         if self.followed:
@@ -637,6 +694,8 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
             thread.add(request, keys[index])
         elif thread.extends(keys[index], request.lost):
             thread.add(request, keys[index])
+        elif (length := thread.rewound_length(request, keys[index])) is not None:
+            thread.rewind(request, keys[index], length)
         else:
             thread.compact(request, keys[index])
     threads.sort(key=lambda thread: -len(thread.calls))

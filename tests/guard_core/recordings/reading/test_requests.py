@@ -17,6 +17,7 @@ from guard_core.sessions import (
     MAY_CONTINUE,
     MAY_REPEAT,
     Evidence,
+    LeftBranches,
     ModelCall,
     Session,
 )
@@ -178,6 +179,47 @@ def test_a_reminder_that_later_requests_leave_out_of_a_message_is_no_compaction(
 def test_the_oldest_messages_dropped_are_a_compaction_however_few_there_were():
     session = sessions(ask(A, reply=LOOK), ask(LOOK, FOUND, reply=DONE))[0]
     assert [item.kind for item in session.compactions] == ["trim"]
+
+
+TALK = (A, LOOK, FOUND, model("The parser in src/parse.py fails"))
+FIXED = model("src/parse.py, src/lex.py, tests/test_lex.py and docs/lex-notes.md are changed")
+
+
+def gone_back(*instead: Event, before: Request | None = None) -> list[Session]:
+    """The user says something else after the first answer, instead of what was said and answered there."""
+    began = (ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=TALK[3]))
+    left = (*TALK, user("Fix it"))
+    later = ask(*TALK, *instead, reply=DONE)
+    return sessions(*began, ask(*left, reply=FIXED), before or ask(*left, FIXED, user("Thanks"), reply=DONE), later)
+
+
+def test_a_user_who_goes_back_leaves_a_branch_and_compacts_nothing():
+    (session,) = gone_back(user("No, explain it first"))
+    assert texts(session) == ["Fix", "Look", "", "The parser in src/parse.py fails", "No, explain it first", "Done"]
+    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, 3), (5, 5)]
+    assert (session.compactions, len(session.side_calls)) == ((), 2)
+    assert session.left == LeftBranches(messages=4, largest=70)
+    assert any("4 messages that followed are not in the log" in note for note in session.notes)
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        user("Conversation summary: the parser was fixed"),
+        user(
+            "So far src/parse.py, src/lex.py, tests/test_lex.py and docs/lex-notes.md are changed"
+        ),  # what only the removed end names
+    ],
+)
+def test_a_summary_in_place_of_the_end_is_a_compaction(instead):
+    (session,) = gone_back(instead)
+    assert (len(session.compactions), session.left) == (1, None)
+
+
+def test_what_is_taken_away_after_a_refused_request_makes_room():
+    refused = ask(*TALK, user("Fix it"), FIXED, user("Thanks"), refused=True)
+    (session,) = gone_back(user("No, explain it first"), before=refused)
+    assert (len(session.compactions), session.left) == (1, None)
 
 
 def test_words_that_the_user_repeats_are_known_by_what_is_beside_them():
