@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
@@ -236,13 +237,15 @@ def _index_of(story: Story, step: int) -> int:
     return next(index for index, item in enumerate(story.compactions) if item.step == step)
 
 
+_TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
+
+
 def request_lost(story: Story, finding: Finding) -> None:
     """The words are searched in every message of every request since the first compaction that removed theirs."""
     message, quote = number(finding, "message"), str(number(finding, "quote"))
-    if not quote or not any(
-        " ".join(part_text(part).split()).lstrip(_MARKS).startswith(quote.lstrip(_MARKS))
-        for part in story.session.events[message].parts
-    ):
+    texts = [" ".join(part_text(part).split()) for part in story.session.events[message].parts]
+    typed = [" ".join(_TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
+    if not quote or not any(text.lstrip(_MARKS).startswith(quote.lstrip(_MARKS)) for text in (*texts, *typed)):
         raise Wrong(f"message {message} does not begin with the quoted words")
     removals = [
         index

@@ -40,6 +40,10 @@ _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|([nrt])|(["'`\\/*_#>.!+-]))""")
 _QUOTED = re.compile(r"\n[ \t]*>[> \t]*")
 _STARS = re.compile(r"\*+")
 _UNDERSCORES = re.compile(r"_(?<!\w_)(?:([^\W\d_]+)_|(_?)(?=[^\s_])([^_\n]{0,300}\s[^_\n]{0,300}(?<=\S))\2_)(?!\w)")
+# How Claude Code writes commands down: `/name` with arguments, which becomes a prompt, and what is done without the
+# model (`/model`, `!ls`), which has none or is a shell's.
+_MARKUP = ("<command-", "<bash-input>")
+_COMMAND, _ARGUMENTS = (re.compile(f"<command-{part}>(.*?)</command-{part}>") for part in ("name", "args"))
 _LETTERS = re.compile("[0-9a-z]+")  # in words that are normalised
 # Kana, CJK ideographs with their extensions, Hangul: a character is a syllable or a word.
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]")
@@ -71,14 +75,14 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             words[index], parts[index] = first_words(event), passages_of(event)
     quotes = {message: readings(quotation(text)) for message, text in words.items()}
     runs = {message: runs_of(quote) for message, quote in quotes.items()}
-    places: dict[int, list[int]] = {message: [] for message in quotes}
+    places: dict[int, list[int]] = {message: [message] for message in quotes}
     for index, event in enumerate(read() if quotes else ()):
         text = text_to_compare(event)
         letters = letters_of(text)
         likely = [message for message in quotes if may_say(letters, runs[message])]
         read_ways = readings(text) if likely else ""
         for message in likely:
-            if says(read_ways, quotes[message]):
+            if says(read_ways, quotes[message]) and index != message:
                 places[message].append(index)
     requests = []
     for message, text in words.items():
@@ -86,7 +90,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             quote, quoting = quotation(text), _quoting(session, quotes[message])
             others = _repeating(session, quoting, [one for one in parts[message] if quote not in one])
             is_whole = quote == text.rstrip(_END)
-            requests.append(RequestWords(message, quote, is_whole, tuple(places[message]), quoting, others))
+            requests.append(RequestWords(message, quote, is_whole, tuple(sorted(places[message])), quoting, others))
     return tuple(requests)
 
 
@@ -219,8 +223,15 @@ def may_say(letters: tuple[str, ...], runs: Runs) -> bool:
 
 
 def first_words(event: Event) -> str:
-    """A user's words, folded and without quotation marks around them: the first part that has text."""
-    return next((words for part in event.parts if (words := " ".join(part_text(part).split()).strip('"'))), "")
+    """A user's words, folded and without quotation marks around them: the first part that has text. Of a command of
+    Claude Code what was typed; "" where that is no request to the model."""
+    words = next((words for part in event.parts if (words := " ".join(part_text(part).split()).strip('"'))), "")
+    if not words.startswith(_MARKUP):
+        return words
+    name, arguments = (
+        " ".join(found[1].split()) if (found := kind.search(words)) else "" for kind in (_COMMAND, _ARGUMENTS)
+    )
+    return f"{name} {arguments}" if name and arguments else ""
 
 
 def width(words: str) -> int:

@@ -95,6 +95,28 @@ def test_a_summary_that_quotes_another_clause_is_said_to(ask, passage):
         assert check(built, [replace(finding, numbers={**finding.numbers, "passage": lie})], judge_session(built))
 
 
+def typed(name: str, arguments: str = "") -> str:
+    """A command as Claude Code writes it down."""
+    name = f"<command-message>it is running…</command-message>\n<command-name>{name}</command-name>"
+    return f"{name}\n<command-args>{arguments}</command-args>"
+
+
+def test_a_command_with_arguments_is_quoted_as_it_was_typed():
+    ask = typed("/review", "src/exporter.py for zero padding")
+    built = talk(compaction(3, summary="The user ran /review src/exporter.py for zero padding."), ask=ask)
+    (finding,) = lost(built)
+    assert finding.sentence.startswith('Your request "/review src/exporter.py for zero padding" left the context')
+    assert finding.sentence.endswith("the summary still quotes it.")
+    assert check(built, [finding], judge_session(built)) == []
+    (forgotten,) = lost(talk(compaction(3), ask=ask))
+    assert (forgotten.severity, forgotten.step) == ("warning", 2)
+
+
+@pytest.mark.parametrize("ask", [typed("/model"), "<bash-input>git status --short --branch</bash-input>"])
+def test_what_is_done_without_the_model_is_no_request(ask):
+    assert lost(talk(compaction(3), ask=ask)) == []
+
+
 def test_a_short_clause_in_a_summary_is_no_quotation():
     (finding,) = lost(talk(compaction(3, summary="Now run the tests."), ask=f"{LONG} Then run the tests."))
     assert (finding.severity, finding.numbers["passage"]) == ("warning", "")
