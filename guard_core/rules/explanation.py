@@ -157,8 +157,8 @@ def _parts(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed) -> tu
 
 
 def _main(stretches: tuple[Stretch, ...]) -> Stretch:
-    """The stretch with most calls."""
-    return max(stretches, key=lambda stretch: stretch.stop - stretch.start)
+    """The stretch with most calls, of several the last one: its model is the session's (`main_model`)."""
+    return max(stretches, key=lambda stretch: (stretch.stop - stretch.start, stretch.stop))
 
 
 def _name(session: Session) -> str:

@@ -155,8 +155,12 @@ class StretchChecks:
 
     @cached_property
     def quiet(self) -> Ints:
-        """The rows at which the agent may compact and did not; not those where it may have, without a record."""
-        passed = (self.checks.place[self.rows] < 0) & ~np.isin(self.checks.step[self.rows], self.counted.cut)
+        """The rows at which the agent may compact and did not; not those where it may have, without a record, or where
+        the request had fewer tokens than what is estimated of its end alone: that was not sent as the file has it."""
+        steps = self.checks.step[self.rows]
+        passed = (self.checks.place[self.rows] < 0) & ~np.isin(steps, self.counted.cut)
+        sent = np.append(self.counted.ledger.steps["prompt_tokens"], -1)[steps]
+        passed &= (sent <= 0) | (self.pending[self.rows] <= sent)
         return self.rows[self.can(self.rows) & passed]
 
     @cached_property

@@ -415,6 +415,15 @@ def test_a_compaction_after_a_refused_request_bounds_no_threshold(version):
     assert headline(explanation).endswith("Recorded after a refused request at 155,010.")
 
 
+@pytest.mark.parametrize(("size", "missed"), [(1_000_000, 0), (80_000, 1)])
+def test_a_result_that_the_next_request_cannot_have_held_is_no_missed_check(size, missed):
+    """The file has a result of 250,000 tokens by the agent's estimate; the next prompt had 175,000."""
+    events = (user("go"), model("reading"), tool_result("x" * size, id="1"), model("done"))
+    calls = (ModelCall(1, 1, 160_000, None, None, 10, OPUS), ModelCall(3, 3, 175_000, None, None, 10, OPUS))
+    session = Session(events, calls, format="claude-code", model=OPUS, versions=((0, "2.1.50"),))
+    assert len(explain(session).missed) == missed
+
+
 @pytest.mark.parametrize(("version", "rounds", "agrees"), [("2.1.250", 2, 1), ("2.1.250", 1, 0), ("2.1.120", 2, 0)])
 def test_more_than_one_round_that_was_kept_shows_a_refusal_where_no_window_is_set(version, rounds, agrees):
     """At a threshold Claude Code keeps one round, after a refused request as many as have room."""
