@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Role, TextPart
+from guard_core.events import Event, Role, TextPart, ToolCallPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini.format import GeminiChatReader, chat_records
 from guard_core.recordings.formats.qwen import look
@@ -284,7 +284,7 @@ class QwenChatReader:
             event for content in fields.objects(history) for event in self._divided(event_of(content, line=line.number))
         ]
         trigger = self._trigger(info)
-        base, messages = self.index.rebase([event for event in contents if event.parts])
+        base, messages = _sent(*self.index.rebase([event for event in contents if event.parts]))
         base = self._with_waiting(base, trigger)
         self.log.compaction(
             RecordedCompaction(
@@ -388,3 +388,11 @@ def _kind(base: View, messages: tuple[Event, ...]) -> str:
 
 
 FORMAT = QwenCodeFormat()
+
+
+def _sent(base: View, messages: tuple[Event, ...]) -> tuple[View, tuple[Event, ...]]:
+    """A compressed history as it is sent: without a call at its end that the log does not have yet, for its answer was
+    not finished (0.15.10, run)."""
+    last = messages[-1] if messages and base and isinstance(base[-1], Inserted) else None
+    is_early = last is not None and any(isinstance(part, ToolCallPart) for part in last.parts)
+    return (base[:-1], messages[:-1]) if is_early else (base, messages)

@@ -123,6 +123,13 @@ def test_a_result_is_the_text_that_the_model_is_sent():
     ]
 
 
+def test_a_call_at_the_end_of_a_compressed_history_that_is_still_to_come_is_not_sent():
+    early = (*TALK[:3], compressed({"role": "model", "parts": [call("b")]}), answer(20_000, call("b")), result("b"))
+    (item,) = session_of(*chain(*early)).compactions
+    assert (item.at, item.base) == (3, (Inserted(0), Inserted(1), Span(2, 3)))
+    assert len(item.messages) == 2
+
+
 def test_a_compaction_is_declared_with_the_history_after_it_and_what_waited():
     session = session_of(*chain(*TALK))
     (item,) = session.compactions
