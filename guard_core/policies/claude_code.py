@@ -259,11 +259,10 @@ KIND = PolicyKind(
         KnownProblem(
             "An autoCompactWindow below 100,000",
             (
-                "Here it counts as 100,000. That was measured for CLAUDE_CODE_AUTO_COMPACT_WINDOW (2.1.100, "
-                "2.1.152, 2.1.200, 2.1.330). For autoCompactWindow only 150,000 was measured (2.1.330); a "
-                "smaller value may have no effect."
+                "Here it counts as 100,000, as CLAUDE_CODE_AUTO_COMPACT_WINDOW does (2.1.100, 2.1.152, 2.1.200, "
+                "2.1.330). In the settings of Claude Code (autoCompactWindow) such a value has no effect (2.1.332)."
             ),
-            "measured, but for an autoCompactWindow below 100,000",
+            "measured",
         ),
         KnownProblem(
             "Instructions disappear",

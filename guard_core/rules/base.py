@@ -281,7 +281,8 @@ class Agent:
 
     def _name_of(self, spelled: str, value: str) -> tuple[str, str]:
         """A setting and its value by the name here: a dotted name may be given whole or by its last part."""
-        name = self._known.get(_plain(spelled)) or self._known.get(_plain(_last(spelled)))
+        names = (self.aliases.get(_last(spelled)), *(self._known.get(_plain(one)) for one in (spelled, _last(spelled))))
+        name = next(filter(None, names), None)
         if name is None:
             raise SettingError(f"the rule of {self.label} has no setting {spelled[:60]!r}; it has: {self._allowed()}")
         return (name[1:], _opposite(spelled, value)) if name.startswith("!") else (name, value)

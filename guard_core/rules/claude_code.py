@@ -50,7 +50,9 @@ CALLS_FROM = (2, 1, 74)  # 2.1.62 does not count the calls of the last answer; v
 ROUNDS_FROM = (2, 1, 330)  # what it keeps was measured there; versions from 2.1.21 on were not
 OUTPUTS = (*RESERVES, 4_096, 16_000, 24_000, 48_000)  # tokens; limits of answers that people set, for hypotheses
 SET_STEP = 10_000  # tokens; windows that people set, for hypotheses with another setting beside them
-BELOW_LEAST = f"counts as {LEAST_SET:,}: measured for the environment variable, not for autoCompactWindow"
+BELOW_LEAST = f"counts as {LEAST_SET:,}"  # the environment variable
+IN_SETTINGS = "settings_window"
+NO_EFFECT = f"below {LEAST_SET:,} it has no effect"  # run: 50,000 and 120,000 in 2.1.332, 150,000 in 2.1.330
 NO_VERSION = "the file names no version, and from 2.1.153 on a threshold exists only where a window is set"
 
 
@@ -75,16 +77,19 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     profile, window = profile_of(stretch.version), _window(stretch)
     most, known = whole(typed, "max_output_tokens"), stretch.setting("max_output_tokens")
     output = chosen("max_output_tokens", most, MAX_OUTPUT, "tokens", "default of Opus 4.5", known)
-    has_threshold, takes_limit = profile != REFUSAL or "auto_compact_window" in typed, takes_window(stretch.version)
+    limit, ignored = _window_set(typed)
+    has_threshold, takes_limit = profile != REFUSAL or limit is not None, takes_window(stretch.version)
     if profile != WHOLE and has_threshold and (output.value or 0) > MOST_RESERVED:
         reserved = f"this version reserves at most {MOST_RESERVED:,} of it"
         output = msgspec.structs.replace(output, note="; ".join(filter(None, (output.note, reserved))))
     elif profile == WHOLE and (output.value or 0) > most_output(stretch.model):
         output = msgspec.structs.replace(output, note=f"{output.note}; counts as {most_output(stretch.model):,}")
     settings = [window_setting(window), output]
-    percent, limit = percentage(typed, "autocompact_pct", is_fraction=False), whole(typed, "auto_compact_window")
+    percent = percentage(typed, "autocompact_pct", is_fraction=False)
     if percent is not None:
         settings.append(RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in"))
+    if ignored is not None:
+        settings.append(RuleSetting(IN_SETTINGS, ignored, "tokens", Provenance.USER, f"typed in; {NO_EFFECT}"))
     if limit is not None:
         note = "typed in" if limit >= LEAST_SET else f"typed in; {BELOW_LEAST}"
         settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, note))
@@ -108,6 +113,14 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         checks=Moment.REFUSAL if reason else Moment.BEFORE_CALL,
         reason=reason,
     )
+
+
+def _window_set(typed: Typed) -> tuple[int | None, int | None]:
+    """The window that is set, and one in the settings that has no effect."""
+    own = whole(typed, IN_SETTINGS)
+    ignored = own if own is not None and own < LEAST_SET else None
+    limit = whole(typed, "auto_compact_window")
+    return (own if limit is None and ignored is None else limit), ignored
 
 
 def _window(stretch: Stretch) -> Sourced:
@@ -189,7 +202,8 @@ AGENT = Agent(
         "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",
         "autocompact_pct": "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, from 1 to 100",
         "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW, from 2.1.81 on, where less than 100,000 counts as "
-        "100,000; or autoCompactWindow, measured at 150,000 in 2.1.330 only",
+        "100,000",
+        IN_SETTINGS: "autoCompactWindow, where less than 100,000 has no effect; measured in 2.1.330 and 2.1.332",
         AUTO: SWITCH_WORDS,
     },
     fitted=fitted,
@@ -197,6 +211,7 @@ AGENT = Agent(
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "max_output_tokens",
         "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "autocompact_pct",
         "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "auto_compact_window",
+        "autoCompactWindow": IN_SETTINGS,
         "autoCompactEnabled": AUTO,
         "DISABLE_AUTO_COMPACT": f"!{AUTO}",
         "DISABLE_COMPACT": f"!{AUTO}",

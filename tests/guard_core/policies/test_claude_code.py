@@ -45,10 +45,10 @@ def test_thresholds_are_those_that_were_measured(profile, settings, window, thre
     assert get_policy("claude-code", profile=profile, **settings).threshold(window) == threshold
 
 
-def test_what_was_not_measured_of_a_small_window_is_a_known_problem():
+def test_what_a_small_window_does_not_do_is_a_known_problem():
     assert get_policy("claude-code", auto_compact_window=80_000).threshold(200_000) == 67_000
     (problem,) = (item for item in policy_kind("claude-code").known_problems if "below 100,000" in item.name)
-    assert "For autoCompactWindow only 150,000 was measured" in problem.help
+    assert "such a value has no effect (2.1.332)" in problem.help
 
 
 def rounds(count, prompt):

@@ -55,6 +55,9 @@ def rule(format_, version="", window=200_000, source=Provenance.MODEL_TABLE, lar
         ("2.1.14", {"autocompact_pct": "50"}, 84_000),
         ("2.1.330", {"auto_compact_window": "200000"}, 167_000),
         ("2.1.330", {"auto_compact_window": "100000"}, 67_000),
+        ("2.1.332", {"auto_compact_window": "50000"}, 67_000),
+        ("2.1.332", {"settings_window": "120000"}, 87_000),
+        ("2.1.332", {"settings_window": "50000"}, None),
         ("2.1.154", {"auto_compact_window": "150000"}, 117_000),
         ("2.1.330", {"auto_compact_window": "200k", "autocompact_pct": "50"}, 90_000),
         ("2.1.14", {"auto_compact_window": "100000"}, 155_000),
@@ -847,12 +850,17 @@ def test_an_output_set_above_the_most_of_a_model_counts_as_that():
     assert explain(session, typed=typed).rule.threshold == 123_000
 
 
-@pytest.mark.parametrize("name", ["CLAUDE_CODE_AUTO_COMPACT_WINDOW", "autoCompactWindow"])
-def test_a_window_set_below_the_least_says_for_which_name_that_was_measured(name):
-    rule = explain(transcript(version="2.1.330"), typed={name: "80000"}).rule
-    note = next(item.note for item in rule.settings if item.name == "auto_compact_window")
-    assert rule.threshold == 67_000
-    assert note == "typed in; counts as 100,000: measured for the environment variable, not for autoCompactWindow"
+@pytest.mark.parametrize(
+    ("name", "threshold", "note"),
+    [
+        ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", 67_000, "typed in; counts as 100,000"),
+        ("autoCompactWindow", None, "typed in; below 100,000 it has no effect"),
+    ],
+)
+def test_a_window_set_below_the_least_does_what_was_measured_of_its_name(name, threshold, note):
+    own = explain(transcript(version="2.1.332"), typed={name: "80000"}).rule
+    assert own.threshold == threshold
+    assert [item.note for item in own.settings if item.value == 80_000] == [note]
 
 
 @pytest.mark.parametrize(
