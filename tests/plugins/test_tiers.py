@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.plugins.examples import DEAR
-from tests.plugins.tiers import is_in_long, is_in_short, mostly_long
+from tests.plugins.tiers import AGAIN_AT_ONCE, LONG_AGAIN, is_in_long, is_in_short, mostly_long
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG, AGAIN = pytest.mark.long.mark, pytest.mark.long("postgresql").mark
@@ -39,6 +39,15 @@ def item(*marks: pytest.Mark, nodeid: str = "tests/test_a.py::test_x[y]", is_law
 def test_every_test_is_part_of_one_of_them_on_each_database(marks, is_postgres, is_short):
     test = item(*marks)
     assert (is_in_short(test, is_postgres), is_in_long(test, is_postgres)) == (is_short, not is_short)
+
+
+def test_the_folders_that_are_repeated_at_length_and_the_files_that_stand_for_them_are_there():
+    assert all((ROOT / folder).is_dir() for folder in LONG_AGAIN)
+    assert all((ROOT / file).is_file() and file.startswith(LONG_AGAIN) for file in AGAIN_AT_ONCE)
+    for place, is_short in ((f"{LONG_AGAIN[0]}overview/test_a.py", False), (AGAIN_AT_ONCE[0], True)):
+        test = item(nodeid=f"{place}::test_x")
+        assert (is_in_short(test, True), is_in_short(test, False)) == (is_short, True)
+        assert is_in_long(test, True) == (not is_short)
 
 
 @pytest.mark.parametrize("is_postgres", [False, True])

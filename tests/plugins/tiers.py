@@ -3,8 +3,9 @@ length.
 
 A test that is marked `long` says in its docstring, or in that of its module, which shorter test fails on the same
 defect. One of which only the run on PostgreSQL is long is marked `long("postgresql")`: on SQLite it is part of `make
-test`. Of many cases `mostly_long` leaves a few to `make test`. Part of both are a law of which `make test` tries few
-examples (`examples.py`), and what is marked `long("more")`, which asks the option `--short` how much to do.
+test`; so are the files in LONG_AGAIN. Of many cases `mostly_long` leaves a few to `make test`. Part of both are a law
+of which `make test` tries few examples (`examples.py`), and what is marked `long("more")`, which asks the option
+`--short` how much to do.
 
 Together the two run every test on every database that it has; `test_tiers.py` holds them to it.
 """
@@ -19,6 +20,16 @@ import pytest
 from tests.plugins.examples import is_dear
 
 POSTGRES, MORE = "postgresql", "more"
+# What `make test` does not repeat on PostgreSQL, and the shorter tests that do: what pages, accounts and the API ask
+# the database for, `test_hostile_requests.py` asks of each of their addresses; servers and workers are the same, and
+# start, store and stream there in AGAIN_AT_ONCE. Models, storage, jobs, imports and streams are repeated whole.
+LONG_AGAIN = ("tests/inspector/pages/", "tests/inspector/accounts/", "tests/inspector/api/", "tests/services/")
+AGAIN_AT_ONCE = (
+    "tests/inspector/pages/test_hostile_requests.py",
+    "tests/services/test_kills.py",
+    "tests/services/test_streams.py",
+    "tests/services/test_uploading.py",
+)
 
 
 def mostly_long(cases: Iterable[Any], short: Collection[Any]) -> list[Any]:
@@ -48,7 +59,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def is_in_short(item: pytest.Item, is_postgres: bool) -> bool:
     """Is a test part of `make test`, in the run on this database."""
     parts = [mark.args for mark in item.iter_markers("long")]
-    return () not in parts and not (is_postgres and (POSTGRES,) in parts)
+    is_again = item.nodeid.startswith(LONG_AGAIN) and not item.nodeid.startswith(AGAIN_AT_ONCE)
+    return () not in parts and not (is_postgres and (is_again or (POSTGRES,) in parts))
 
 
 def is_in_long(item: pytest.Item, is_postgres: bool) -> bool:
