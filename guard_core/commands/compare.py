@@ -18,7 +18,15 @@ from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
 from guard_core.outcomes.outcome import Costs
-from guard_core.outcomes.words import assumptions, closest_words, dollars, forecast_words, limit_words, rewrites_words
+from guard_core.outcomes.words import (
+    assumptions,
+    closest_words,
+    dollars,
+    forecast_words,
+    refused_words,
+    rewrites_words,
+    summariser_words,
+)
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
 from guard_core.windows.call_windows import Judged, windows_words
@@ -138,7 +146,8 @@ def _remarks(item: Compared) -> list[str]:
     title = item.candidate.title if item.candidate else "recording"
     if item.outcome is None:
         return [f"{title}: {item.problem}"]
-    words = [rewrites_words(item.outcome), closest_words(item.outcome), *limit_words(item.outcome)]
+    said = (rewrites_words, closest_words, refused_words, summariser_words)
+    words = [say(item.outcome) for say in said]
     lines = [f"{title}: {each}" for each in filter(None, words)]
     lines += [f"{title}: {reason} ({counted(count, 'step')})" for reason, count in item.outcome.held.items()]
     reported = item.outcome.reported

@@ -41,7 +41,7 @@ def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:
     )
     held = (
         "A user's request counts as dropped, and a rule as gone, where that message itself is not sent; a summary or "
-        "another message may have its words, which the page Facts and `facts` look for."
+        "another message may still have its words (see the facts)."
     )
     overflows = _overflow_words(facts)
     return (
@@ -75,20 +75,22 @@ def _overflow_words(facts: Facts) -> tuple[str, ...]:
     return tuple(words)
 
 
-def limit_words(outcome: PolicyOutcome) -> list[str]:
-    """What the overflows of a row leave out."""
-    words = []
-    if outcome.refused:
-        steps = "1 step" if outcome.refused == 1 else f"{outcome.refused:,} steps"
-        words.append(
-            f"at {steps} its request was over the window, was refused and sent again smaller: no overflow here"
-        )
-    if outcome.largest_summariser > outcome.window:
-        words.append(
-            f"its summariser would be given {outcome.largest_summariser:,} tokens, more than the window of "
-            f"{outcome.window:,}, and is taken to answer"
-        )
-    return words
+def refused_words(outcome: PolicyOutcome) -> str:
+    """What a row does not count as overflows; "" where there is nothing."""
+    if not outcome.refused:
+        return ""
+    steps = counted(outcome.refused, "step")
+    return f"at {steps} its request was over the window, was refused and sent again smaller: no overflow here"
+
+
+def summariser_words(outcome: PolicyOutcome) -> str:
+    """That a summariser's request would have been too long; "" where none would."""
+    if outcome.largest_summariser <= outcome.window:
+        return ""
+    return (
+        f"its summariser would be given {outcome.largest_summariser:,} tokens, more than the window of "
+        f"{outcome.window:,}, and is taken to answer"
+    )
 
 
 def rewrites_words(outcome: PolicyOutcome) -> str:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.outcomes.cycles import Cycle
 from guard_core.outcomes.outcome import RECORDED, PolicyOutcome
-from guard_core.outcomes.words import closest_words, dollars, limit_words, rewrites_words
+from guard_core.outcomes.words import closest_words, dollars, rewrites_words, summariser_words
 from guard_core.windows.prices import UNIT
 from inspector.figures.sparkline import Trend, sparkline, words
 from inspector.pages.session.frame import Frame
@@ -272,7 +272,7 @@ def _row(row: PolicyRow, view: str, page: Frame) -> dict[str, Any]:
         return context
     is_same = row.policy and row.outcome.divergence < 0
     notes = ["sends what was recorded" if is_same else rewrites_words(row.outcome), closest_words(row.outcome)]
-    notes += limit_words(row.outcome)
+    notes.append(summariser_words(row.outcome))
     cells = [_cell(column, row.outcome) for column in columns(view)]
     return {
         **context,

@@ -15,7 +15,7 @@ from guard_core.memory import limited_growth
 from guard_core.outcomes import comparing
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart
-from guard_core.outcomes.words import assumptions, closest_words, limit_words
+from guard_core.outcomes.words import assumptions, closest_words, refused_words, summariser_words
 from guard_core.policies import POLICIES, get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
@@ -87,11 +87,10 @@ def test_what_a_rows_overflows_leave_out_is_said():
     assert (
         "overflows of the recording include 1 request that the provider refused. They are no calls of the file" in said
     )
-    asked = {name: limit_words(outcome) for name, outcome in every.items() if outcome and outcome.largest_summariser}
-    assert any(
-        "more than the window of 200,000, and is taken to answer" in words for one in asked.values() for words in one
-    )
-    assert all(bool(limit_words(row)) >= (row.largest_summariser > 200_000) for row in every.values() if row)
+    asked = [summariser_words(outcome) for outcome in every.values() if outcome and outcome.largest_summariser]
+    assert any("more than the window of 200,000, and is taken to answer" in words for words in asked)
+    assert all(bool(summariser_words(row)) == (row.largest_summariser > 200_000) for row in every.values() if row)
+    assert all(bool(refused_words(row)) == (row.refused > 0) for row in every.values() if row)
 
 
 def test_each_profile_is_a_row_where_all_are_asked_for():
