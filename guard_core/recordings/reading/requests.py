@@ -776,8 +776,13 @@ def _before(threads: list[Thread], requests: list[Request], keys: list[list[byte
 
 
 def _goes_on(thread: Thread, threads: list[Thread], request: Request) -> bool:
-    """Does a request go on from a summary of a conversation: the answer to its last call, or to a call beside it."""
+    """Does a request go on from a summary of a conversation: the answer to its last call, or to a call beside it; or
+    one of the same setup that follows the refusal of its last request."""
     if thread.answers_last(request):
+        return True
+    was_refused = thread.refused[-1:] == [len(thread.events)]
+    is_summary = begins_with_summary(request.messages) or any(map(_speaks_of_summary, request.messages))
+    if was_refused and is_summary and thread.is_setup_of(request):
         return True
     beside = [one for one in threads[-LATEST_THREADS:] if one is not thread and len(one.calls) == 1]
     return any(one.answers_last(request) and one.quotes(thread) for one in beside)

@@ -222,6 +222,30 @@ def test_what_is_taken_away_after_a_refused_request_makes_room():
     assert (len(session.compactions), session.left) == (1, None)
 
 
+@pytest.mark.parametrize(
+    ("refused", "words", "count"),
+    [
+        (True, "<summary>The parser was fixed.</summary> Continue.", 1),
+        (True, "Another question altogether", 2),
+        (False, "<summary>The parser was fixed.</summary> Continue.", 2),
+    ],
+)
+def test_a_summary_after_a_refused_request_goes_on_from_it(refused, words, count):
+    longer = (*TALK, user("Fix it"))
+    last = ask(*longer, FIXED, user("Go on"), **({"refused": True} if refused else {"reply": DONE}))
+    again = user(words)
+    found = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, reply=TALK[3]),
+        ask(*longer, reply=FIXED),
+        last,
+        ask(again, reply=model("On it", "c9")),
+        ask(again, model("On it", "c9"), result("c9"), reply=DONE),
+    )
+    assert len(found) == count
+    assert sum(len(session.compactions) for session in found) == (count == 1)
+
+
 def test_words_that_the_user_repeats_are_known_by_what_is_beside_them():
     again = user("continue")
     chapters = [model(f"Chapter {number}") for number in range(4)]
