@@ -228,6 +228,8 @@ def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) ->
 
 def _is_forced(story: Story, index: int) -> bool:
     """Did a request fail as too long after the last call before a recorded compaction."""
+    if story.trace is not None or story.compaction(index).step < 0:
+        return False
     item, step = story.recorded(index), story.compaction(index).step
     since = story.session.calls[step - 1].at if step else 0
     return item.trigger == "overflow" or any(since < at <= item.at for at in story.session.refused)

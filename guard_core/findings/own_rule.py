@@ -106,7 +106,7 @@ def _bounding(case: Case, interval: Interval) -> _Bounding:
     index_of = {item.place: index for index, item in enumerate(case.facts.counts.compactions)}
     bound = (interval.at_most_step, interval.at_most)
     own = [item for item in case.facts.explanation.compactions if (item.step, item.decision_tokens) == bound]
-    first = next((item for item in own if item.trigger != MANUAL), own[0])
+    first = next((item for item in own if item.trigger != MANUAL and not item.after_refusal), own[0])
     return _Bounding(index_of[first.place], first.trigger == AUTOMATIC)
 
 

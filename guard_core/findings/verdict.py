@@ -146,7 +146,7 @@ def _remark(case: Case) -> str:
     if counts.at_the_end == counts.total:
         return " at the end of the recording"
     blind = any(item.counted and facts.removes_nothing(item.counted) for item in case.fired)
-    return f", what {'it' if counts.total == 1 else 'they'} removed is not in the file" if blind else ""
+    return f", what {'it' if counts.total == 1 else 'they'} removed not in the file" if blind else ""
 
 
 def peak_of(case: Case) -> Peak:
