@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
+from guard_core.estimation.recorder_figures import MOST_UNSEEN
 from guard_core.events import (
     Event,
     MediaPart,
@@ -21,6 +22,7 @@ from guard_core.events import (
     value_text,
 )
 from guard_core.findings.claims import Finding
+from guard_core.sessions import RecordedCompaction
 from guard_core.triggers import is_counted
 
 _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
@@ -230,7 +232,7 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             if counter == "request":
                 least = most = None
             if item.tokens_before and _WROTE & {story.session.format, story.session.agent}:
-                least = most = item.tokens_before
+                least = most = None if _is_impossible(story, last, item) else item.tokens_before
             yield Check(step, least, most, places[place])
             last = -1
         if not compactions and step < len(calls):
@@ -241,6 +243,18 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             yield Check(step, *count, None)
         if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
             last = step if calls[step].prompt_tokens else -1
+
+
+def _is_impossible(story: Story, last: int, item: RecordedCompaction) -> bool:
+    """Is a recorded count above all that the last request, its answer and what came since can have, a token a byte."""
+    if last < 0:
+        return False
+    call = story.session.calls[last]
+    parts = [part for event in story.session.events[call.at : item.at] for part in event.parts]
+    if any(isinstance(part, MediaPart) for part in parts):
+        return False
+    size = sum(len(part_text(part).encode()) + getattr(part, "opaque_bytes", 0) for part in parts)
+    return (item.tokens_before or 0) > (call.prompt_tokens or 0) + (call.output_tokens or 0) + size + MOST_UNSEEN
 
 
 def _answered_compacted(story: Story, step: int) -> bool:

@@ -275,9 +275,7 @@ def request_lost(story: Story, finding: Finding) -> None:
         in_turn = [step for step in absent if story.request_of(step) == message]
     is_known_absent = bool(in_turn) and story.places[in_turn[0]] not in unread
     if _quoted_in_part(story, finding, message) != (is_known_absent and finding.severity == INFO):
-        raise Wrong(
-            f"whether the request of step {in_turn[0]} has it, the claim says otherwise" if in_turn else "no part"
-        )
+        raise Wrong("the claim is graver or milder than what is known of the requests without the words")
     same("first_absent", start, in_turn[0] if in_turn else -1)
     same("step", finding.step, first if start < 0 else start)
     if start < 0:

@@ -52,7 +52,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     is_unread = absence is None and (absence := _absence(facts, words, ~present)) is not None
     first = removals[0]
     lost = first if absence is None else _losing(facts, words, removals, absence.first, unread)
-    passage = "" if absence is None else dict(words.passages).get(lost.counted.place, "")
+    passage = "" if absence is None or is_unread else dict(words.passages).get(lost.counted.place, "")
     by_edit = absence is not None and _leaves(facts, words, lost)
     step = first.step if absence is None else absence.first
     until = [item.compaction for item in removals if item.compaction in sealed and item.step < step]

@@ -427,7 +427,7 @@ def _other_threshold(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     bound = "below" if numbers["relation"] == ">" else "at most"
     is_ = f"{_head(case)}the threshold of {numbers['agent']} is {bound} {numbers['high']:,}"
-    is_ += "" if numbers["by_itself"] else " if it compacted by itself"
+    is_ += "" if numbers["by_itself"] else " if automatic"
     if "assumed_window" in numbers:
         window, would = numbers["assumed_window"], numbers["threshold"]
         return f"{is_}; its window is not known, the assumed {window:,} would give {would:,}."

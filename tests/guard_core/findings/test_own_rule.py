@@ -64,8 +64,7 @@ def test_a_threshold_that_a_compaction_of_unknown_trigger_bounds_is_only_suppose
     (claim,) = [item for item in recorded_findings(facts) if item.kind == "other_threshold"]
     assert claim.sentence.startswith("If compaction 1 was automatic, every known count fits a threshold above 151,010 ")
     assert recorded_verdict(facts, [claim]).sentence == (
-        "1 compaction; the threshold of Claude Code is at most 155,010 if it compacted by itself, not the default "
-        "167,000."
+        "1 compaction; the threshold of Claude Code is at most 155,010 if automatic, not the default 167,000."
     )
     assert check(session, [claim], judge_session(session)) == []
     lie = msgspec.structs.replace(claim, numbers={**claim.numbers, "by_itself": True})
