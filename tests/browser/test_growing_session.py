@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from guard_core.recordings.formats import native
 from tests.browser.conftest import followed, wait
 from tests.browser.looks import check_looks
@@ -82,10 +80,7 @@ def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_aw
     says("Following")
 
 
-@pytest.mark.long
 def test_what_is_typed_while_a_followed_page_loads_anew_stays(page, served):
-    """That a page in use waits is tried above."""
-
     def grow(turns: int) -> str:
         return served.upload("typed.jsonl", grown(turns, "typed")).headers["location"]
 

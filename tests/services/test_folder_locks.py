@@ -29,9 +29,7 @@ def test_a_second_server_says_who_has_the_folder(first: Running) -> None:
     assert first.get("/healthz").status == 200
 
 
-@pytest.mark.long
 def test_a_second_server_on_the_same_port_says_so_too(first: Running) -> None:
-    """The lock is the one of the test above."""
     sentence = refused(first.data_dir, "--port", first.origin.rsplit(":", 1)[1])
     assert f"process {first.process.pid} on " in sentence
 
@@ -44,9 +42,7 @@ def test_the_lease_of_a_killed_server_is_taken_over_at_once(tmp_path: Path) -> N
             assert second.get("/healthz").status == 200
 
 
-@pytest.mark.long
 def test_the_lease_of_a_stopped_server_is_free(tmp_path: Path) -> None:
-    """That of a killed one is taken over in the test above."""
     with running(tmp_path, DATABASE_URL="") as started:
         started.stop()
     alone(tmp_path).close()
@@ -60,9 +56,7 @@ def test_an_import_runs_beside_a_server(first: Running, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.long
 def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tmp_path: Path) -> None:
-    """The lock is the one of the tests above."""
     (tmp_path / "chat.json").write_text("[]")
     held = alone(tmp_path)
     try:

@@ -100,9 +100,7 @@ def test_every_page_of_a_session_waits_for_its_replay_alike(served: tuple[Runnin
 
 
 @pytest.mark.once
-@pytest.mark.long
 def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> None:
-    """Two replays at a time are tried below; the page itself in `tests/inspector/pages/compare`."""
     server, session = served
     sides = "&".join(f"side={session[3:-1]}%3Fwindow%3D{window}" for window in (1020, 1021))
     page = until(lambda: shown(server, f"/compare/?{sides}"))
@@ -111,11 +109,9 @@ def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> 
 
 
 @pytest.mark.once
-@pytest.mark.long
 def test_a_search_shows_its_matches_at_once_and_their_places_when_the_replay_is_done(
     served: tuple[Running, str],
 ) -> None:
-    """Every other page waits alike, in the test above."""
     server, session = served
     path = f"{session}search?q=step&window=1005"
     assert "The curve of the session is being computed" in until(lambda: matches(server, path))

@@ -127,9 +127,7 @@ print(indexing.pending().count())
 """
 
 
-@pytest.mark.long
 def test_a_copy_that_differs_is_not_kept(stored, run, empty):
-    """That the digests are compared, the test above tries."""
     differing = (
         "import django; django.setup(); from inspector.data_folder import moving as m; m.digest = lambda t, a: a"
     )

@@ -136,17 +136,13 @@ def test_an_upgrade_begins_with_a_copy_of_the_database(old: Path) -> None:
     assert tags(old) == [("kept",)]
 
 
-@pytest.mark.long
 def test_a_new_folder_and_a_current_one_are_not_copied(used: Path) -> None:
-    """What is copied, the test of an upgrade tries."""
     with running(used, DATABASE_URL="") as started:
         started.stop()
     assert not (used / opening.COPIES).exists()
 
 
-@pytest.mark.long
 def test_only_the_newest_copies_are_kept(old: Path) -> None:
-    """That there is a copy, the test of an upgrade tries."""
     folder = old / opening.COPIES
     folder.mkdir()
     for number in range(5):
@@ -176,9 +172,7 @@ def test_a_killed_upgrade_goes_on_at_the_next_start(more: int, old: Path) -> Non
     assert is_whole(copy)
 
 
-@pytest.mark.long
 def test_an_upgrade_that_fails_says_how_to_go_back(old: Path) -> None:
-    """The words at a killed upgrade are the same."""
     before = migrations(old)
     change(old, "CREATE TABLE inspector_estimate (in_the_way)")  # which a migration is to create
     sentence = refused(old)

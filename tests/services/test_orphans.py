@@ -92,9 +92,7 @@ def test_no_process_outlives_a_server_that_is_killed(phase: Callable[[Running], 
 
 
 @pytest.mark.once
-@pytest.mark.long
 def test_a_reader_does_not_outlive_its_worker(tmp_path: Path) -> None:
-    """What a killed server leaves, the test above tries."""
     with running(tmp_path) as started:
         importing(started)
         before = processes_of(tmp_path)

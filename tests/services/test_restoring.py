@@ -90,9 +90,7 @@ def test_a_folder_that_holds_something_is_left_alone(source: Path, backup: Path,
     assert digest(tmp_path / "used") == before
 
 
-@pytest.mark.long
 def test_what_a_folder_held_is_moved_aside_when_asked(backup: Path, tmp_path: Path) -> None:
-    """What is moved aside, the test of a killed restore looks at as well."""
     (tmp_path / "third.json").write_bytes(transcript())
     shutil.copytree(begun_folder(), tmp_path / "used")
     manage(tmp_path / "used", "import", tmp_path / "third.json")
@@ -161,9 +159,7 @@ def test_a_backup_is_verified_without_being_restored(backup: Path, empty: Path) 
     assert digest(empty) == before
 
 
-@pytest.mark.long
 def test_nothing_is_restored_or_moved_while_a_server_runs(backup: Path, tmp_path: Path) -> None:
-    """Who has a folder, `test_folder_locks.py` tries."""
     with running(tmp_path, DATABASE_URL="") as started:
         for arguments in (["restore", backup, "--replace"], ["move_to_postgres", "postgresql:///none"]):
             done = manage(tmp_path, *arguments)
@@ -192,9 +188,7 @@ def test_a_restore_that_was_killed_half_way_goes_on_at_the_next_start(moved, sou
     finish_restoring(folder)  # nothing is left to do
 
 
-@pytest.mark.long
 def test_a_copy_from_before_an_upgrade_comes_back_with_its_recordings(source: Path, tmp_path: Path) -> None:
-    """That an upgrade makes the copy, `test_opening.py` tries."""
     folder = tmp_path / "data"
     shutil.copytree(source, folder)
     (folder / opening.COPIES).mkdir()
@@ -225,9 +219,7 @@ def test_a_damaged_database_is_not_backed_up(source: Path, tmp_path: Path) -> No
     assert not list(tmp_path.glob("b.tar*"))
 
 
-@pytest.mark.long
 def test_a_backup_of_postgresql_comes_back_into_an_empty_database(source: Path, tmp_path: Path) -> None:
-    """The command is the one that the first test of this file tries on SQLite."""
     with fresh_postgres() as first, fresh_postgres() as second:
         shutil.copytree(source, tmp_path / "data")
         for arguments in (["move_to_postgres", first], ["backup", tmp_path / "b.tar"]):
@@ -244,9 +236,7 @@ def test_a_backup_of_postgresql_comes_back_into_an_empty_database(source: Path, 
         assert (again.returncode, "2 recordings" in again.stdout) == (0, True), again.stderr
 
 
-@pytest.mark.long
 def test_an_upgrade_of_postgresql_does_not_wait_for_the_workers_of_a_team(tmp_path: Path) -> None:
-    """That an upgrade is made at all, `test_opening.py` tries on SQLite."""
     shared = beside(tmp_path)  # a worker of the version before
     try:
         with fresh_postgres() as url:

@@ -43,7 +43,6 @@ def test_the_time_to_stop_adds_up_to_less_than_the_promise() -> None:
 
 @pytest.mark.once
 def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> None:
-
     def kept() -> tuple[str, str, float]:
         files = [tmp_path / name for name in ("secret-key", "static.stamp", "static/staticfiles.json")]
         return files[0].read_text(), files[1].read_text(), files[2].stat().st_mtime
@@ -115,9 +114,7 @@ def _alive(pid: int) -> bool:
 
 @pytest.mark.once
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux what a process has loaded")
-@pytest.mark.long
 def test_an_idle_worker_begins_anew_without_what_its_jobs_have_loaded(tmp_path: Path) -> None:
-    """That a worker which ends is replaced, `test_kills.py` tries."""
     with running(tmp_path) as started:
         (worker,) = until(started.workers)
         started.send("short.json", transcript())

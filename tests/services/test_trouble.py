@@ -68,11 +68,9 @@ def test_an_upload_that_the_disk_cannot_hold_is_answered_in_words(small: Running
     assert not left(small)
 
 
-@pytest.mark.long
 def test_an_upload_that_the_folder_for_temporary_files_cannot_hold_is_answered_in_words(
     disk: Path, tmp_path: Path
 ) -> None:
-    """The words are those of the test above."""
     with running(tmp_path, TMPDIR=str(disk), DATABASE_URL="") as server:
         answer = server.send("large.jsonl", os.urandom(LARGE))
         assert answer.status == 507
@@ -104,9 +102,7 @@ def test_a_health_check_names_a_full_disk(small: Running, disk: Path) -> None:
     until(lambda: small.get("/healthz").status == 200)
 
 
-@pytest.mark.long
 def test_pages_are_shown_while_the_disk_is_full(small: Running, disk: Path) -> None:
-    """A health check on a full disk is tried above."""
     with filled(disk):
         assert small.get("/").status == 200
 
@@ -146,9 +142,7 @@ def test_a_change_while_the_database_is_locked_is_answered_in_words(impatient: R
     assert impatient.get(session).status == 200
 
 
-@pytest.mark.long
 def test_tags_while_the_database_is_locked_are_answered_in_words(impatient: Running) -> None:
-    """Another change is tried above."""
     session = session_of(impatient)
     with locked(impatient):
         answer = impatient.post("/sessions/bulk", f"action=tag&tags=slow&id={session[3:-1]}".encode())

@@ -115,9 +115,7 @@ def of(numbers: range, session: str) -> str:
     return "".join(lines)
 
 
-@pytest.mark.long
 def test_files_that_are_cut_rotated_and_replaced_lose_and_double_no_session(tmp_path: Path) -> None:
-    """The same files without a server: `tests/inspector/watching/test_files.py`."""
     folder = tmp_path / "agents"
     folder.mkdir()
     log, rotated = folder / "x.jsonl", folder / "x.1.jsonl"
