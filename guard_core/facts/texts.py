@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from guard_core.findings.presence import normalised, readings
+from guard_core.findings.presence import HAN, HANGUL, KANA, normalised, readings
 
 # A summary says in other words what a sentence says if one passage of it, so many sentences or lines, has this share of
 # its content words. Measured on the 50 summaries that a person labelled in COMPINT (arXiv 2608.11242, github
@@ -33,15 +33,11 @@ _COMMON = frozenset(
 )
 # Scripts that put no space between words, or join words with what follows them: kana, CJK ideographs with their
 # extensions, Hangul. Hiragana are mostly endings and particles, and no words here.
-_HAN, _KATAKANA, _HANGUL = (
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f",
-    "\u30a1-\u30ff",
-    "\uac00-\ud7af",
-)
-_UNSPACED = rf"\u3040-\u30ff{_HAN}{_HANGUL}"
-_WORD = re.compile(rf"[{_HAN}]+|[{_KATAKANA}]{{2,}}|[{_HANGUL}]+|[^\W_{_UNSPACED}]+(?:'[^\W_{_UNSPACED}]+)?")
+_KATAKANA = "\u30a1-\u30ff"
+_UNSPACED = f"{KANA}{HAN}{HANGUL}"
+_WORD = re.compile(rf"[{HAN}]+|[{_KATAKANA}]{{2,}}|[{HANGUL}]+|[^\W_{_UNSPACED}]+(?:'[^\W_{_UNSPACED}]+)?")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_IS_HAN, _IS_HANGUL = re.compile(f"[{_HAN}]"), re.compile(f"[{_HANGUL}]")
+_IS_HAN, _IS_HANGUL = re.compile(f"[{HAN}]"), re.compile(f"[{HANGUL}]")
 # What any Chinese or Japanese text has, like _COMMON, and what parts the words around it. Ours.
 _COMMON_HAN = re.compile(
     "必[须須需]|需要|不[要得能许許准可会會]|[没沒]有|所有|一[个個些定律切]|[每各][个個次]|任何|可以|[应應][该該当當]|如果|因[为為]"

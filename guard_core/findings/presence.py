@@ -45,8 +45,10 @@ _UNDERSCORES = re.compile(r"_(?<!\w_)(?:([^\W\d_]+)_|(_?)(?=[^\s_])([^_\n]{0,300
 _MARKUP = ("<command-", "<bash-input>")
 _COMMAND, _ARGUMENTS = (re.compile(f"<command-{part}>(.*?)</command-{part}>") for part in ("name", "args"))
 _LETTERS = re.compile("[0-9a-z]+")  # in words that are normalised
-# Kana, CJK ideographs with their extensions, Hangul: a character is a syllable or a word.
-_WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]")
+# Scripts of which a character is a syllable or a word: kana, CJK ideographs with their extensions, Hangul.
+KANA, HANGUL = "\u3040-\u30ff", "\uac00-\ud7af"
+HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_WIDE = re.compile(f"[{KANA}{HAN}{HANGUL}]")
 _CLAUSE = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")  # where one ends
 _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away where they are quoted
 Runs = tuple[tuple[str, ...], ...]
@@ -55,7 +57,7 @@ Runs = tuple[tuple[str, ...], ...]
 class RequestWords(msgspec.Struct, frozen=True):
     """One request: the index of its message, its first words with whitespace folded, and where they are quoted: in
     which events of the log, and in which recorded compactions' messages (by their place in the session). `passages` are
-    other words of it in the messages of a compaction that have not these: the compaction, and the words."""
+    clauses of it that the messages of other compactions repeat: the compaction, and the clause."""
 
     message: int
     quote: str
@@ -69,10 +71,10 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     """Look up the requests that compactions took away. `session` may be a head; `read` gives all events in order: up to
     the last of these requests for their words, then all for the places of these words, earlier ones too."""
     wanted = removed_requests(session, ledger)
-    words, parts = {}, {}
+    words, clauses = {}, {}
     for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
         if index in wanted and width(quotation(first_words(event))) >= SHORTEST:
-            words[index], parts[index] = first_words(event), passages_of(event)
+            words[index], clauses[index] = first_words(event), passages_of(event)
     quotes = {message: readings(quotation(text)) for message, text in words.items()}
     runs = {message: runs_of(quote) for message, quote in quotes.items()}
     places: dict[int, list[int]] = {message: [message] for message in quotes}
@@ -88,7 +90,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     for message, text in words.items():
         if len(places[message]) <= MOST_PLACES:
             quote, quoting = quotation(text), _quoting(session, quotes[message])
-            others = _repeating(session, quoting, [one for one in parts[message] if quote not in one])
+            others = _repeating(session, quoting, [one for one in clauses[message] if quote not in one])
             is_whole = quote == text.rstrip(_END)
             requests.append(RequestWords(message, quote, is_whole, tuple(sorted(places[message])), quoting, others))
     return tuple(requests)
@@ -257,6 +259,7 @@ def quotation(words: str) -> str:
 def passages_of(event: Event) -> list[str]:
     """The clauses of a user's words that can be known again, as `quotation` shows them: the first ones and the last."""
     text = next((text for part in event.parts if (text := part_text(part).strip())), "")
+    text = first_words(event) if text.startswith(_MARKUP) else text
     clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSE.split(text)]
     known = list(dict.fromkeys(quotation(clause) for clause in clauses if width(clause) >= PASSAGE_CHARS))
     half = MOST_PASSAGES // 2

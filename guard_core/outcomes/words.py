@@ -63,8 +63,8 @@ def _overflow_words(facts: Facts) -> tuple[str, ...]:
         least = facts.refused_request
         count = counted(refused, "request")
         words.append(
-            f"The overflows of the recording include {count} that the provider refused. They are no calls of the file, "
-            "so no replay has them"
+            f"The overflows of the recording include {count} that the provider refused. The file has no calls for "
+            "them, so no replay has them either"
             + ("." if least is None else f"; of a replay calls of {least.tokens:,} tokens and more are overflows.")
         )
     if answered:

@@ -21,8 +21,8 @@ from tests.plugins.examples import is_dear
 
 POSTGRES, MORE = "postgresql", "more"
 # What `make test` does not repeat on PostgreSQL, and the shorter tests that do: what pages, accounts and the API ask
-# the database for, `test_hostile_requests.py` asks of each of their addresses; servers and workers are the same, and
-# start, store and stream there in AGAIN_AT_ONCE. Models, storage, jobs, imports and streams are repeated whole.
+# the database for, `test_hostile_requests.py` asks of each of their addresses, looking for errors alone; servers and
+# workers start, store and stream there in AGAIN_AT_ONCE. Models, storage, jobs, imports and streams are repeated whole.
 LONG_AGAIN = ("tests/inspector/pages/", "tests/inspector/accounts/", "tests/inspector/api/", "tests/services/")
 AGAIN_AT_ONCE = (
     "tests/inspector/pages/test_hostile_requests.py",

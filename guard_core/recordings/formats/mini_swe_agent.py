@@ -26,8 +26,8 @@ from guard_core.recordings.reading.known_names import CHAT_COUNTS, CHAT_TOOLS, C
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall
 
-# Words of the agent's own prompts and observations, in every published configuration of it.
 REFUSED = "ContextWindowExceededError"  # litellm's exception for a prompt that is too long, by which the run ended
+# Words of the agent's own prompts and observations, in every published configuration of it.
 OWN_WORDS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT", "mswea_bash_command")
 
 

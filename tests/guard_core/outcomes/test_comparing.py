@@ -85,7 +85,7 @@ def test_what_a_rows_overflows_leave_out_is_said():
     every = {row.candidate.kind.name: row.outcome for row in compared(facts, candidates()) if row.candidate}
     said = " ".join(assumptions(facts, Prices.of(facts.session, facts.ledger)))
     assert (
-        "overflows of the recording include 1 request that the provider refused. They are no calls of the file" in said
+        "overflows of the recording include 1 request that the provider refused. The file has no calls for them" in said
     )
     asked = [summariser_words(outcome) for outcome in every.values() if outcome and outcome.largest_summariser]
     assert any("more than the window of 200,000, and is taken to answer" in words for words in asked)

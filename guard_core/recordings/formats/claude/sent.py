@@ -22,7 +22,7 @@ from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import JOINED, Inserted, Rewritten, Segment, Span
 
-LOOKED_BACK = 64  # ours: events in which an answer that was kept is looked for; the last four rounds are kept
+LOOKED_BACK = 64  # ours: events in which an answer that was kept is looked for; one to eight rounds were seen to be
 
 
 class Growing(Protocol):

@@ -443,7 +443,7 @@ class CodexRolloutReader:
 
     def _is_within_a_turn(self) -> bool:
         """Was the last thing sent to the model a tool's result, in a turn that continues: there Codex compacts by
-        itself. Whether it was asked to between two turns is not in the file."""
+        itself. Whether it was asked to between two turns, only the turns of newer versions say (`_triggered`)."""
         last = self.log.outlines[-1] if self.log.events else None
         has_result = last is not None and any(isinstance(part, ToolResultPart) for part in last.parts)
         return has_result and self.ended != len(self.log.events)
