@@ -205,7 +205,7 @@ class CodexRolloutReader:
 
     def _item(self, item: dict[str, Any], where: Where) -> None:
         kind = fields.text(item, "type")
-        self._triggered("auto")  # its turn goes on
+        self._triggered("auto")  # its turn continues
         if self._estimates_items:
             self.waiting.add(item, kind)
         if kind == "message":
@@ -429,7 +429,7 @@ class CodexRolloutReader:
         )
 
     def _triggered(self, trigger: str) -> None:
-        """What follows the last compaction says who asked for it: a turn that goes on, or one that ends with it and had
+        """What follows the last compaction says who asked for it: a turn that continues, or one that ends with it and had
         no other purpose (0.130.0 and 0.171.0, run with and without `/compact`)."""
         if self.unsure is not None and trigger:
             compaction = self.log.compactions[self.unsure]

@@ -478,7 +478,7 @@ def test_without_a_replacement_history_old_versions_repeat_earlier_summaries(ver
 
 
 def test_the_turn_of_a_compaction_says_who_asked_for_it():
-    """A turn that goes on compacted by itself; one that holds nothing else was asked for by a person."""
+    """A turn that continues compacted by itself; one that holds nothing else was asked for by a person."""
     started, ended = line("event_msg", type="task_started"), line("event_msg", type="task_complete")
     compacted = line("compacted", message="Done so far.", replacement_history=[])
     talk = (started, user("Go"), assistant("Done."), usage(1_000, 1_000), ended)
