@@ -429,8 +429,8 @@ class CodexRolloutReader:
         )
 
     def _triggered(self, trigger: str) -> None:
-        """What follows the last compaction says who asked for it: a turn that continues, or one that ends with it and had
-        no other purpose (0.130.0 and 0.171.0, run with and without `/compact`)."""
+        """What follows the last compaction says who asked for it: a turn that continues, or one that ends with it and
+        had no other purpose (0.130.0 and 0.171.0, run with and without `/compact`)."""
         if self.unsure is not None and trigger:
             compaction = self.log.compactions[self.unsure]
             self.log.compactions[self.unsure] = msgspec.structs.replace(compaction, trigger=trigger)
