@@ -22,7 +22,6 @@ from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import Trace
-from guard_core.windows.window_evidence import Status
 
 Each = Callable[[int], object]
 
@@ -85,7 +84,7 @@ def avoid(
     for finding in findings:
         if (goal := goal_of(finding)) is not None:
             wanted.setdefault(goal, []).append(finding)
-    if not wanted or facts.window.status is Status.CONTRADICTED or not facts.ledger.step_count:
+    if not wanted or facts.window.is_disproved or not facts.ledger.step_count:
         return ()
     if summarizer is None and facts.ledger.usage_ratio is not None:
         summarizer = FixedSummaries(defaults.SUMMARY_BYTES)  # as Facts.simulation

@@ -63,7 +63,9 @@ class _Calls:
         if (story.recorded(index).tokens_before or 0) <= 0 and story.removes_nothing(index):
             return None  # what it replaced is neither counted nor in the file
         before = story.before(index)
-        fewer = before - story.sent[step]
+        is_counted = step > 0 and (story.session.calls[step - 1].prompt_tokens or 0) > 0
+        replaced = story.sent[step - 1] + story.log_grew(step - 1, step) if is_counted else before
+        fewer = replaced - story.sent[step]
         steps = range(step, self.stop(index))
         if any(story.windows[at] and story.sent[at] + fewer > story.windows[at] for at in steps):
             return None

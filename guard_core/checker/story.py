@@ -16,7 +16,15 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.requests import materialise
-from guard_core.sessions import ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import (
+    GUARDS_WINDOW,
+    RECORDERS_WINDOW,
+    ModelCall,
+    Provenance,
+    RecordedCompaction,
+    Session,
+    Sourced,
+)
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.views import JOINED, Rewritten, Span, View
@@ -111,6 +119,8 @@ class Story:
     def windows(self) -> list[int]:
         """What every request is held against: its model's window, 0 where the recording contradicts it."""
         asked_for = self.trace is not None and self.window != self.judgement.value
+        if self.trace is not None and self.judgement.source is Provenance.USER:
+            asked_for |= self.judgement.origin not in (GUARDS_WINDOW, RECORDERS_WINDOW)  # a person's wish
         own = 0 if self.judgement.status is Status.CONTRADICTED and not asked_for else self.window
         if self.in_characters[0]:
             return [0] * len(self.session.calls)

@@ -109,12 +109,13 @@ def _changes(changes: Changes) -> list[str]:
 
 def _cache(cache: CacheBreak) -> str:
     source = "modelled" if cache.read is None else "recorded"
+    given = f"cached beginning: {cache.given:,} of {cache.previous:,} tokens of the request before ({source})"
     if cache.lost < CACHE_LEAST and cache.message is None:
-        return f"cached beginning: {cache.given:,} of {cache.previous:,} tokens of the request before ({source})"
+        return given
     where = "" if cache.message is None else f", first difference at message {cache.message + 1:,}"
     price = "" if cache.cost is None else f", {dollars(cache.cost)} more than reading them from the cache"
     why = " (the cache had expired, or another model answered)" if cache.expired else ""
-    return f"cached beginning: {cache.lost:,} of {cache.previous:,} tokens sent anew ({source}){where}{price}{why}"
+    return f"{given}{where}; {cache.lost:,} sent anew{price}{why}"
 
 
 def dollars(cost: int) -> str:

@@ -60,7 +60,7 @@ def report(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow])
         "windows": windows,
         "engine_version": trace.engine_version,
         "digest": trace.digest(),
-        "notes": (*filter(None, [windows_words(windows, Judged.TRACE)]), *trace.notes),
+        "notes": (*filter(None, [_disproved_words(window), windows_words(windows, Judged.TRACE)]), *trace.notes),
         "steps": steps(trace),
         "compactions": trace.compactions,
     }
@@ -86,6 +86,15 @@ def _values(column: Column, values: list[Any]) -> list[Any]:
 _MOST = 60  # steps printed; --json has all
 
 
+def _disproved_words(window: WindowJudgement) -> str:
+    """That overflows are counted by a window that is not the real one; "" where nothing disproves it."""
+    if not window.is_disproved:
+        return ""
+    return (
+        f"Overflows are counted by {window.value:,} all the same: what such a window would mean, and not what happened."
+    )
+
+
 def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow], refused: int) -> str:
     rows = steps(trace)
     interesting = [row for row in rows if row["fired"] or row["overflow"] or row["held"]]
@@ -95,7 +104,7 @@ def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow], 
     lines = [
         f"policy {trace.policy}, profile {profile}, summaries {trace.settings['summary']}",
         f"window {trace.window:,} tokens ({window.words})",
-        *filter(None, [windows_words(windows, Judged.TRACE)]),
+        *filter(None, [_disproved_words(window), windows_words(windows, Judged.TRACE)]),
         *trace.notes,
         "",
         cli.table(tuple(heads.values()), [[row[name] for name in heads] for row in shown]),

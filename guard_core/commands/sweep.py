@@ -87,6 +87,7 @@ def _run(args: argparse.Namespace) -> int:
     sessions = [named for path in args.files for named in _sessions(Path(path), args.session)]
     if not sessions:
         raise SettingError("no session with a model call in these files")
+    windows = [] if "window" in axes else [cli.window_of(named.session, args.window) for named in sessions]
     result = judged(
         axes,
         [_cells(named.session, axes, args, by) for named in sessions],
@@ -94,7 +95,8 @@ def _run(args: argparse.Namespace) -> int:
         by=by,
         recordings=[named.recording for named in sessions],
         titles=[named.title for named in sessions],
-        assumed=["window" not in axes and cli.window_of(named.session, args.window).is_unsure for named in sessions],
+        assumed=[window.is_unsure for window in windows],
+        disproved=[not window.judges_replays for window in windows],
     )
     if args.json:
         cli.print_json(report(result, args.policy, sessions))

@@ -41,14 +41,15 @@ class ChangeSum(msgspec.Struct, frozen=True):
 class CacheBreak(msgspec.Struct, frozen=True):
     """What a provider's cache could give of a request, in prompt tokens.
 
-    `previous` is the request before, `shared` what both begin with as it is modelled, `message` the index of the first
-    message that differs from the one before (None: the request only extends it), `read` what the provider read by the
-    recording (None: not recorded, or a replay). `expired`: the cache no longer had it, since the call before was too
-    long ago or of another model. `cost` is the price of the tokens of the request before that were sent anew, against
+    `previous` is the request before, `prompt` this one, `shared` what both begin with as it is modelled, `message` the
+    index of the first message that differs from the one before (None: the request only extends it), `read` what the
+    provider read by the recording (None: not recorded, or a replay). `expired`: the cache no longer had it, since the
+    call before was too long ago or of another model. `cost` is the price of the tokens sent anew (`lost`), against
     reading them from the cache, in the unit of `windows.prices` (None: no price is known, or no cache is used).
     """
 
     previous: int
+    prompt: int
     shared: int
     message: int | None
     read: int | None
@@ -64,8 +65,8 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> int:
-        """Tokens of the request before that were sent anew."""
-        return self.previous - self.given
+        """Tokens sent anew of as many as both requests have, whether they are the same or others."""
+        return max(0, min(self.previous, self.prompt) - self.given)
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -233,7 +234,8 @@ def _cache(filling: ContextFilling, step: int, prices: Prices) -> CacheBreak:
         message = common if common < before else None
     read = int(steps["cached_tokens"][step])
     recorded = read if sent.trace is None and read >= 0 else None
-    result = CacheBreak(previous, shared, message, recorded, not bool(warm(filling.ledger, prices.seconds)[step]), None)
+    expired = not bool(warm(filling.ledger, prices.seconds)[step])
+    result = CacheBreak(previous, prompt, shared, message, recorded, expired, None)
     rates = prices.rates[int(prices.numbers[step])]
     if rates is None or prices.caching == OFF:
         return result

@@ -313,10 +313,10 @@ class Facts:
         and `Case.refused_again` find is larger."""
         case = Case(self, self._judged(window), np.zeros(self.ledger.step_count, dtype=np.int64), (), None)
         refused = self.refused_request if case.window.value <= self.window.value else None
-        own = case.window.value if case.window_counts else NO_LIMIT
+        own = case.window.value if case.window.judges_replays and case.in_tokens and case.window.value else NO_LIMIT
         others = None
         if self.other_windows.any():
-            said = case.windows if not len(self.in_characters[0]) else np.full_like(case.windows, NO_LIMIT)
+            said = case.windows if case.in_tokens else np.full_like(case.windows, NO_LIMIT)
             others = np.where(self.other_windows > 0, said, 0)
         return RequestLimits(own if refused is None else min(own, refused.tokens - 1), others)
 
@@ -370,6 +370,13 @@ class Facts:
         before = base.tokens_before + added if base.tokens_before > 0 else self.grown_to(item.step)
         return Fired(index, item.step, before, int(self.requests.tokens[item.step]), added, counted=item)
 
+    def without(self, item: Fired) -> int:
+        """Prompt tokens of the request at a compaction's step had it not been made. Of a recording that is the
+        provider's count of the request before and what came since, where there is one: the recorder's own figure
+        (`Fired.before`) may be of another counter, or lack what waited to be sent."""
+        is_counted = item.counted is not None and item.step > 0 and bool(self.requests.reported[item.step - 1])
+        return self.grown_to(item.step) if is_counted else item.before
+
     def grown_to(self, step: int) -> int:
         """The request at a step, had nothing been compacted there: the one before and what came since."""
         if step == 0:
@@ -406,15 +413,20 @@ class Case:
 
     @property
     def window_counts(self) -> bool:
-        """Can anything be said against the window: not if a larger prompt was answered, or characters were counted."""
-        is_of_tokens = not len(self.facts.in_characters[0])
-        return is_of_tokens and self.window.status is not Status.CONTRADICTED and self.window.value > 0
+        """Are requests held against the window: not if a larger prompt was answered, or characters were counted."""
+        is_judge = not self.window.is_disproved if self.is_recorded else self.window.judges_replays
+        return self.in_tokens and is_judge and self.window.value > 0
+
+    @property
+    def in_tokens(self) -> bool:
+        """Were tokens counted, as far as it can be seen."""
+        return not len(self.facts.in_characters[0])
 
     @cached_property
     def windows(self) -> Ints:
         """The window of every step's model in tokens, 0 where nothing can be said against it."""
         own = self.window.value if self.window_counts else 0
-        others = self.facts.other_windows if not len(self.facts.in_characters[0]) else np.zeros_like(self.tokens)
+        others = self.facts.other_windows if self.in_tokens else np.zeros_like(self.tokens)
         windows: Ints = np.where(others > 0, others, own)
         return windows
 

@@ -46,7 +46,7 @@ _STATED = {
 def contradicted_window(case: Case) -> list[Finding]:
     """An answered request that was larger than the window it is said to have had."""
     facts, window = case.facts, case.window
-    if not case.is_recorded or window.status is not Status.CONTRADICTED or len(facts.in_characters[0]):
+    if not case.is_recorded or not window.is_disproved or len(facts.in_characters[0]):
         return []
     if facts.is_uncounted:
         return [_contradicted_on_average(facts)]

@@ -80,7 +80,9 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
     if not len(starts):
         return ()
     firsts = {item.step: item for item in reversed(sent.fired)}  # the first compaction of each step
-    without = _without(sent, bill, starts, [firsts[step] for step in starts.tolist()])
+    replaced = [firsts[step] for step in starts.tolist()]
+    before = np.array([sent.facts.without(item) for item in replaced], dtype=np.int64)
+    without = _without(sent, bill, starts, replaced, before)
     less = np.concatenate([[0], np.cumsum(without.costs - bill.costs)])
     prices = _summaries(bill)
     summaries = np.array([prices.get(step, 0) for step in starts.tolist()], dtype=np.int64)
@@ -89,7 +91,7 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
         np.array([sent.fired[place].index for place in last], dtype=np.int64),
         starts,
         stops,
-        np.array([firsts[step].before for step in starts.tolist()], dtype=np.int64),
+        before,
         sent.tokens[starts],
         bill.uncached[starts],
         without.tokens[starts] - without.read[starts],
@@ -132,9 +134,8 @@ def _window(sent: SentRequests) -> int:
     return case.window.value if case.window_counts else 0
 
 
-def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired]) -> _Without:
-    """The same calls, each without the compaction that it follows."""
-    before = np.array([item.before for item in firsts], dtype=np.int64)
+def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired], before: Ints) -> _Without:
+    """The same calls, each without the compaction that it follows; `before` are the requests at `starts`."""
     added = _in_stretches(before - sent.tokens[starts], starts, len(sent.tokens))
     tokens = np.maximum(sent.tokens + added, 0)
     parted = np.zeros(len(tokens), dtype=np.bool_)  # requests with nothing but the fixed part of the one before

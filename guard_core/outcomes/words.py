@@ -59,6 +59,12 @@ def _overflow_words(facts: Facts) -> tuple[str, ...]:
     if facts.ledger.usage_ratio is not None:
         return ()
     words, refused, answered = [], len(facts.session.refused), len(facts.recording.over)
+    if facts.window.is_disproved:
+        which = "recorded request" if facts.window.judges_replays else "request"
+        words.append(
+            f"No {which} counts as an overflow or a near miss for its size: {facts.window.note}. Policies go by "
+            f"{facts.window.value:,} all the same."
+        )
     if refused:
         least = facts.refused_request
         count = counted(refused, "request")

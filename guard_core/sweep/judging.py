@@ -105,12 +105,14 @@ def judged(
     recordings: Sequence[str] = (),
     titles: Sequence[str] = (),
     assumed: Sequence[bool] = (),
+    disproved: Sequence[bool] = (),
 ) -> SweepResult:
     """The cells of several sessions under the same grid, put together and judged.
 
     `steps` counts each session's model calls. `recordings` has the hash of the bytes that each session came from: those
     of one recording are never parted by the cross-over. `titles` name the sessions in the evidence.
-    `assumed`: of which sessions the window is an assumption, which the evidence then says.
+    `assumed`: of which sessions the window is an assumption, `disproved`: for which a larger prompt was answered, so
+    that no size is an overflow there; the evidence says so.
     """
     cells = tuple(_merged(group) for group in zip(*columns, strict=True))
     ranks = [_rank(cell, by) for cell in cells]
@@ -124,7 +126,14 @@ def judged(
         equal=tuple(index for index, rank in enumerate(ranks) if rank == ranks[best] and index != best),
         trade_offs=trade_offs(cells),
         folds=_folds(cells, halves(recordings or [str(at) for at in range(len(steps))]), by),
-        evidence=_evidence(cells, ranks, best, steps, titles) + _condition(cells[best], assumed) + _within(cells),
+        evidence="".join(
+            (
+                _evidence(cells, ranks, best, steps, titles),
+                _condition(cells[best], assumed),
+                _within(cells),
+                _uncounted(cells[best], disproved),
+            )
+        ),
     )
 
 
@@ -271,6 +280,16 @@ def _condition(cell: Cell, assumed: Sequence[bool]) -> str:
     if len(assumed) == 1:
         return if_window_is(cell.window)
     return f", if the windows of {sum(assumed):,} of {_count(len(assumed), 'session')} are what is assumed"
+
+
+def _uncounted(cell: Cell, disproved: Sequence[bool]) -> str:
+    """Where no size counts as an overflow."""
+    if not any(disproved):
+        return ""
+    if len(disproved) == 1:
+        return f"; no size counts as an overflow, as a prompt larger than the window of {cell.window:,} was answered"
+    some = f"{sum(disproved):,} of {_count(len(disproved), 'session')}"
+    return f"; in {some} no size counts as an overflow, as a prompt larger than the window was answered"
 
 
 def _largest(cell: Cell) -> str:

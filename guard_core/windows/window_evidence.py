@@ -82,6 +82,16 @@ class WindowJudgement(msgspec.Struct, frozen=True):
         return self.status in (Status.ASSUMED, Status.DOUBTED)
 
     @property
+    def is_disproved(self) -> bool:
+        """Was a larger prompt answered, so that no recorded request is held against it."""
+        return self.status is Status.CONTRADICTED
+
+    @property
+    def judges_replays(self) -> bool:
+        """Are the requests of a replay held against it: a person may ask for a window that is not the real one."""
+        return not self.is_disproved or is_set_by_hand(self.sourced)
+
+    @property
     def is_reliable(self) -> bool:
         """Does nothing speak against it, so that no question is needed."""
         return self.status in (Status.KNOWN, Status.TABLE)

@@ -76,6 +76,17 @@ def test_a_recommendation_that_rests_on_assumed_windows_says_so():
     assert "if" not in sweep_of(one, two, assumed=[False, False]).evidence
 
 
+def test_where_an_answered_prompt_disproves_the_window_no_size_is_an_overflow_and_that_is_said():
+    one, two = column(figures()), column(figures())
+    assert sweep_of(one, disproved=[True]).evidence.endswith(
+        f"; no size counts as an overflow, as a prompt larger than the window of {one[0].window:,} was answered"
+    )
+    assert sweep_of(one, two, disproved=[True, False]).evidence.endswith(
+        "; in 1 of 2 sessions no size counts as an overflow, as a prompt larger than the window was answered"
+    )
+    assert "answered" not in sweep_of(one, two, disproved=[False, False]).evidence
+
+
 def test_settings_that_come_to_the_same_are_named_and_the_first_is_taken():
     result = sweep_of(column(figures(), figures(), figures(compactions=2)))
     assert (result.recommended, result.equal) == (0, (1,))

@@ -38,7 +38,7 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
             _figure(
                 "cost at once" if price.paid >= 0 else "saved at once",
                 dollars(abs(price.paid)),
-                "the summary, and the uncached tokens of the next call",
+                "the summary, and what the next call cost more, or less, than without the compaction",
             ),
             _figure("saved since", dollars(price.saved), f"{counted(price.stop - price.step - 1, 'later call')}"),
             _figure("earned back", *_earned(price.earned_back, price.step), bad=is_unpaid(price)),

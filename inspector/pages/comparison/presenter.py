@@ -303,7 +303,7 @@ def _picture(shown: Trend | None, row: PolicyOutcome) -> dict[str, Any] | None:
 def headline(compared: Comparison) -> str:
     """What the comparison says first: who stays within the window, and who of those is the cheapest."""
     policies = [row for row in compared.rows if row.policy and row.outcome]
-    fitting = [row for row in policies if row.outcome and not row.outcome.overflows]
+    fitting = [row for row in policies if row.outcome and _fits(row.outcome, compared)]
     recording = next((row.outcome for row in compared.rows if not row.policy), None)
     if not policies or not any(row.outcome and row.outcome.steps for row in policies):
         return "This recording has no model call to compare."
@@ -326,6 +326,12 @@ def headline(compared: Comparison) -> str:
     own = recording.costs
     theirs = dollars(own.total) if own.total is not None else f"{short(own.prompt)}"
     return f"{text}. The recording: {theirs}, with its cache modelled alike."
+
+
+def _fits(row: PolicyOutcome, compared: Comparison) -> bool:
+    """Is every request within the window. Where an answered prompt disproves it none counts as an overflow, and some
+    may be larger all the same."""
+    return not row.overflows and (len(compared.windows) > 1 or row.peak <= compared.window)
 
 
 def _price(row: PolicyOutcome | None) -> tuple[bool, int]:

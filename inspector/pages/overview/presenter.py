@@ -16,7 +16,7 @@ from guard_core.estimation.sharing import TOTAL
 from guard_core.estimation.unrecorded import unrecorded
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding, Fired
 from guard_core.findings.claims import SEVERITIES
-from guard_core.findings.sizes import if_window_at
+from guard_core.findings.sizes import if_window_at, stated_window
 from guard_core.findings.words import compactions_words, totals_words
 from guard_core.rules import Explanation
 from guard_core.rules.words import agreement_words, threshold_words
@@ -102,8 +102,8 @@ def _peak(facts: Facts) -> dict[str, str]:
     if peak.source == "recorded" and len(facts.in_characters[0]):
         return _kpi("largest count", tokens(peak.tokens), source, f"{where}; it seems to count characters, not tokens")
     if not facts.recording.windows[peak.step]:
-        how = "assumed" if window.source is Provenance.ASSUMED else "stated"
-        return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")
+        note = f"tokens {where}, above {stated_window(facts)} of {window.value:,}"
+        return _kpi("peak", tokens(peak.tokens), source, note)
     size = facts.recording.window_at(peak.step)
     note = f"{tokens(peak.tokens)} of {tokens(size)} tokens {where}"
     is_own = facts.recording.rests_on_window(peak.step)

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from guard_core import defaults
 from guard_core.errors import GuardError
+from guard_core.findings.facts import Facts
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.sweep import Cell, Figures, SweepResult, judged, session_cells
 from inspector.jobs import queue
@@ -44,12 +45,19 @@ BYTES_A_FIGURE = 400  # about: what one setting of one session takes in memory
 
 class SliceResult(msgspec.Struct):
     """What one session gives: its window and its model calls, the figures of the first so many settings, and whether
-    its window is an assumption."""
+    its window is an assumption, or disproved by what was answered."""
 
     window: int
     steps: int
     figures: list[Figures]
     assumed: bool = False
+    disproved: bool = False
+
+    @classmethod
+    def of(cls, facts: Facts, window: int, *, by_own: bool) -> SliceResult:
+        """Nothing yet of a session, in a window that is its own (`by_own`) or was chosen for the sweep."""
+        own = facts.window
+        return cls(window, facts.ledger.step_count, [], by_own and own.is_unsure, by_own and not own.judges_replays)
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -190,9 +198,9 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
     facts = facts_of(session)
     base = question.window or window_of(session, Choice()).value
     points = question.points
-    is_assumed = not question.window and "window" not in question.grid_axes and facts.window.is_unsure
+    by_own = not question.window and "window" not in question.grid_axes
     at_once = REPLAYS_AT_ONCE if question.measure.priced or question.kind.lanes is None else block
-    result = _begun(row, SliceResult(base, facts.ledger.step_count, [], is_assumed))
+    result = _begun(row, SliceResult.of(facts, base, by_own=by_own))
     noted = time.monotonic()
     simulated = facts.ledger.usage_ratio is not None
     summarizer = FixedSummaries(defaults.SUMMARY_BYTES) if simulated else None  # as a page replays it
@@ -293,6 +301,7 @@ def _answer(sweep: Sweep) -> Answer | None:
         recordings=[row.recording for row in whole],
         titles=[row.title for row in whole],
         assumed=[item.assumed for item in slices],
+        disproved=[item.disproved for item in slices],
     )
     return Answer(
         question,

@@ -2,11 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 
 from guard_core.__main__ import main
 from guard_core.policies import POLICIES
 from guard_core.recordings.formats.native.format import write
+from guard_core.sessions import Provenance, Sourced
 from tests.guard_core.checker.cases import in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 
@@ -91,3 +93,26 @@ def test_counts_that_are_no_tokens_are_called_what_they_are(tmp_path, recording,
     assert document["counted_in"] == "characters"
     assert any("of characters" in sentence for sentence in document["assumptions"])
     assert json.loads(printed(capsys, recording, "--json"))["counted_in"] == "tokens"
+
+
+def test_no_request_is_over_a_window_that_an_answered_prompt_disproves_and_that_is_said(tmp_path, capsys):
+    built = counted(PROMPTS)
+    path = tmp_path / "small.json"
+    path.write_bytes(write(msgspec.structs.replace(built, window=Sourced(100_000, Provenance.RECORDER))))
+    text = printed(capsys, str(path))
+    why = "a prompt of 254,000 tokens was answered, above the stated 100,000"
+    assert f"No request counts as an overflow or a near miss for its size: {why}. Policies go by 100,000" in text
+    assert {row["overflows"] for row in json.loads(printed(capsys, str(path), "--json"))["rows"]} == {0}
+    assert main(["replay", str(path), "--policy", "none"]) == 0
+    assert "Overflows are counted by 100,000 all the same" in capsys.readouterr().out
+
+
+def test_replays_are_held_against_the_window_that_is_asked_for(recording, capsys):
+    """However large the prompts are that were answered: it is asked what a smaller one would mean."""
+    rows = json.loads(printed(capsys, recording, "--json", "--window", "60k"))["rows"]
+    overflows = {row["title"]: row["overflows"] for row in rows if "overflows" in row}
+    assert overflows["recording"] == 0
+    assert overflows["No compaction"] == sum(prompt > 60_000 for prompt in PROMPTS)
+    why = "a prompt of 254,000 tokens was answered, above the window set here, 60,000"
+    text = printed(capsys, recording, "--window", "60k")
+    assert f"No recorded request counts as an overflow or a near miss for its size: {why}." in text

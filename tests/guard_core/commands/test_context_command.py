@@ -7,8 +7,10 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.recordings.formats import native
-from guard_core.sessions import Provenance, Sourced
-from tests.builders import bundled, transcript
+from guard_core.sessions import Evidence, Provenance, RecordedCompaction, Sourced
+from guard_core.views import Inserted
+from tests.builders import bundled, transcript, user
+from tests.guard_core.outcomes.cast import counted
 
 
 @pytest.fixture
@@ -51,6 +53,19 @@ def test_no_reserve_follows_from_a_window_that_a_prompt_contradicts(recorded, ca
     text = capsys.readouterr().out
     assert "largest growth: 50,000 tokens before step 2; " in text
     assert "the reserve of" not in text
+
+
+def test_no_more_is_sent_anew_than_the_request_has(tmp_path, capsys):
+    built = counted((90_000, 100_000, 20_000, 20_100), cached=(0, 89_000, 3_000, 19_000), compactions=(summarised(5),))
+    path = tmp_path / "cut.json"
+    path.write_bytes(native.write(built))
+    assert main(["context", str(path), "--at", "3"]) == 0
+    given = "cached beginning: 3,000 of 100,000 tokens of the request before (recorded), first difference at message 1"
+    assert f"{given}; 17,000 sent anew, $" in capsys.readouterr().out
+
+
+def summarised(at):
+    return RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0),), (user("In short."),), "auto")
 
 
 def test_one_result_that_is_held_twice_is_one_result(recorded, capsys):

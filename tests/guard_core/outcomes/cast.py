@@ -55,3 +55,9 @@ def recorded_bill(session: Session) -> tuple[SentRequests, Bill]:
 
 def prices_of(session: Session) -> Prices:
     return Prices.of(session, Ledger.of(session))
+
+
+def came_since(sent: SentRequests, step: int) -> int:
+    """Tokens of the events between the request before a step and that step's, as they are attributed."""
+    calls = sent.facts.session.calls
+    return int(sent.facts.attribution.tokens[calls[step - 1].at : calls[step].at].sum())

@@ -4,18 +4,20 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace as replace_struct
 
+from guard_core.bridge import recorded_bridge
 from guard_core.outcomes.bill import bill_of
 from guard_core.outcomes.payback import paybacks
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
-from guard_core.replay import replay
+from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Evidence, Provenance, RecordedCompaction, Sourced
 from guard_core.views import Inserted, Span
 from guard_core.windows.prices import UNIT
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import user
-from tests.guard_core.outcomes.cast import counted, facts_of, prices_of, recorded_bill
+from tests.guard_core.outcomes.cast import came_since, counted, facts_of, prices_of, recorded_bill
 
 
 def compacted(at, before, **more):
@@ -33,10 +35,11 @@ def prices(session):
 def test_it_is_earned_back_at_the_call_whose_savings_reach_its_cost():
     after = tuple(20_000 + 100 * k for k in range(30))
     sent, bill, (price,) = prices(counted((90_000, 100_000, *after), compactions=(compacted(5, 100_100),)))
-    assert (price.step, price.stop, price.before, price.after) == (2, 32, 100_100, 20_000)
+    came = came_since(sent, 2)
+    assert (price.step, price.stop, price.before, price.after) == (2, 32, 100_000 + came, 20_000)
     fixed = int(bill.read[2])
     with_it = [fixed * 0.3 + (20_000 - fixed) * 3.75, *(size * 0.3 + 100 * 3.75 for size in after[:-1])]
-    without = [100_000 * 0.3 + 100 * 3.75, *((size + 80_100) * 0.3 + 100 * 3.75 for size in after[:-1])]
+    without = [100_000 * 0.3 + came * 3.75, *((size + 80_000 + came) * 0.3 + 100 * 3.75 for size in after[:-1])]
     summary = sent.facts.attribution.inserted[0][0] * 15 + (100_100 - 100_000) * 3 + 100_000 * 0.3
     assert price.summary == round(summary * UNIT)
     assert price.rewriting == round((with_it[0] - without[0]) * UNIT)
@@ -48,14 +51,31 @@ def test_it_is_earned_back_at_the_call_whose_savings_reach_its_cost():
     assert price.earned_back == earned > 2
 
 
-def test_what_came_between_a_compaction_and_its_first_call_belongs_to_the_request_without_it():
-    """The recorder counted before the last result came, and the summariser was not given it either."""
+def test_what_came_since_the_last_request_belongs_to_the_one_without_it():
+    """The recorder counted before the last result came, and the summariser was not given it."""
     sent, bill, (price,) = prices(counted((90_000, 100_000, 20_000, 20_100), compactions=(compacted(4, 100_010),)))
-    added = int(sent.facts.attribution.tokens[4])
-    assert added > 50
-    assert price.before == 100_010 + added
-    assert price.uncached_without == 10 + added
+    assert came_since(sent, 2) > 50
+    assert price.before == 100_000 + came_since(sent, 2)
+    assert price.uncached_without == came_since(sent, 2)
     assert [item.prompt for item in bill.summarising] == [100_010]
+
+
+def test_the_request_without_it_is_the_one_of_its_bridge():
+    """The recorder may count in another unit than the provider, and one page says both."""
+    sent, _, (price,) = prices(counted((90_000, 100_000, 20_000, 20_100), compactions=(compacted(5, 61_000),)))
+    facts = sent.facts
+    observed = observe_recorded(facts.ledger, get_policy("none"), window=200_000, usage=facts.usage)
+    bridge = recorded_bridge(facts.ledger, facts.attribution, observed, 0)
+    assert price.before == bridge.uncompacted > 100_000
+    assert price.uncached_without == bridge.total("grown")
+
+
+def test_the_recorders_figure_counts_where_the_request_before_was_not_counted():
+    built = counted((90_000, 100_000, 20_000, 20_100), compactions=(compacted(5, 61_000),))
+    first, second, *rest = built.calls
+    built = replace_struct(built, calls=(first, replace_struct(second, prompt_tokens=None), *rest))
+    *_, (price,) = prices(built)
+    assert price.before == 61_000
 
 
 def test_one_that_the_next_follows_at_once_never_pays():
@@ -70,11 +90,11 @@ def test_one_that_the_next_follows_at_once_never_pays():
 def test_after_a_pause_it_pays_at_once_for_the_whole_request_would_have_been_written_anew():
     start = 1_700_000_000.0
     times = (start, start + 10, start + 4_000, start + 4_010)
-    *_, (price,) = prices(
+    sent, _, (price,) = prices(
         counted((90_000, 100_000, 20_000, 20_100), seconds=times, compactions=(compacted(5, 100_100),))
     )
     assert price.uncached == 20_000
-    assert price.uncached_without == 100_100
+    assert price.uncached_without == 100_000 + came_since(sent, 2)
     assert price.rewriting < 0
 
 
@@ -98,10 +118,10 @@ def test_prices_add_up_to_the_difference_of_the_bills():
 @pytest.mark.parametrize("name", ["homemade", ""])
 def test_without_prices_there_are_tokens_and_no_money(name):
     session = counted((90_000, 100_000, 20_000), names=(name,) * 3, compactions=(compacted(5, 100_100),))
-    _, bill, (price,) = prices(session)
+    sent, bill, (price,) = prices(session)
     assert bill.total is None
     assert (price.summary, price.rewriting, price.saved) == (0, 0, 0)
-    assert price.uncached_without == 100
+    assert price.uncached_without == came_since(sent, 2)
 
 
 def test_a_session_without_compactions_has_no_prices():
@@ -121,9 +141,9 @@ def test_a_request_too_small_for_the_cache_gives_the_next_one_nothing():
 
 def test_without_the_compaction_a_large_request_is_read_where_the_small_one_is_not():
     after = (600, 700, 800)
-    _, bill, (price,) = prices(counted((90_000, 100_000, *after), compactions=(compacted(5, 100_100),)))
+    sent, bill, (price,) = prices(counted((90_000, 100_000, *after), compactions=(compacted(5, 100_100),)))
     assert bill.read[3:].tolist() == [0, 0]
-    sizes = [100_100, 100_200, 100_300]
+    sizes = [100_000 + came_since(sent, 2) + more for more in (0, 100, 200)]
     without = [before * 0.3 + (now - before) * 3.75 for before, now in pairwise(sizes)]
     assert price.saved == round((sum(without) - sum(size * 3.75 for size in after[1:])) * UNIT)
 

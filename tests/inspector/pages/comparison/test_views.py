@@ -8,10 +8,11 @@ from urllib.parse import parse_qs
 
 import pytest
 from django.urls import reverse
+from msgspec.structs import replace
 
 from guard_core.policies import POLICIES
 from guard_core.recordings import read
-from guard_core.sessions import ModelCall
+from guard_core.sessions import ModelCall, Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Event, Import, Payload, Recording, Session
 from inspector.pages.comparison.presenter import COLUMNS, VIEWS
@@ -214,3 +215,14 @@ def test_a_policy_that_let_requests_overflow_says_why_it_did_not_act(client, db)
     row = stored(CoreSession(tuple(events), tuple(calls)))
     shown = " ".join(re.sub(r"<[^>]+>", " ", text) for text in whole(client, row, "?window=150000"))
     assert "never reached its threshold by its own count; closest at step 20:" in shown
+
+
+def test_no_replay_is_said_to_be_within_a_window_that_its_requests_are_larger_than(client, store):
+    """No request is an overflow where an answered prompt disproves the window."""
+    row = store(replace(counted(PROMPTS), window=Sourced(100_000, Provenance.RECORDER)))
+    compared = comparing.compare_whole(row, Choice(), ALL_POLICIES, lambda done: None)
+    within = [each for each in compared.rows if each.policy and each.outcome and each.outcome.peak <= 100_000]
+    assert 0 < len(within) < len(POLICIES)
+    assert f"{len(within)} of {len(POLICIES)} replays keep every request within the window of 100,000" in page(
+        client, row
+    )

@@ -8,7 +8,7 @@ import numpy as np
 from guard_core.findings import Facts, recorded_findings
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
-from guard_core.sessions import ModelCall
+from guard_core.sessions import ModelCall, Provenance, Sourced
 from inspector.figures.timeline import timeline
 from inspector.pages.overview import presenter
 from inspector.pages.shared.kinds import KINDS
@@ -35,11 +35,14 @@ def test_the_peak_is_modelled_and_says_so_where_the_largest_request_has_no_count
 def test_a_contradicted_window_is_no_whole_to_take_a_share_of():
     peak = figures(chat(9_000, 12_000))["peak"]
     assert peak["value"] == "12,000"
-    assert "above the stated window of 10,000" in peak["note"]
+    assert "above the window set by hand of 10,000" in peak["note"]
+    stated = msgspec.structs.replace(chat(9_000, 12_000), window=Sourced(10_000, Provenance.RECORDER))
+    assert "above the stated window of 10,000" in figures(stated)["peak"]["note"]
 
 
 def test_nothing_of_a_replay_is_marked_over_a_window_that_the_recording_contradicts():
-    facts = Facts.of(chat(9_000, 12_000, 9_500, 13_000))
+    built = chat(9_000, 12_000, 9_500, 13_000)
+    facts = Facts.of(msgspec.structs.replace(built, window=Sourced(10_000, Provenance.RECORDER)))
     shadow = observe_recorded(facts.ledger, get_policy("none"), window=facts.window.value, usage=facts.usage)
     data = timeline(facts.recording, shadow, facts.whole_log)
     rows = presenter.comparison(data, facts.recording, facts.replay(facts.whole_log), {})["rows"]
