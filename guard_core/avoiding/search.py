@@ -186,7 +186,7 @@ class _Search:
         several = f" (of {rivals:,} other policies that do, the one with fewest compactions)" if rivals > 1 else ""
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
         return (
-            f"{_change_words(way, self.base)}, replayed over the same messages{assumed}, "
+            f"{_change_words(way, self.base, self.facts.counts.total)}, replayed over the same messages{assumed}, "
             f"{words(goal, way.window)}{several}: {self._outcome_words(case)}."
         )
 
@@ -198,8 +198,10 @@ class _Search:
         compactions = counted(outcome.compactions, "compaction") if outcome.compactions else "no compaction"
         rewritten = "; messages are rewritten when they are recorded" if rewrites(SentRequests(case)) else ""
         share = percent(outcome.peak / outcome.peak_window) if outcome.peak_window else ""
-        peak = f"largest request {outcome.peak:,} tokens{f', {share} of the window' if share else ''} (modelled)"
-        return "; ".join(filter(None, (f"{over}, {compactions}{recorded}, {peak}{rewritten}", self._error_words(case))))
+        source = " (modelled)" if case.modelled[_peak(case)] else ""
+        peak = f"largest request {outcome.peak:,} tokens{f', {share} of the window' if share else ''}{source}"
+        error = self._error_words(case) if case.modelled.any() else ""
+        return "; ".join(filter(None, (f"{over}, {compactions}{recorded}, {peak}{rewritten}", error)))
 
     def _error_words(self, case: Case) -> str:
         """The forecast error that bears on a replay: across a compaction where it makes one, else far ahead."""
@@ -216,8 +218,13 @@ def _loss(case: Case) -> tuple[bool, int, int]:
     return bool(rewrites(SentRequests(case))), len(case.fired), int(case.tokens.sum())
 
 
+def _peak(case: Case) -> int:
+    """The step of the request that fills most of its window."""
+    return int(np.argmax(case.filled)) if case.filled.any() else int(np.argmax(case.tokens))
+
+
 def _outcome(case: Case) -> Outcome:
-    peak = int(np.argmax(case.filled)) if case.filled.any() else int(np.argmax(case.tokens))
+    peak = _peak(case)
     return Outcome(
         len(case.fired),
         len(overflows(case)),
@@ -227,10 +234,10 @@ def _outcome(case: Case) -> Outcome:
     )
 
 
-def _change_words(way: Way, base: Base) -> str:
-    """A change, as the beginning of a sentence."""
+def _change_words(way: Way, base: Base, compactions: int) -> str:
+    """A change of what a recording with so many compactions has, as the beginning of a sentence."""
     if way.tier == WINDOW:
-        without = "" if base.kind else " and without any compaction"
+        without = " and without any compaction" if base.kind is None and compactions else ""
         return f"With a window of {way.new:,} tokens instead of {way.old:,}{without}"
     if way.policy == "none":
         return f"Without any compaction instead of {base.name}"

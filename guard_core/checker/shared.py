@@ -9,7 +9,7 @@ from guard_core.checker.story import Replay, Story, Wrong, agree, number, same, 
 from guard_core.events import part_text
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
-from guard_core.views import Rewritten, Span
+from guard_core.views import Rewritten, Span, View
 
 NEAR_MISS = 0.9  # of the window
 LOOP = 3  # compactions at consecutive steps
@@ -149,7 +149,17 @@ def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
         and 2 * _from_the_log(story, *stretch[-1]) >= _from_the_log(story, *stretch[0])
         and all(is_anew or _only_drops(story, *item) for item in stretch)
         and len({_DIGITS.sub("0", note) for _, index in stretch if (note := _note(story, index))}) <= 1
+        and not any(_took_most(story, step, index) for step, index in stretch)
     ]
+
+
+def _took_most(story: Story, step: int, index: int) -> bool:
+    """Has the request after a recorded compaction that wrote something less than half as many messages of the log as
+    the one before."""
+    if isinstance(story, Replay) or all(isinstance(part, Span) for part in story.recorded(index).base):
+        return False
+    before = story.views[step - 1][0] if step else ()
+    return 2 * _from_the_log(story, step, index) < _logged(before)
 
 
 def _only_drops(story: Story, step: int, index: int) -> bool:
@@ -181,6 +191,11 @@ def _from_the_log(story: Story, step: int, index: int) -> int:
         view = story.record(index).after
     else:
         view, _ = story.view_on(story.compaction(index).place, at)
+    return _logged(view)
+
+
+def _logged(view: View) -> int:
+    """How many messages of the log a view has."""
     return sum(part.stop - part.start if isinstance(part, Span) else isinstance(part, Rewritten) for part in view)
 
 

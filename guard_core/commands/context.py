@@ -126,7 +126,8 @@ def dollars(cost: int) -> str:
 def _repeats(repeats: Repeats) -> str:
     """What the request holds twice or out of date."""
     return (
-        f"held twice: {counted(len(repeats.repeats), 'result')} ({repeats.repeated_tokens:,} tokens of equal content); "
+        f"held twice: {counted(repeats.held_twice, 'result')} ({repeats.repeated_tokens:,} tokens); called again with "
+        f"another result: {repeats.called_again:,}; "
         f"edited since: {counted(len(repeats.stale), 'read')} ({repeats.stale_tokens:,} tokens)"
     )
 

@@ -18,7 +18,7 @@ from guard_core.ledger import Ints
 from guard_core.views import Span
 
 MOST_RESULTS = 2_000  # ours: results of one request that are compared, the newest ones
-LEAST_CHARS = 40  # ours: code points of a result; shorter ones, such as "ok", are not copies
+LEAST_CHARS = 40  # ours: code points of a result; of different calls shorter ones, such as "ok", are not copies
 PATHS = ("file_path", "path", "filePath", "absolute_path", "filename", "notebook_path", "target_file")
 # Tools by their names in lower case, without "_" and "-". Sources: the tool lists of Claude Code, Gemini CLI, Qwen
 # Code, opencode, Cline, Roo Code, OpenHands, SWE-agent and Crush.
@@ -64,6 +64,16 @@ class Repeats(msgspec.Struct, frozen=True):
     repeats: tuple[Repeat, ...]
     stale: tuple[StaleRead, ...]
     left_out: int
+
+    @property
+    def held_twice(self) -> int:
+        """Results whose content the request holds already."""
+        return sum(item.kind != SAME_CALL for item in self.repeats)
+
+    @property
+    def called_again(self) -> int:
+        """Results of a call that the request holds already, with another content."""
+        return len(self.repeats) - self.held_twice
 
     @property
     def repeated_tokens(self) -> int:
@@ -116,7 +126,7 @@ def needed_events(filling: ContextFilling, held: HeldResults) -> list[int]:
     parts, rows = filling.ledger.parts, filling.costs.results.rows[held.places]
     sizes = np.stack([parts[name][rows] for name in ("chars", "bytes", "lines", "json_chars")], axis=1)
     _, inverse, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
-    alike = rows[(counts[inverse.reshape(-1)] > 1) & (sizes[:, 0] >= LEAST_CHARS)]
+    alike = rows[counts[inverse.reshape(-1)] > 1]
     events = np.concatenate([parts["event"][held.calls[held.calls >= 0]], parts["event"][alike]])
     listed: list[int] = np.unique(events).tolist()
     return listed
@@ -134,12 +144,12 @@ def repeats_at(filling: ContextFilling, held: HeldResults, events: Mapping[int, 
         event, tokens = int(results.events[place]), int(sizes[place])
         result = _part(events, event, int(results.rows[place] - starts[event]))
         text = value_text(result.content) if isinstance(result, ToolResultPart) else None
-        text = text if text is not None and len(text) >= LEAST_CHARS else None
+        is_long = text is not None and len(text) >= LEAST_CHARS
         call = None
         if call_row >= 0:
             call_event = int(call_events[call_row])
             call = _part(events, call_event, call_row - int(starts[call_event]))
-        first, kind = (by_content.get(text), SAME_CONTENT) if text is not None else (None, "")
+        first, kind = (by_content.get(text), SAME_CONTENT) if text is not None and is_long else (None, "")
         if isinstance(call, ToolCallPart):
             key = (call.name, value_text(call.arguments))
             if key in by_call:
@@ -153,7 +163,7 @@ def repeats_at(filling: ContextFilling, held: HeldResults, events: Mapping[int, 
                 reads.append((path, event, position, tokens))
         if first is not None:
             repeats.append(Repeat(kind, int(results.tools[place]), first, event, position, tokens))
-        if text is not None:
+        if text is not None and is_long:
             by_content.setdefault(text, event)
     return Repeats(tuple(repeats), tuple(_stale(reads, edits)), held.left_out)
 

@@ -22,7 +22,8 @@ from guard_core.views import Inserted, Rewritten, Span, View
 
 MECHANICAL = ("trim", "edit")  # kinds of recorded compactions that replace nothing by a summary
 # Ours: where the last request of a stretch has less of the messages than the first one after its compaction, each
-# compaction took more than what was added, and the window was not full but emptied.
+# compaction took more than what was added, and the window was not full but emptied. So it was where something was
+# written in place of more messages than stayed: that is a summary, be it ever so short.
 SAME_LENGTH = 0.5
 APART = 10  # ours, in steps: a window that is cut by messages or results moves at least so often
 # Ours, in UTF-8 bytes: a note in place of what was dropped ("Skipped 12 messages") is shorter, and the same each time
@@ -72,7 +73,22 @@ def is_made_anew(record: CompactionRecord) -> bool:
 def _keeps_length(case: Case, row: list[Fired]) -> bool:
     """Is the window full, not emptied, and do its notes, where it leaves any, differ in numbers alone."""
     notes = {_NUMBER.sub("0", note) for item in row if (note := _note(case, item))}
-    return len(notes) <= 1 and _length(case, row[-1]) >= SAME_LENGTH * _length(case, row[0])
+    if len(notes) > 1 or any(_has_words(case, item) and _is_emptied(case, item) for item in row):
+        return False
+    return _length(case, row[-1]) >= SAME_LENGTH * _length(case, row[0])
+
+
+def _has_words(case: Case, item: Fired) -> bool:
+    """May a recorded compaction have written something in place of what it took: a message, or into one."""
+    if item.counted is None:
+        return False
+    return any(not isinstance(part, Span) for part in case.facts.ledger.bases[item.counted.place].view)
+
+
+def _is_emptied(case: Case, item: Fired) -> bool:
+    """Did a recorded compaction take more messages than it left."""
+    before = case.facts.ledger.recorded_view(item.step - 1)[0] if item.step else ()
+    return _length(case, item) < SAME_LENGTH * _messages(before)
 
 
 def _is_mechanical(case: Case, item: Fired) -> bool:

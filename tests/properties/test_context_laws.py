@@ -191,8 +191,7 @@ def plain_repeats(session: Session, answered: list[int]) -> list[tuple[int, int,
         ]
         copies = [other for other in answered[:number] if text_of(session, other) == text and len(text) >= LEAST_CHARS]
         if same:
-            is_copy = len(text) >= LEAST_CHARS and text_of(session, same[-1]) == text
-            rows.append((place, same[-1], SAME if is_copy else SAME_CALL))
+            rows.append((place, same[-1], SAME if text_of(session, same[-1]) == text else SAME_CALL))
         elif copies:
             rows.append((place, copies[0], SAME_CONTENT))
     return rows

@@ -38,7 +38,9 @@ SUBAGENT_DEPTH = 4  # trajectories inside trajectories; the format allows any
 
 _KNOWN_NAMES = Names(
     usage=words("metrics final_metrics"),
-    counts=words("prompt_tokens completion_tokens cached_tokens total_prompt_tokens total_completion_tokens"),
+    counts=words(
+        "prompt_tokens completion_tokens cached_tokens total_prompt_tokens total_completion_tokens total_cached_tokens"
+    ),
     beside=words("tokens_before tokens_after"),
     tools=words("tool_calls tool_definitions function tools"),
     passed_over=words("extra"),

@@ -489,8 +489,10 @@ def repeats(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
 def _repeats_sentence(result: Repeats) -> str:
     if not result.repeats and not result.stale:
         return "No result is in the request twice, and no file that it holds was edited since it was read."
-    doubles = f"{counted(len(result.repeats), 'result repeats', 'results repeat')} an earlier one"
-    doubles += f" ({tokens(result.repeated_tokens)} tokens of equal content)"
+    doubles = f"{counted(result.held_twice, 'result repeats', 'results repeat')} an earlier one"
+    doubles += f" ({tokens(result.repeated_tokens)} tokens)"
+    if result.called_again:
+        doubles += f", {counted(result.called_again, 'answers', 'answer')} an earlier call again with other content"
     stale = f"{counted(len(result.stale), 'copy of a file is', 'copies of files are')} older than an edit of it"
     return f"{doubles}; {stale} ({tokens(result.stale_tokens)} tokens)."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Max, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -91,6 +92,7 @@ def _context(job: Import) -> dict[str, Any]:
     sessions = sessions_of(job).filter(deleted=None).order_by("ordinal", "pk")
     rows = [choosing.row(session, report) for session in sessions] if report else []
     names = list(PHASES)
+    read = _read(job) if report else {}
     recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
     places = [
@@ -107,5 +109,15 @@ def _context(job: Import) -> dict[str, Any]:
         "phases": places,
         "wal_missing": report is not None and recording is not None and lacks_log(recording),
         "skipped": sorted(report.skipped.items(), key=lambda item: -item[1]) if report else [],
-        "share": round(100 * report.reported / report.steps) if report and report.steps else 0,
+        "read": read,
+        "share": round(100 * read["reported_calls"] / read["calls"]) if read.get("calls") else 0,
     }
+
+
+def _read(job: Import) -> dict[str, int]:
+    """The figures of all sessions that an import brought, as their pages have them."""
+    sums = ("events", "calls", "reported_calls", "tool_calls", "tool_results", "compactions", "prompt_tokens_sum")
+    figures = sessions_of(job).aggregate(
+        **{name: Sum(name, default=0) for name in sums}, prompt_tokens_max=Max("prompt_tokens_max", default=0)
+    )
+    return figures

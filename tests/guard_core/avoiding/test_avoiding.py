@@ -18,8 +18,15 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Provenance, Sourced
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Span
+from guard_core.windows.window_evidence import Status, WindowJudgement
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import compaction, exchange, growing, recordings
+
+
+def judge(window):
+    """A window in tokens, as a file states it."""
+    return WindowJudgement(window, Provenance.RECORDER, Status.KNOWN, 0, "stated")
+
 
 QUESTION = "please keep the public interface of the parser as it is today"
 
@@ -153,6 +160,19 @@ def test_an_agent_whose_rule_already_avoids_it_gets_no_remedy_but_the_reason():
         assert answer.unchanged is not None
         assert not answer.remedies
         assert "So no change of settings can be credited" in answer.sentence
+
+
+def test_requests_that_were_sent_so_are_not_called_modelled():
+    """A larger window changes nothing of a recording without compactions: each count is the provider's."""
+    facts = Facts.of(exchange(12, tokens=growing(500)), judge(8_000))
+    (answer,) = [item for item in avoid(facts, conclusions(facts)[0]) if item.remedies]
+    sentence = answer.remedies[0].sentence
+    trace = replayed(facts, answer.remedies[0].way)
+    assert (trace.columns["modelled_prompt_tokens"] == trace.columns["recorded_prompt_tokens"]).all()
+    assert sentence.startswith("With a window of ")
+    assert "and without any compaction" not in sentence
+    assert "modelled" not in sentence
+    assert "forecast" not in sentence
 
 
 def test_nothing_is_promised_where_an_answered_prompt_contradicts_the_window():

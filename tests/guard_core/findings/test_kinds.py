@@ -402,6 +402,18 @@ def test_a_window_that_moves_every_few_calls_is_not_judged_as_a_compaction(built
     assert ("leaving a note" in kinds["sliding_window"].sentence) == bool(built.compactions[0].messages)
 
 
+@pytest.mark.parametrize(("left", "slides"), [(12, True), (3, False)])
+def test_what_is_written_in_place_of_most_messages_is_a_summary_however_short(left, slides):
+    """And though it is always the same but for its numbers: here after every 8 messages, of which `left` stay."""
+    cuts = []
+    for number, turn in enumerate(range(20, 46, 8)):
+        words = user(f"Summary {number}: {number + 20} files were read, the parser was mended. Never push to main.")
+        base = (Inserted(0), Span(turn + 1 - left, turn + 1))
+        cuts.append(RecordedCompaction(turn + 1, Evidence.INFERRED, "summary+tail", base, (words,)))
+    _, kinds, _ = confirmed(priced(exchange(48, tokens=lambda turn: 9_000 + turn % 8, compactions=tuple(cuts))))
+    assert ("sliding_window" in kinds) == slides
+
+
 def test_summaries_every_few_calls_are_no_sliding_window():
     built = moving(4, "So far step {} was done.", "summary+tail")
     own = [user(f"Summary: {words}") for words in ("it began", "the parser was read", "the bug was found")]

@@ -199,6 +199,13 @@ def test_steps_and_counts_of_a_wrong_kind_are_told():
     assert junk == "step 3 is text and no object, left out"
 
 
+def test_all_sums_of_its_specification_are_known():
+    """FinalMetrics of ATIF has them since version 1.0."""
+    sums = dict.fromkeys(("total_prompt_tokens", "total_completion_tokens", "total_cached_tokens"), 10)
+    recording = read_as(FORMAT, trajectory(*HEAD, agent_step(3), final_metrics={**sums, "total_cost_usd": 0.1}))
+    assert recording.notes.problems == []
+
+
 def test_unknown_sources_are_counted():
     recording = read_as(FORMAT, trajectory(*HEAD, {"step_id": 3, "source": "referee", "message": "Foul"}))
     assert recording.notes.skipped == {"step of source referee": 1}

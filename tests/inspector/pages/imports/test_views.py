@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -60,6 +62,26 @@ def test_the_report_stays_in_reach(client, bring, recording):
     assert page.status_code == 200
     for fact in ("Compaction Inspector export", "200,000 tokens", "Staging", "100 %"):
         assert fact in page.text
+
+
+def test_the_report_counts_what_the_pages_of_its_sessions_count(client, bring):
+    """Whatever a format counts as its messages: a log of requests has each message once."""
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "on it"}]
+    lines = [
+        {"request": {"model": "gpt-4o", "messages": messages}, "response": answer(tokens)}
+        for messages, tokens in ((said[:1], 900), ([*said, {"role": "user", "content": "and then?"}], 1_200))
+    ]
+    job = bring("\n".join(map(json.dumps, lines)).encode(), "log.jsonl")
+    session = Session.unscoped.get()
+    text = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", client.get(f"{job.get_absolute_url()}?report").text))
+    assert f"Model calls {session.calls}, 100 % with the provider’s count" in text
+    assert f"Messages {session.events} " in text
+    assert "Prompt tokens 2,100 in total, at most 1,200" in text
+
+
+def answer(tokens):
+    message = {"role": "assistant", "content": "on it"}
+    return {"choices": [{"message": message}], "usage": {"prompt_tokens": tokens, "completion_tokens": 2}}
 
 
 def test_a_failed_import_says_why(client, bring):
