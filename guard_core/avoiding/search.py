@@ -14,7 +14,7 @@ from guard_core.errors import GuardError
 from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
 from guard_core.findings.claims import MODELLED_TOKENS, SAME_TURNS, Finding
 from guard_core.findings.facts import Case, Facts
-from guard_core.findings.words import counted, if_window, percent, window_assumptions
+from guard_core.findings.words import counted, if_window, off_words, percent, window_assumptions
 from guard_core.outcomes.outcome import rewrites
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
@@ -209,7 +209,7 @@ class _Search:
         for name in (*names, *map(str, reversed(HORIZONS))):
             if (errors := self.forecast.get(name)) is not None:
                 where = "after a compaction" if name == COMPACTION else f"{counted(int(name), 'call')} ahead"
-                return f"forecast error {100 * errors.mape:.1f} % {where}"
+                return f"forecast error {off_words(errors)} {where}"
         return ""
 
 

@@ -112,7 +112,7 @@ def _report_unread(unread: Sequence[tuple[Path, str]], paths: Sequence[Path]) ->
 
 
 def _text(rows: Sequence[TriggerRow], changes: Changes) -> str:
-    header = ("agent", "version", "model", "window", "sessions", "automatic", "unknown", "manual", "above", "at most")
+    header = ("agent", "version", "model", "window", "sessions", "automatic", "unknown", "manual", "none at", "one at")
     table = cli.table(header, [_cells(row) for row in rows], left=3).split("\n")
     lines = [table[0]]
     for line, row in zip(table[1:], rows, strict=True):

@@ -9,6 +9,7 @@ from guard_core.findings.claims import INFO, LISTED, RULE_DEFAULTS, WARNING, Fin
 from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
+from guard_core.rules.inference import bound_words
 from guard_core.sessions import Provenance
 from guard_core.triggers import AUTOMATIC, MANUAL
 
@@ -65,7 +66,7 @@ def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
     bounding = _bounding(case, interval)
     numbers: dict[str, Any] = {"high": interval.at_most, "high_step": _step(case, interval.at_most_step)}
     numbers |= {"high_compaction": bounding.compaction, "by_itself": bounding.is_automatic}
-    above, below = interval.bound_words
+    above, below = bound_words(interval.relation)
     low = ""
     if interval.above is not None and interval.above_step is not None:
         numbers |= {"low": interval.above, "low_step": _step(case, interval.above_step)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from guard_core.estimation.measurement import Errors
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
 from guard_core.sessions import Session
 from guard_core.shares import per_cent
@@ -11,6 +12,7 @@ from guard_core.windows.models import if_window_is
 from guard_core.windows.window_evidence import Status, WindowJudgement
 
 PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
+FEW_PREDICTIONS = 3  # ours: of fewer calls an average error says little
 LISTED_NUMBERS = 5  # compactions named one by one in a sentence
 
 _WINDOW_ASSUMPTIONS = {
@@ -63,6 +65,12 @@ def totals_words(session: Session) -> str:
         f"{session.prompt_tokens_total:,} prompt tokens over {counted(session.total_calls or 0, 'call')}, "
         f"{session.mean_prompt_tokens:,} on average"
     )
+
+
+def off_words(errors: Errors) -> str:
+    """How far off predictions are on average; of few calls, of how many, for their average says little."""
+    few = f" ({counted(errors.calls, 'call')})" if errors.calls < FEW_PREDICTIONS else ""
+    return f"{100 * errors.mape:.1f} %{few}"
 
 
 def uncounted_words(uncounted: Mapping[str, int]) -> str:

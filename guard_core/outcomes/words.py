@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.forecast import Forecast
 from guard_core.findings.facts import CHARACTERS, ESTIMATES, Facts
-from guard_core.findings.words import counted
+from guard_core.findings.words import counted, off_words
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
 from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.payback import Payback
@@ -30,7 +30,12 @@ def count_words(facts: Facts) -> str:
     """That figures of tokens are none, in a sentence; "" where a provider counted tokens."""
     if facts.counted_in == CHARACTERS:
         return "The recorded counts seem to be of characters, not tokens, and so are all figures that rest on them."
-    return "No call of the recording was counted: its tokens are estimates." if facts.counted_in == ESTIMATES else ""
+    if facts.counted_in != ESTIMATES:
+        return ""
+    session = facts.session
+    is_apart = session.prompt_tokens_total and not session.total_calls  # else the estimates are made to sum to it
+    apart = f" The {session.prompt_tokens_total:,} prompt tokens that the file states in sum are not in them."
+    return f"No call of the recording was counted: its tokens are estimates.{apart if is_apart else ''}"
 
 
 def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:
@@ -120,7 +125,7 @@ def closest_words(outcome: PolicyOutcome) -> str:
 def forecast_words(forecast: Forecast) -> str:
     """How far off modelled counts of this session are; "" where that was not measured."""
     names = {"1": "1 call ahead", "10": "10 calls", "50": "50 calls", "compaction": "after a compaction"}
-    parts = [f"{names[name]} {100 * errors.mape:.1f} %" for name, errors in forecast.items() if errors is not None]
+    parts = [f"{names[name]} {off_words(errors)}" for name, errors in forecast.items() if errors is not None]
     if not parts:
         return ""
     return f"Forecasts of this session's own counts, made from the past only, are off by: {', '.join(parts)}."

@@ -55,6 +55,11 @@ def bounds_of(passed: Iterable[Check], fired: Sequence[Check]) -> tuple[Check | 
     return low, high, [point for point in fired if is_doubtful(point)]
 
 
+def bound_words(relation: str) -> tuple[str, str]:
+    """What a threshold is of its lower bound, and of its upper one."""
+    return ("at least", "below") if relation == ">" else ("above", "at most")
+
+
 class Interval(msgspec.Struct, frozen=True):
     """The threshold of a stretch lies between two counts in tokens; None: no check says it.
 
@@ -94,16 +99,19 @@ class Interval(msgspec.Struct, frozen=True):
         return None not in (self.above, self.at_most)
 
     @property
-    def bound_words(self) -> tuple[str, str]:
-        """What the threshold is of the lower bound, and of the upper one."""
-        return ("at least", "below") if self.relation == ">" else ("above", "at most")
+    def other_unit(self) -> str:
+        """What its bounds are numbers of where that is not tokens; else ""."""
+        unit = unit_of(self.counter)
+        return "" if unit == "tokens" else unit
 
     @property
     def words(self) -> str:
-        """The interval for people."""
-        low = "" if self.above is None else f"{self.bound_words[0]} {self.above:,}"
-        high = "" if self.at_most is None else f"{self.bound_words[1]} {self.at_most:,}"
-        return " and ".join(filter(None, (low, high))) or "not bounded"
+        """The interval for people; its unit is named where that is not tokens."""
+        below, above = bound_words(self.relation)
+        low = "" if self.above is None else f"{below} {self.above:,}"
+        high = "" if self.at_most is None else f"{above} {self.at_most:,}"
+        text = " and ".join(filter(None, (low, high)))
+        return f"{text} {self.other_unit}".rstrip() if text else "not bounded"
 
     def is_of(self, stretch: Stretch) -> bool:
         """Does it speak of the checks of a stretch."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts
 from guard_core.ledger import Ledger
 from guard_core.rules import Interval, OwnChecks
+from guard_core.rules.inference import bound_words
 from guard_core.trace import Trace
 from guard_core.views import kept_events
 from inspector.replays.choice import policy_title
@@ -200,13 +201,14 @@ def own_series(checks: OwnChecks) -> Own:
 
 
 def _bounds(intervals: Sequence[Interval]) -> Iterator[tuple[str, int]]:
-    """The bounds of a threshold that is only inferred, of the first count that proves any."""
+    """The bounds of a threshold in tokens that is only inferred, of the first count that proves any."""
     for item in intervals[:1]:
-        if item.contradiction or item.at_most is None:
+        if item.contradiction or item.at_most is None or item.other_unit:
             return
+        low, high = bound_words(item.relation)
         if item.above is not None:
-            yield "threshold above (inferred)", item.above
-        yield "threshold at most (inferred)", item.at_most
+            yield f"threshold {low} (inferred)", item.above
+        yield f"threshold {high} (inferred)", item.at_most
 
 
 def replayed_columns(facts: Facts, replayed: Trace, observed: Trace, name: str) -> Replayed:

@@ -17,8 +17,8 @@ from guard_core.estimation.unrecorded import unrecorded
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding, Fired
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.sizes import if_window_at, stated_window
-from guard_core.findings.words import compactions_words, totals_words
-from guard_core.rules import Explanation
+from guard_core.findings.words import compactions_words, off_words, totals_words
+from guard_core.rules import Explanation, Interval
 from guard_core.rules.words import agreement_words, threshold_words
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.trace import Trace
@@ -40,7 +40,6 @@ FIRST_FINDINGS = 8  # of them that are unfolded
 MODELS_NAMED = 4
 SMALLEST_SHARE = 0.02  # of a prompt: less is within the error of what its messages cost
 BADGES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
-LEAST_FORECASTS = 3  # of fewer calls an average says nothing
 
 
 def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
@@ -58,7 +57,7 @@ def _threshold(explanation: Explanation) -> dict[str, str] | None:
     refuting = explanation.latest_refuting
     if rule is not None and refuting is not None and rule.is_known:
         note = f"not the {rule.threshold:,} of {rule.formula}; {refuting.sentence}"
-        kpi = _kpi(f"threshold of {rule.agent}{when}", f"≤ {tokens(refuting.at_most or 0)}", "inferred", note)
+        kpi = _kpi(f"threshold of {rule.agent}{when}", _at_most(refuting), "inferred", note)
         return {**kpi, "page": "rule"}
     if rule is not None and rule.threshold is not None and not is_contradicted:
         note = f"{rule.formula}; {agreement_words(explanation)}" if explanation.auto else rule.formula
@@ -66,12 +65,18 @@ def _threshold(explanation: Explanation) -> dict[str, str] | None:
         return {**_kpi(f"threshold of {rule.agent}{when}", tokens(rule.threshold), str(source), note), "page": "rule"}
     bounded = explanation.latest_bound
     if bounded is not None:
-        kpi = _kpi(f"threshold{when}", f"≤ {tokens(bounded.at_most)}", "inferred", bounded.sentence)
+        kpi = _kpi(f"threshold{when}", _at_most(bounded), "inferred", bounded.sentence)
         return {**kpi, "page": "rule"}
     if rule is None or not rule.reason:
         return None
     value = threshold_words(rule).removeprefix("threshold ")
     return {**_kpi(f"threshold of {rule.agent}{when}", value, "", rule.reason), "page": "rule"}
+
+
+def _at_most(bounds: Interval) -> str:
+    """The upper bound of a threshold; its unit where that is not tokens."""
+    sign = "<" if bounds.relation == ">" else "≤"
+    return f"{sign} {tokens(bounds.at_most or 0)} {bounds.other_unit}".rstrip()
 
 
 def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
@@ -254,15 +259,12 @@ def honesty(data: Timeline, forecast: Forecast) -> str:
         f"{text} Forecasts of this session's recorded prompts, made from the past only, are off on average by: "
         f"1 call ahead {_off(forecast.get('1'))}, 10 calls {_off(forecast.get('10'))}, "
         f"50 calls {_off(forecast.get('50'))}, "
-        f"first call after a compaction {_off(forecast.get('compaction'), least=1)}."
+        f"first call after a compaction {_off(forecast.get('compaction'))}."
     )
 
 
-def _off(errors: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
-    if errors is None or errors.calls < least:
-        return "not measured"
-    few = f" ({counted(errors.calls, 'call')})" if errors.calls < LEAST_FORECASTS else ""
-    return f"{100 * errors.mape:.1f} %{few}"
+def _off(errors: Errors | None) -> str:
+    return "not measured" if errors is None else off_words(errors)
 
 
 def _sum(values: Floats) -> int:

@@ -9,11 +9,13 @@ from typing import Any
 from django.urls import reverse
 
 from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
+from guard_core.corpus.rows import interval_of
 from guard_core.corpus.words import cluster_words, day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.rules.base import Moment
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.evidence import Cause
+from guard_core.rules.inference import bound_words
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
 from inspector.pages.shared.paging import pager
@@ -185,7 +187,8 @@ def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[s
         "left_out": row.left_out,
         "above": links.place(row.above),
         "at_most": links.place(row.at_most),
-        "bounds": ("at least", "below") if row.key.relation == ">" else ("above", "at most"),
+        "bounds": bound_words(row.key.relation),
+        "unit": interval_of(row.key, row.above, row.at_most).other_unit,
         "contradiction": row.contradiction,
         "clusters": [cluster_words(row, item) for item in row.clusters[:NAMED]],
         "more_clusters": max(0, len(row.clusters) - NAMED),
@@ -283,8 +286,8 @@ def _change(change: Change, links: Links) -> dict[str, Any]:
         "fell": change.fell,
         "before": links.place(change.before),
         "after": links.place(change.after),
-        "former": _interval(change.former),
-        "limits": _interval(change.limits),
+        "former": _interval(change.key, change.former),
+        "limits": _interval(change.key, change.limits),
         "sessions_before": counted(change.sessions_before, "session"),
         "sessions_after": counted(change.sessions_after, "session"),
         "rule": _rule_change(change),
@@ -299,10 +302,9 @@ def _rule_change(change: Change) -> str:
     return f"{before}, unchanged" if before == after else f"{before}, then {after}"
 
 
-def _interval(limits: tuple[int | None, int | None]) -> str:
-    above, at_most = ("" if value is None else f"{value:,}" for value in limits)
-    words = (f"above {above}" if above else "", f"at most {at_most}" if at_most else "")
-    return ", ".join(filter(None, words)) or "not bounded"
+def _interval(key: RowKey, limits: tuple[int | None, int | None]) -> str:
+    above, at_most = (None if value is None else Place(value, "", 0) for value in limits)
+    return interval_of(key, above, at_most).words
 
 
 def _rule_tables(rows: Sequence[TriggerRow], links: Links) -> dict[str, Any]:

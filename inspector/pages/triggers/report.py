@@ -11,11 +11,11 @@ from inspector.pages.shared.numbers import counted
 from inspector.pages.triggers.analysis import Analysis
 
 MOST_ROWS = 500  # that are listed
-HEADS = ("agent", "version", "model", "window", "count", "sessions", "automatic", "manual", "above", "at most")
+HEADS = ("agent", "version", "model", "window", "count", "sessions", "automatic", "manual", "none at", "one at")
 RULE_HEADS = ("threshold", "formula", "explained", "with count")
 INTERVAL = (
-    "The real threshold lies above the largest count that did not compact and is at most the smallest one that did; "
-    "counts are recorded or recomputed by the rule that the row names."
+    "The real threshold lies between the largest count at which there was no compaction (“none at”) and the smallest "
+    "at which there was one (“one at”); counts are recorded or recomputed by the rule that the row names."
 )
 
 

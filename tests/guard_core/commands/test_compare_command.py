@@ -116,3 +116,16 @@ def test_replays_are_held_against_the_window_that_is_asked_for(recording, capsys
     why = "a prompt of 254,000 tokens was answered, above the window set here, 60,000"
     text = printed(capsys, recording, "--window", "60k")
     assert f"No recorded request counts as an overflow or a near miss for its size: {why}." in text
+
+
+def test_a_sum_that_the_figures_do_not_rest_on_is_named(tmp_path, capsys):
+    built = counted(PROMPTS)
+    calls = tuple(msgspec.structs.replace(call, prompt_tokens=None) for call in built.calls)
+    path = tmp_path / "sum.json"
+    path.write_bytes(write(msgspec.structs.replace(built, calls=calls, prompt_tokens_total=760_500)))
+    assert "The 760,500 prompt tokens that the file states in sum are not in them." in printed(capsys, str(path))
+    whole = msgspec.structs.replace(built, calls=calls, prompt_tokens_total=760_500, total_calls=len(calls))
+    path.write_bytes(write(whole))
+    text = printed(capsys, str(path))
+    assert "its tokens are estimates." in text
+    assert "in sum are not" not in text

@@ -37,7 +37,7 @@ def test_all_sessions_of_a_folder_are_rows_with_their_bounds_and_formula(folder,
     assert main(["triggers", str(folder)]) == 0
     out, error = capsys.readouterr()
     header, row, inferred, rule, *_ = out.splitlines()
-    assert re.split(r"\s{2,}", header)[-5:] == ["automatic", "unknown", "manual", "above", "at most"]
+    assert re.split(r"\s{2,}", header)[-5:] == ["automatic", "unknown", "manual", "none at", "one at"]
     assert re.split(r"\s{2,}", row)[1:] == [
         "2.1.14",
         "claude-opus-4-5-20251101",

@@ -15,8 +15,9 @@ def test_it_quotes_the_forecast_and_says_what_was_not_measured():
     )
 
 
-def test_an_average_of_two_calls_is_not_measured():
-    assert "1 call ahead not measured, 10 calls 5.0 %" in honesty(made(), {**FORECAST, "1": errors(0.01, calls=2)})
+def test_an_average_of_two_calls_says_so():
+    said = honesty(made(), {**FORECAST, "1": errors(0.01, calls=2), "50": None})
+    assert "1 call ahead 0.5 % (2 calls), 10 calls 5.0 %, 50 calls not measured" in said
 
 
 def test_it_promises_nothing_before_the_forecast_is_there():

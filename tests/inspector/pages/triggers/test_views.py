@@ -15,6 +15,7 @@ from inspector.models import Project, RuleExplanation, RuleSetting, Tag, default
 from inspector.storage import explanations
 from inspector.storage.assessment import assess
 from tests.builders import transcript
+from tests.guard_core.rules.test_openhands import recording
 from tests.inspector.pages.conftest import stored
 
 DAY = 86_400.0
@@ -87,6 +88,22 @@ def test_a_change_of_the_threshold_is_shown_with_its_day_and_the_rules_part_in_i
     assert "A threshold changed at 1 point in time." in text
     assert "1970-01-04 Claude Code 2.1.14 → 2.1.21" in text
     assert "155,000, then 167,000 as the rule says" in text
+
+
+def test_bounds_of_an_agent_that_counts_events_have_their_relation_and_their_unit_everywhere(client, db):
+    """OpenHands compacts above a number of events; 24 is then a bound that its threshold may equal."""
+    for day, max_size in ((1, 24), (3, 100)):
+        value = msgspec.structs.replace(recording(300, max_size=max_size), title=f"of {max_size}", started_at=day * DAY)
+        row = stored(value, title=value.title)
+        (interval,) = explain(value).inference
+        assert interval.words == f"at least {interval.above} and below {interval.at_most} events"
+        explanations.store(row, value, explain(value))
+        overview = words(client.get(f"/s/{row.pk}/").content.decode())
+        assert f"threshold &lt; {interval.at_most} events" in overview
+        assert "threshold at least (inferred)" not in overview  # nor is it drawn among tokens
+    text = words(page(client))
+    assert re.search(r"none at \d+ , a compaction at 2\d events", text)
+    assert re.search(r"at least 2\d and below 2\d events 1 session at least \d+ and below 10\d events ↑ higher", text)
 
 
 def test_a_row_alone_lists_its_compactions(client, two):
