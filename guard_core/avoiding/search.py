@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from guard_core import defaults
-from guard_core.avoiding.goals import QUIET, Goal, goal_of, is_met, overflows, words
+from guard_core.avoiding.goals import LASTS, QUIET, Goal, goal_of, is_met, overflows, words
 from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, Base, Way, base_of, ways
 from guard_core.errors import GuardError
 from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
@@ -131,8 +131,9 @@ class _Search:
         for goal, some in reaching.items():
             if some:
                 way, case = min(some, key=lambda item: _loss(item[1]))
-                rivals = len(some) if tier == POLICY else 0
-                remedies[goal].append(Remedy(way, _outcome(case), self._sentence(goal, way, case, rivals), rivals))
+                rivals = [rival for _, rival in some] if tier == POLICY else []
+                sentence = self._sentence(goal, way, case, rivals)
+                remedies[goal].append(Remedy(way, _outcome(case), sentence, len(rivals)))
 
     def _unchanged(self) -> Case | None:
         kind = self.base.kind
@@ -182,12 +183,12 @@ class _Search:
             (*window_assumptions(self.facts.window), SAME_TURNS, MODELLED_TOKENS),
         )
 
-    def _sentence(self, goal: Goal, way: Way, case: Case, rivals: int) -> str:
-        several = f" (of {rivals:,} other policies that do, the one with fewest compactions)" if rivals > 1 else ""
+    def _sentence(self, goal: Goal, way: Way, case: Case, rivals: list[Case]) -> str:
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
+        reached = words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, way.window)
         return (
             f"{_change_words(way, self.base, self.facts.counts.total)}, replayed over the same messages{assumed}, "
-            f"{words(goal, way.window)}{several}: {self._outcome_words(case)}."
+            f"{reached}{_rival_words(rivals)}: {self._outcome_words(case)}."
         )
 
     def _outcome_words(self, case: Case) -> str:
@@ -216,6 +217,15 @@ class _Search:
 def _loss(case: Case) -> tuple[bool, int, int]:
     """How gentle a replay is: first those that send messages as they were recorded, then by compactions and tokens."""
     return bool(rewrites(SentRequests(case))), len(case.fired), int(case.tokens.sum())
+
+
+def _rival_words(rivals: list[Case]) -> str:
+    """That of several other policies the gentlest was taken (`_loss`), in brackets."""
+    if len(rivals) < 2:
+        return ""
+    gentle = sum(not _loss(case)[0] for case in rivals)
+    which = f" of the {gentle:,} that send messages as they were recorded" if 0 < gentle < len(rivals) else ""
+    return f" (of {len(rivals):,} other policies that do, the one with fewest compactions{which})"
 
 
 def _peak(case: Case) -> int:

@@ -303,6 +303,8 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "other_threshold": (
         "is at most {high}",
         "is below {high}",
+        "is above {low}",
+        "is at least {low}",
         "not the default {threshold}",
         "its window is not known, the assumed {assumed_window} would give {threshold}",
     ),

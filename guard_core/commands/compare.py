@@ -27,6 +27,7 @@ from guard_core.outcomes.words import (
     rewrites_words,
     summariser_words,
 )
+from guard_core.plain_text import plain_lines
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
 from guard_core.windows.call_windows import Judged, windows_words
@@ -81,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         cli.print_json(report(facts, rows, errors))
     else:
-        print(_text(facts, rows, errors))
+        print(plain_lines(_text(facts, rows, errors)))
     return 0
 
 

@@ -20,6 +20,7 @@ from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
+from guard_core.rules.inference import bound_words
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
@@ -425,9 +426,12 @@ def _never_acts(case: Case, finding: Finding) -> str:
 
 def _other_threshold(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
-    bound = "below" if numbers["relation"] == ">" else "at most"
-    is_ = f"{_head(case)}the threshold of {numbers['agent']} is {bound} {numbers['high']:,}"
-    is_ += "" if numbers["by_itself"] else " if automatic"
+    least, most = bound_words(numbers["relation"])
+    is_ = f"{_head(case)}the threshold of {numbers['agent']} is "
+    if "low" in numbers and numbers["threshold"] < numbers["low"] + (numbers["relation"] != ">"):  # a check that passed
+        is_ += f"{least} {numbers['low']:,}"
+    else:
+        is_ += f"{most} {numbers['high']:,}{'' if numbers['by_itself'] else ' if automatic'}"
     if "assumed_window" in numbers:
         window, would = numbers["assumed_window"], numbers["threshold"]
         return f"{is_}; its window is not known, the assumed {window:,} would give {would:,}."

@@ -32,10 +32,10 @@ def count_words(facts: Facts) -> str:
         return "The recorded counts seem to be of characters, not tokens, and so are all figures that rest on them."
     if facts.counted_in != ESTIMATES:
         return ""
-    session = facts.session
-    is_apart = session.prompt_tokens_total and not session.total_calls  # else the estimates are made to sum to it
-    apart = f" The {session.prompt_tokens_total:,} prompt tokens that the file states in sum are not in them."
-    return f"No call of the recording was counted: its tokens are estimates.{apart if is_apart else ''}"
+    apart, total = "", facts.session.prompt_tokens_total
+    if total and not facts.session.total_calls:  # else the estimates are made to sum to it
+        apart = f" The {total:,} prompt tokens that the file states in sum are not in them."
+    return f"No call of the recording was counted: its tokens are estimates.{apart}"
 
 
 def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ WITHHELD = "…"
 # Numbers of claims whose values are words of the engine. The words of any other are taken to be the session's.
 ENGINE_WORDS = frozenset({"peak_source", "agent", "formula", "relation", "counter", "setting", "source", "policy"})
 _QUOTED = re.compile(r'"[\s\S]*"')
+_GONE = f'"{WITHHELD}"'
 
 
 def check_level(level: str) -> str:
@@ -64,7 +65,18 @@ def _claim(claim: Claim) -> Claim:
     if not words:
         return claim
     numbers = {name: WITHHELD if value in words else value for name, value in claim.numbers.items()}
-    return msgspec.structs.replace(claim, numbers=numbers, sentence=_QUOTED.sub(f'"{WITHHELD}"', claim.sentence))
+    return msgspec.structs.replace(claim, numbers=numbers, sentence=_sentence(claim.sentence, words))
+
+
+def _sentence(sentence: str, words: list[Any]) -> str:
+    """A sentence without its quotations: each of these words or the beginning of it, and, where anything else stands
+    in quotation marks, all between the first and the last of those."""
+    for text in filter(None, words):
+        if isinstance(text, str):
+            sizes = range(len(text), 0, -1)
+            quoted = (re.compile(f'"{re.escape(text[:size])}( ?…)?"') for size in sizes if f'"{text[:size]}' in sentence)
+            sentence = next(quoted, _QUOTED).sub(_GONE, sentence)
+    return _QUOTED.sub(_GONE, sentence) if '"' in sentence.replace(_GONE, "") else sentence
 
 
 def _has_words(value: Any) -> bool:

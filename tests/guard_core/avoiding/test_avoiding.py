@@ -9,8 +9,11 @@ import pytest
 from guard_core import defaults
 from guard_core.__main__ import main
 from guard_core.avoiding import avoid, base_of, nothing_words
-from guard_core.avoiding.ways import SETTING, TIERS, WINDOW, ways
+from guard_core.avoiding.goals import is_met
+from guard_core.avoiding.ways import POLICY, SETTING, TIERS, WINDOW, ways
 from guard_core.findings import Facts, conclusions
+from guard_core.outcomes.outcome import rewrites
+from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.recordings.formats import native
 from guard_core.replay import replay
@@ -173,6 +176,31 @@ def test_requests_that_were_sent_so_are_not_called_modelled():
     assert "and without any compaction" not in sentence
     assert "modelled" not in sentence
     assert "forecast" not in sentence
+
+
+def reading(turns, *, tokens, size):
+    """A session that reads a file with each call, so many bytes a time."""
+    events, calls = [user("read it all")], []
+    for turn in range(turns):
+        calls.append(ModelCall(len(events), len(events), tokens(turn)))
+        events += [tool_call("read", f"c{turn}"), tool_result("words and more " * (size // 15), "read", f"c{turn}")]
+    return session(*events, calls=tuple(calls))
+
+
+def test_the_policy_that_is_named_has_the_fewest_compactions_of_those_that_it_is_said_to_be_among():
+    facts = Facts.of(reading(12, tokens=lambda turn: 5_000 + 16_000 * turn, size=60_000), judge(190_000))
+    (answer,) = avoid(facts, conclusions(facts)[0])
+    (remedy,) = [item for item in answer.remedies if item.way.tier == POLICY]
+    reaching = {}
+    for way in ways(base_of(facts), POLICY):
+        case = facts.replay(replayed(facts, way))
+        if is_met(answer.goal, case):
+            reaching[way.label] = len(case.fired), bool(rewrites(SentRequests(case)))
+    gentle = {label: fired for label, (fired, rewritten) in reaching.items() if not rewritten}
+    assert 1 < len(gentle) < len(reaching) == remedy.rivals
+    said = f"(of {len(reaching)} other policies that do, the one with fewest compactions of the {len(gentle)} that send"
+    assert f"{said} messages as they were recorded)" in remedy.sentence
+    assert gentle[remedy.way.label] == min(gentle.values())
 
 
 def test_nothing_is_promised_where_an_answered_prompt_contradicts_the_window():

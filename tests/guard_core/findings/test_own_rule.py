@@ -71,6 +71,14 @@ def test_a_threshold_that_a_compaction_of_unknown_trigger_bounds_is_only_suppose
     assert check(session, [lie], judge_session(session)) != []
 
 
+def test_a_default_below_what_passed_is_excluded_by_what_passed():
+    facts = Facts.of(transcript(prompts=(20_000, 160_000, 170_000, 30_000)))
+    claims = tuple(item for item in recorded_findings(facts) if item.kind == "other_threshold")
+    assert recorded_verdict(facts, claims).sentence == (
+        "1 compaction; the threshold of Claude Code is above 161,010, not the default 155,000."
+    )
+
+
 def test_checks_that_fit_none_are_early_and_late():
     by_kind = findings_of(transcript(prompts=(20_000, 160_000, 120_000, 30_000)))
     assert by_kind["own_early"].sentence == (

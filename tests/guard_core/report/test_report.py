@@ -26,6 +26,7 @@ from guard_core.report import (
     verify_document,
 )
 from guard_core.report.document import Remark, digest_of
+from guard_core.report.levels import at_level
 from guard_core.report.words import compaction_row, figures
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import in_characters
@@ -171,6 +172,21 @@ def test_lower_levels_hold_no_words_of_the_session(recording, plain):
     assert recording.title in names
     assert not [words for words in (*wanted[:3], f'"{tool}"', recording.title) if words in numbers]
     assert "left the context at step 38" in numbers
+
+
+def test_of_a_sentence_only_the_quotations_are_withheld(plain):
+    """Also where it has two, and where a quotation holds quotation marks; what else is quoted is not known."""
+    template = plain.sides[0].findings[0]
+
+    def withheld(sentence, **numbers):
+        claim = msgspec.structs.replace(template, sentence=sentence, numbers=numbers)
+        side = msgspec.structs.replace(plain.sides[0], findings=(claim,))
+        return at_level(msgspec.structs.replace(plain, sides=(side,)), "names").sides[0].findings[0].sentence
+
+    told = 'Your request "Say "no" …" left at step 7. The summary quotes these words of it: "Never \\1".'
+    without = 'Your request "…" left at step 7. The summary quotes these words of it: "…".'
+    assert withheld(told, quote='Say "no" to it', passage="Never \\1", step=6) == without
+    assert withheld('It says "x" at 7: "y".', quote="x") == 'It says "…".'
 
 
 def test_chosen_compactions_are_shown_in_full(recording):
