@@ -11,6 +11,7 @@ import msgspec
 from guard_core.cli import plain
 from guard_core.counts import counted_compactions
 from guard_core.errors import DamagedRecording, GuardError
+from guard_core.plural import counted
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Session
 from guard_core.triggers import is_counted
@@ -87,7 +88,8 @@ def _text(recording: Recording) -> str:
     for session in recording.sessions[:_SHOWN]:
         name = session.title or session.source_id or "session"
         compactions = counted_compactions(session).total
-        calls = f"{len(session.events)} events, {len(session.calls)} calls, {compactions} compactions"
+        sizes = (len(session.events), "event"), (len(session.calls), "call"), (compactions, "compaction")
+        calls = ", ".join(counted(*size) for size in sizes)
         lines.append(f"session {plain(name)[:60]} ({plain(session.agent)[:40]}): {calls}")
         window = judge_session(session)
         lines.append(f"  window {window.value:,} tokens ({plain(window.words)})")

@@ -15,6 +15,7 @@ from guard_core import cli
 from guard_core.errors import GuardError, SettingError
 from guard_core.findings.facts import Facts
 from guard_core.outcomes.words import dollars
+from guard_core.plural import counted
 from guard_core.recordings import read
 from guard_core.recordings.reading.folders import sessions_in
 from guard_core.sessions import Session
@@ -233,7 +234,13 @@ def _text(result: SweepResult, sessions: int) -> str:
     ]
     more = ("cost", "requests dropped") if is_priced else ()
     header = (*names, "compactions", "overflows", "loop", "peak", "tokens sent", *more, "")
-    count = f"{len(result.cells):,} settings, {sessions:,} sessions, {sum(result.steps):,} steps"
+    count = ", ".join(
+        (
+            counted(len(result.cells), "setting"),
+            counted(sessions, "session"),
+            counted(sum(result.steps), "step"),
+        )
+    )
     if len(rows) < len(result.cells):
         count += f"; the best {len(rows)} are shown"
     return "\n".join([cli.table(header, rows), "", count, f"recommended: {result.evidence}", *_checks(result)])

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from guard_core.corpus.bounds import Place
 from guard_core.corpus.changes import Change
 from guard_core.corpus.rows import Cluster, RuleTally, TriggerRow, interval_of
+from guard_core.plural import counted
 from guard_core.rules.base import Moment
 
 Namer = Callable[[str], str]
@@ -33,13 +34,13 @@ def formula_words(row: TriggerRow | Cluster) -> str:
         return "no known formula explains it" if None not in (row.above, row.at_most) else ""
     words = f"{row.formula.threshold:,} = {row.formula.formula} explains {row.explained:,} of {row.fired:,}"
     do = "does" if row.others == 1 else "do"
-    return f"{words} (as {do} {_counted(row.others, 'other formula')})" if row.others else words
+    return f"{words} (as {do} {counted(row.others, 'other formula')})" if row.others else words
 
 
 def cluster_words(row: TriggerRow, cluster: Cluster) -> str:
     """Sessions that one threshold explains, its interval and its formula."""
     interval = interval_of(row.key, cluster.above, cluster.at_most)
-    words = f"{_counted(len(cluster.sessions), 'session')} {interval.words}"
+    words = f"{counted(len(cluster.sessions), 'session')} {interval.words}"
     return ": ".join(filter(None, (words, formula_words(cluster))))
 
 
@@ -97,10 +98,6 @@ def day(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (OverflowError, OSError, ValueError):
         return "an unknown day"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _place(place: Place, name: Namer) -> str:

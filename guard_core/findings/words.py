@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from guard_core.estimation.measurement import Errors
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
+from guard_core.plural import counted as counted
 from guard_core.sessions import Session
 from guard_core.shares import per_cent
 from guard_core.windows.models import if_window_is
@@ -35,11 +36,6 @@ def at_step(step: int) -> str:
 def steps_words(first: int, last: int) -> str:
     """One step, or a range of them."""
     return at_step(first) if first == last else f"steps {first + 1:,} to {last + 1:,}"
-
-
-def counted(count: int, name: str) -> str:
-    """A number and its noun: "1 compaction", "4 compactions"."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def compactions_words(indices: Sequence[int]) -> str:

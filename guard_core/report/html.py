@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from guard_core.plural import counted
 from guard_core.report.document import Compaction, Fact, Report, Side
 from guard_core.report.markup import Content, Markup, joined, tag
 from guard_core.report.svg import anchor, chart
@@ -65,7 +66,7 @@ def whole_page(title: str, body: Iterable[Content]) -> str:
 
 def _body(report: Report) -> Iterator[Content]:
     session, main = report.session, main_side(report)
-    made_by = " · ".join(filter(None, (session.agent, session.model, f"{session.calls:,} calls")))
+    made_by = " · ".join(filter(None, (session.agent, session.model, counted(session.calls, "call"))))
     yield tag("h1", title_of(report))
     yield tag("p", f"Compaction report · {made_by}", class_="muted")
     yield tag("p", main.verdict.sentence, class_=f"verdict {main.verdict.severity}")

@@ -71,11 +71,12 @@ def _claim(claim: Claim) -> Claim:
 def _sentence(sentence: str, words: list[Any]) -> str:
     """A sentence without its quotations: each of these words or the beginning of it, and, where anything else stands
     in quotation marks, all between the first and the last of those."""
-    for text in filter(None, words):
-        if isinstance(text, str):
-            sizes = range(len(text), 0, -1)
-            quoted = (re.compile(f'"{re.escape(text[:size])}( ?…)?"') for size in sizes if f'"{text[:size]}' in sentence)
-            sentence = next(quoted, _QUOTED).sub(_GONE, sentence)
+    for text in words:
+        if text and isinstance(text, str):
+            beginnings = (text[:size] for size in range(len(text), 0, -1))
+            quoted = next((words for words in beginnings if f'"{words}' in sentence), None)
+            pattern = _QUOTED if quoted is None else re.compile(f'"{re.escape(quoted)}( ?…)?"')
+            sentence = pattern.sub(_GONE, sentence)
     return _QUOTED.sub(_GONE, sentence) if '"' in sentence.replace(_GONE, "") else sentence
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from guard_core.plural import counted
 from guard_core.report.document import Compaction, Report, Side
 from guard_core.report.markup import Markup, joined, tag
 from guard_core.report.words import side_title
@@ -22,10 +23,10 @@ def chart(report: Report, side: Side) -> Markup | None:
     if not series.steps:
         return None
     scale = Scale(report.session.calls, max(report.window.value, *series.tokens, *series.threshold))
-    counted = [not value for value in series.modelled]
+    is_counted = [not value for value in series.modelled]
     label = (
-        f"{side_title(side)}: prompt tokens of {report.session.calls:,} calls, at most {max(series.tokens):,}, "
-        f"in a window of {report.window.value:,}; {side.outcome.compactions:,} compactions."
+        f"{side_title(side)}: prompt tokens of {counted(report.session.calls, 'call')}, at most "
+        f"{max(series.tokens):,}, in a window of {report.window.value:,}; {counted(side.outcome.compactions, 'compaction')}."
     )
     marks = [item for item in side.compactions if item.step >= 0][:MOST_MARKS]
     return tag(
@@ -38,8 +39,8 @@ def chart(report: Report, side: Side) -> Markup | None:
             class_="threshold",
             d=path_of(scale, series.steps, series.threshold, [v >= 0 for v in series.threshold]),
         ),
-        tag("path", class_="modelled", d=path_of(scale, series.steps, series.tokens, [True] * len(counted))),
-        tag("path", class_="recorded", d=path_of(scale, series.steps, series.tokens, counted)),
+        tag("path", class_="modelled", d=path_of(scale, series.steps, series.tokens, [True] * len(is_counted))),
+        tag("path", class_="recorded", d=path_of(scale, series.steps, series.tokens, is_counted)),
         joined(columns(report, side, scale)),
         joined(_mark(scale, side, item) for item in marks),
         viewBox=scale.box,

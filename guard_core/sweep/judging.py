@@ -16,6 +16,7 @@ import msgspec
 from guard_core.errors import UnknownName
 from guard_core.findings.words import at_step
 from guard_core.outcomes.words import dollars
+from guard_core.plural import counted
 from guard_core.sweep.axes import words
 from guard_core.sweep.cells import Cell
 from guard_core.windows.models import if_window_is
@@ -201,8 +202,8 @@ def fold_words(result: SweepResult, fold: Fold) -> str:
     steps = sum(result.steps[at] for at in fold.judged)
     first = f" (the first of {fold.equal:,} equally good settings there)" if fold.equal > 1 else ""
     text = (
-        f"chosen on {_count(len(fold.learnt), 'session')}{first}, {words(chosen.values)} gives {_outcome(chosen)} in "
-        f"{_count(steps, 'step')} of the other {_count(len(fold.judged), 'session')}"
+        f"chosen on {counted(len(fold.learnt), 'session')}{first}, {words(chosen.values)} gives {_outcome(chosen)} in "
+        f"{counted(steps, 'step')} of the other {counted(len(fold.judged), 'session')}"
     )
     by = MEASURES[result.by]
     if _rank(chosen, by) == _rank(best, by):
@@ -232,7 +233,7 @@ def conclusion_values(result: SweepResult) -> dict[str, Any]:
 
 
 def _outcome(cell: Cell) -> str:
-    parts = [_count(cell.overflow_steps, "overflow"), _count(cell.compactions, "compaction")]
+    parts = [counted(cell.overflow_steps, "overflow"), counted(cell.compactions, "compaction")]
     parts += [f"{cell.tokens_sent:,} prompt tokens"]
     parts += [] if cell.cost is None else [dollars(cell.cost)]
     return ", ".join(parts)
@@ -242,10 +243,10 @@ def _evidence(
     cells: Sequence[Cell], ranks: Sequence[Rank], best: int, steps: Sequence[int], titles: Sequence[str]
 ) -> str:
     chosen = cells[best]
-    sessions = "" if len(steps) == 1 else f" of {_count(len(steps), 'session')}"
+    sessions = "" if len(steps) == 1 else f" of {counted(len(steps), 'session')}"
     text = (
-        f"{words(chosen.values)}: {_count(chosen.overflow_steps, 'overflow')} in {_count(sum(steps), 'step')}{sessions}"
-        f", {_count(chosen.compactions, 'compaction')}, {_largest(chosen)}"
+        f"{words(chosen.values)}: {counted(chosen.overflow_steps, 'overflow')} in {counted(sum(steps), 'step')}"
+        f"{sessions}, {counted(chosen.compactions, 'compaction')}, {_largest(chosen)}"
         f"{'' if chosen.cost is None else ', ' + dollars(chosen.cost)}"
     )
     overflowing = [cell for cell in cells if cell.overflow_steps]
@@ -279,7 +280,7 @@ def _condition(cell: Cell, assumed: Sequence[bool]) -> str:
         return ""
     if len(assumed) == 1:
         return if_window_is(cell.window)
-    return f", if the windows of {sum(assumed):,} of {_count(len(assumed), 'session')} are what is assumed"
+    return f", if the windows of {sum(assumed):,} of {counted(len(assumed), 'session')} are what is assumed"
 
 
 def _uncounted(cell: Cell, disproved: Sequence[bool]) -> str:
@@ -288,7 +289,7 @@ def _uncounted(cell: Cell, disproved: Sequence[bool]) -> str:
         return ""
     if len(disproved) == 1:
         return f"; no size counts as an overflow, as a prompt larger than the window of {cell.window:,} was answered"
-    some = f"{sum(disproved):,} of {_count(len(disproved), 'session')}"
+    some = f"{sum(disproved):,} of {counted(len(disproved), 'session')}"
     return f"; in {some} no size counts as an overflow, as a prompt larger than the window was answered"
 
 
@@ -309,10 +310,6 @@ def _next(cells: Sequence[Cell], ranks: Sequence[Rank], best: int) -> str:
         return " and all come to the same" if len(cells) > 1 else ""
     index = min(worse, key=lambda at: (ranks[at], at))
     return f"; the next worse, {words(cells[index].values)}, has {_outcome(cells[index])}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def failed(result: SweepResult, wanted: Iterable[str]) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Role, TextPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -115,10 +116,8 @@ class _Chat:
             self._source.notes.skip("chat without messages")
             return None
         if self._sent:
-            self._builder.notes.append(
-                f"Aider reports tokens per exchange, rounded: {len(self._sent)} exchanges, the largest about "
-                f"{max(self._sent):,} tokens sent."
-            )
+            exchanges = f"{counted(len(self._sent), 'exchange')}, the largest about {max(self._sent):,} tokens sent"
+            self._builder.notes.append(f"Aider reports tokens per exchange, rounded: {exchanges}.")
         about: dict[str, Any] = {"agent": "Aider", "model": self._model, "source_id": self._started}
         about["prompt_tokens_total"] = sum(self._sent) or None
         return self._builder.session(started_at=normalise.timestamp(self._started), title=self._started, **about)

@@ -24,6 +24,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -311,7 +312,7 @@ def _notes(value: JSON, *, has_queries: bool, is_masked: bool) -> list[str]:
     notes = ["SWE-agent records no tokens per call."]
     sent, calls = fields.tokens(stats, "tokens_sent"), fields.tokens(stats, "api_calls")
     if sent and calls:
-        notes = [f"SWE-agent records no tokens per call: {sent} prompt tokens in {calls} calls together."]
+        notes = [f"SWE-agent records no tokens per call: {sent:,} prompt tokens in {counted(calls, 'call')} together."]
     config = _config(value)
     names = [name for item in _processors(config) if (name := fields.text(item, "type"))]
     if is_masked:

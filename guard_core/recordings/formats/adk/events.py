@@ -16,6 +16,7 @@ import msgspec
 
 from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Role, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.formats.adk import guard as adk_guard
 from guard_core.recordings.formats.adk.entries import (
     CompactedRange,
@@ -110,7 +111,7 @@ def _session(reading: AdkEventReader, context: Context, header: dict[str, Any], 
         taken = f"{reading.taken_back} events were taken back by a rewind"
         builder.notes.append(f"{taken}: not in the log, their calls count apart.")
     if reading.answered_again:
-        again = f"{reading.answered_again} results of long-running calls replaced an earlier one"
+        again = f"{counted(reading.answered_again, 'result')} of long-running calls replaced an earlier one"
         builder.notes.append(f"{again}: the log holds both, a request only the newest, behind its call.")
     if len(reading.authors) > 1:
         builder.notes.append(f"several agents share this session: {', '.join(list(reading.authors)[:6])}")

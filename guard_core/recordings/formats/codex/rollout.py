@@ -25,6 +25,7 @@ import msgspec
 from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart, part_text, utf8_bytes
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.codex import lines as codex_lines
 from guard_core.recordings.formats.codex import look
@@ -508,7 +509,8 @@ class CodexRolloutReader:
         del self.log.events[cut:]
         self.index.forget(cut)
         self.log.windows = [(min(at, cut), window) for at, window in self.log.windows]
-        self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(removed)} calls count apart.")
+        what = f"{counted(turns, 'turn')} with {counted(len(removed), 'call')}"
+        self.log.notes.append(f"Rolled back and not in the log: {what}. Their tokens count apart.")
 
     # -- the end
 

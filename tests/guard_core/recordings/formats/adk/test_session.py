@@ -210,7 +210,7 @@ def test_a_long_running_call_that_is_answered_again_is_noted():
     recording = read_json(user(1.0), call, event(3.0, result, role="user"), event(4.0, result, role="user"))
 
     assert recording.facts.tool_results == 1
-    assert "1 results of long-running calls" in recording.sessions[0].notes[0]
+    assert "1 result of long-running calls" in recording.sessions[0].notes[0]
 
 
 def test_the_times_of_go_services_are_read():
