@@ -19,6 +19,7 @@ from guard_core.sessions import Provenance
 from guard_core.trace import PROMPT_SOURCES, Trace
 from guard_core.views import Inserted, Rewritten, Span, View
 
+UNRECORDED = "messages without content"  # the file has them, not what they say
 # Messages by class, each with the kinds of content that make it up; the framing of a message goes with its content.
 CLASSES = {
     "user text": ("user text",),
@@ -27,6 +28,7 @@ CLASSES = {
     "tool calls": ("tool calls",),
     "tool results": ("tool results",),
     "media": ("media",),
+    UNRECORDED: (),
 }
 FIXED, PROLOGUE, UNEXPLAINED = "fixed", "prologue", "unexplained"
 REPEATED = "repeated"  # messages of the log that a resumed history has once more
@@ -161,6 +163,7 @@ def class_tokens(ledger: Ledger, attribution: Attribution) -> Ints:
 def _framed(ledger: Ledger) -> Ints:
     """The class that takes the framing of an event without any content, by what it is: an index into CLASSES."""
     flags, names = ledger.events["flags"], list(CLASSES)
+    is_empty = np.diff(ledger.part_starts) == 0
     kinds = (
         (HAS_RESULT, "tool results"),
         (HAS_CALL, "tool calls"),
@@ -168,7 +171,10 @@ def _framed(ledger: Ledger) -> Ints:
         (HAS_REASONING, "reasoning"),
         (MODEL, "model text"),
     )
-    classes: Ints = np.select([flags & flag > 0 for flag, _ in kinds], [names.index(name) for _, name in kinds])
+    classes: Ints = np.select(
+        [is_empty, *(flags & flag > 0 for flag, _ in kinds)],
+        [names.index(UNRECORDED), *(names.index(name) for _, name in kinds)],
+    )
     return classes
 
 

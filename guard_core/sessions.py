@@ -157,6 +157,8 @@ MAY_BE_REPEATED = (
 )
 # The note of a recording in which a compaction may have left no trace.
 UNRECORDED_COMPACTIONS = "A compaction need not be in the file: newer versions (0.169) print nothing of it."
+# The note of a recording of calls without their messages.
+NO_CONTENT = "No message content was found: the tokens of each call are known, and a compaction need not show."
 # The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that
 # another conversation of the file continued from.
 BEGINS_WITH_SUMMARY = (

@@ -19,9 +19,11 @@ _RULE = re.compile(
     "必ず|絶対に|しないで|てはいけ|てはなら|してください|のみ|반드시|절대|하지 마|지 마세요|금지|항상|해야",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"\w+://\S+")
 # A sentence of a user asks for something if it begins with one of these words: ours.
 _REQUEST = re.compile(
-    r"(?:[-*•]\s+|\d+[.)]\s+)?(?:(?:ok(?:ay)?|please|pls|then|also|and|now|next|so|yes|no|first|finally)[,:]?\s+)*"
+    r"(?:[-*•]\s+(?:\[[ x]?\]\s+)?|\d+[.)]\s+)?"
+    r"(?:(?:ok(?:ay)?|please|pls|then|also|and|now|next|so|yes|no|first|finally)[,:]?\s+)*"
     r"(?:let['’]?s|add|allow|answer|apply|ask|build|change|check|clean|compare|continue|convert|copy|create|debug|delete"
     r"|describe|disable|document|drop|enable|end|explain|extend|extract|find|fix|follow|format|generate|give|go|handle"
     r"|help|implement|improve|include|install|investigate|keep|leave|limit|list|look|make|merge|migrate|modify|move|name"
@@ -42,12 +44,13 @@ def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
 
 
 def kind_of(sentence: str, *, of_user: bool = False) -> str:
-    """RULE, or REQUEST of a user's own words; "" for any other sentence."""
+    """RULE, or REQUEST of a user's own words; "" for any other sentence. A question states no rule, and an address has
+    no words."""
+    words = sentence.strip()
     if len(sentence) > LONGEST_RULE:
         return ""
-    if _RULE.search(sentence):
+    if not words.endswith(("?", "？")) and _RULE.search(_ADDRESS.sub("", words)):
         return RULE
-    words = sentence.strip()
     request = _REQUEST.match(words) if of_user else None
     is_code = request is not None and (words[request.end() :].startswith("(") or words.endswith(("{", ";")))
     return REQUEST if request and not is_code else ""

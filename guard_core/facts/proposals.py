@@ -23,7 +23,7 @@ MOST_INSTRUCTIONS = 100  # of one session that are followed, the first ones: our
 MOST_DETAILS = 20  # of each kind of path, identifier and quantity, the first ones
 MOST_READ = 1_000  # messages of users that are looked at
 MOST_TODO_CALLS = 50  # the last ones
-FEWEST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
+LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
 TODO_TOOLS = (  # tools that write a list of todos, by the agents that have them
     *("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "SetTodoList", "todo", "update_todo_list"),
     *("TaskCreate", "TaskUpdate", "manage_todo_list"),
@@ -78,7 +78,7 @@ def _instructions(session: Session, events: Iterable[tuple[int, Event]]) -> Iter
 
 
 def _says_something(text: str) -> bool:
-    fewest = 1 if has_unspaced(text) else FEWEST_WORDS
+    fewest = 1 if has_unspaced(text) else LEAST_WORDS
     return len(content_words(text)) >= fewest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guard_core.facts.instructions import REQUEST, RULE
 from guard_core.facts.lanes import HELD, STATE_WORDS, Change, Lane, State
+from guard_core.facts.proposals import LEAST_WORDS
 from guard_core.facts.texts import (
     AGREES,
     AGREES_HELD_OUT,
@@ -44,8 +45,10 @@ METHOD = (
     (
         "Limits",
         "Words are compared, not meaning. Synonyms, translations and other scripts are not recognised and count as "
-        "gone, while a negated sentence counts as the same. The model's own messages are searched for quotations "
-        "only. Whether an instruction still applies is not judged: a summary may quote one and say it was cancelled.",
+        "gone, while a negated sentence counts as the same. Instructions are recognised by their wording (must, never, "
+        f"only, please …); others, and those of fewer than {LEAST_WORDS} content words, are not listed. The model's "
+        "own messages are searched for quotations only. Whether an instruction still applies is not judged: a summary "
+        "may quote one and say it was cancelled.",
     ),
 )
 

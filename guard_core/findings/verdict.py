@@ -27,6 +27,7 @@ from guard_core.sessions import (
     MAY_BE_REPEATED,
     MAY_CONTINUE,
     MAY_REPEAT,
+    NO_CONTENT,
     UNRECORDED_COMPACTIONS,
     Evidence,
 )
@@ -43,6 +44,7 @@ _NO_WHOLE = {
     MAY_REPEAT: "No compaction in the file, perhaps continued from another conversation",
     BEGINS_WITH_SUMMARY: "Begins with an earlier context's summary, no compaction since",
     UNRECORDED_COMPACTIONS: "No compaction in the file, which need not record one",
+    NO_CONTENT: "No compaction can be seen, as no message content was found",
     MAY_BE_CONTINUED: "No compaction in the file, perhaps continued in another conversation",
     MAY_BE_REPEATED: "No compaction in the file, perhaps continued in another conversation",
 }

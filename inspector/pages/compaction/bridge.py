@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, Bridge, Part
+from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, UNRECORDED, Bridge, Part
 from guard_core.estimation.attribution import Attribution
 from guard_core.estimation.sharing import ASSUMED, ATTRIBUTION_SOURCES
 from guard_core.sessions import Provenance
@@ -19,6 +19,7 @@ NAMES = {
     "tool calls": "Tool calls",
     "tool results": "Tool results",
     "media": "Images and files",
+    UNRECORDED: "Messages whose content is not in the file",
     REPEATED: "Repeated by a resumed history",
     INSERTED: "Summary, inserted messages",
     UNEXPLAINED: "Not explained by this file",

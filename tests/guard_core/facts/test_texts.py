@@ -12,6 +12,7 @@ from guard_core.facts.texts import (
     paraphrases,
     quotes,
     shared_words,
+    split_sentences,
 )
 from guard_core.facts.texts import quotation as sought
 from guard_core.findings.presence import readings
@@ -92,12 +93,23 @@ def test_few_words_are_never_a_paraphrase():
         ("必ずテストを実行する", RULE),
         ("let's go with option 1.", REQUEST),
         ("ok, please fix the parser", REQUEST),
+        ("- [ ] update CHANGELOG.md", REQUEST),
+        ("Can you never push to main?", REQUEST),
+        ("Why must the build be slow?", ""),
+        ("see http://example.com/a?b=never", ""),
         ("The sky is blue", ""),
         ("don't " + "x" * 500, ""),
     ],
 )
 def test_a_sentence_is_a_rule_or_a_request_by_its_wording(sentence, kind):
     assert kind_of(sentence, of_user=True) == kind
+
+
+def test_an_abbreviation_ends_no_sentence():
+    text = "The server should not be restarted, e.g. by a test. Say so, i.e. write it down. Etc."
+    assert split_sentences(text) == [
+        "The server should not be restarted, e.g. by a test.", "Say so, i.e. write it down.", "Etc."
+    ]  # fmt: skip
 
 
 def test_requests_are_those_of_users_alone():

@@ -15,6 +15,7 @@ from guard_core.sessions import (
     MAY_BE_REPEATED,
     MAY_CONTINUE,
     MAY_REPEAT,
+    NO_CONTENT,
     RECORDERS_WINDOW,
     UNRECORDED_COMPACTIONS,
     Provenance,
@@ -58,6 +59,7 @@ def test_a_window_that_the_recording_program_was_given_is_not_said_to_be_set_by_
         (MAY_BE_REPEATED, "No compaction in the file, perhaps continued in another conversation"),
         (BEGINS_WITH_SUMMARY, "Begins with an earlier context's summary, no compaction since"),
         (UNRECORDED_COMPACTIONS, "No compaction in the file, which need not record one"),
+        (NO_CONTENT, "No compaction can be seen, as no message content was found"),
     ],
 )
 def test_a_conversation_that_is_perhaps_no_whole_one_is_not_called_healthy(note, words):

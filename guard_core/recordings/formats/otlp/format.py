@@ -59,7 +59,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import ModelCall, Session
+from guard_core.sessions import NO_CONTENT, ModelCall, Session
 from guard_core.titles import first_words
 
 _KNOWN_AS = "under the names that are known here (GenAI, OpenInference, OpenLLMetry and those of some SDKs)"
@@ -351,7 +351,7 @@ class _Traces:
                 at = len(builder.events)
                 index = builder.event(Role.MODEL, (), timestamp=span.start, line=span.line, source_id=span.id)
                 builder.calls.append(self._call(span, at, index))
-        builder.notes.append(f"The spans hold no message content {_KNOWN_AS}: only the tokens of each call are known.")
+        builder.notes += (NO_CONTENT, f"Message content is looked for {_KNOWN_AS}.")
         return builder.session(agent=self._agent_around(calls[0]), **about)
 
 

@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core import recordings
+from guard_core.context.report import context_report
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.findings.facts import Facts
 from guard_core.recordings.formats.otlp.content import RepeatedTexts, read_content
 from guard_core.recordings.formats.otlp.format import FORMAT
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.reading.source import ByteSource
+from guard_core.sessions import NO_CONTENT
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -299,7 +302,19 @@ def test_spans_without_content_still_give_the_curve():
     ]
     session = read_as(FORMAT, export(bare[0], tool(4, ""), bare[1])).sessions[0]
     assert [(call.at, call.prompt_tokens) for call in session.calls] == [(0, 3), (2, 5)]
-    assert "no message content" in session.notes[0]
+    assert session.notes[0] == NO_CONTENT
+
+
+def test_what_answers_without_content_cost_is_not_called_text_of_the_model():
+    calls = [
+        span("chat", 2 * at, attributes={"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 900 + 250 * at})
+        for at in range(1, 6)
+    ]
+    session = read_as(FORMAT, export(*calls)).sessions[0]
+    report = context_report(session, Facts.of(session), 4)
+    assert {name for name, tokens in zip(report.classes, report.now, strict=True) if tokens} - {"unexplained"} == {
+        "not in this file", "messages without content"
+    }  # fmt: skip
 
 
 def test_flat_and_console_and_jaeger_exports_are_read():
@@ -694,7 +709,7 @@ def test_blocks_of_bedrock_in_span_events_are_parts():
 
 def test_spans_of_unknown_names_are_not_said_to_hold_no_content():
     session = read_as(FORMAT, export(span("a call", 1, attributes={**GENAI_USAGE, "own.prompt": "List"}))).sessions[0]
-    assert "under the names that are known here" in session.notes[0]
+    assert "looked for under the names that are known here" in session.notes[1]
 
 
 def test_a_conversation_is_named_by_its_users_first_words_and_has_the_agent_around_it() -> None:
