@@ -9,6 +9,7 @@ from typing import Any
 
 from guard_core import cli
 from guard_core.findings.facts import Facts
+from guard_core.outcomes.outcome import sent_again
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import SWITCH, Column, Trace
@@ -119,8 +120,10 @@ def _totals(trace: Trace, refused: int) -> str:
     modelled = columns["modelled_prompt_tokens"]
     recorded = columns["recorded_prompt_tokens"]
     peak = int(modelled.max()) if len(trace) else 0
-    overflows = int(columns["overflow"].sum())
-    more = f", {refused:,} more as large as a refused request" if refused else ""
+    again = sent_again(trace)
+    overflows = int(columns["overflow"].sum()) - again
+    more = f", {again:,} over the window, refused and sent again smaller" if again else ""
+    more += f", {refused:,} more as large as a refused request" if refused else ""
     return "\n".join(
         [
             f"steps {len(trace):,}, compactions {len(trace.compactions):,}, overflows {overflows:,}{more}",

@@ -127,7 +127,7 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
         window=case.window.value,
         compactions=facts.counts.total if trace is None else len(trace.compactions),
         overflows=case.overflows,
-        refused=0 if trace is None else _refused(trace),
+        refused=0 if trace is None else sent_again(trace),
         near_misses=len(runs(near)),
         held=_held(trace),
         peak=int(sent.tokens.max(initial=0)),
@@ -181,7 +181,7 @@ def rewrites(sent: SentRequests) -> tuple[str, ...]:
     return tuple(dict.fromkeys(get_form(form).words for form in changing))
 
 
-def _refused(trace: Trace) -> int:
+def sent_again(trace: Trace) -> int:
     """Steps whose first request was larger than the window, and the one that was answered was not."""
     refused = (trace.columns["overflow"] == 1) & (trace.columns["modelled_prompt_tokens"] <= trace.window)
     return int(refused.sum())

@@ -199,13 +199,11 @@ def figures_of(
 ) -> Figures:
     """The figures of a single replay; with cost and losses where the facts and prices of its session are given.
 
-    A request that was over the window and made smaller then counts as an overflow, too.
+    A request that was refused, made smaller and sent again is no overflow, as nowhere else.
     """
-    columns = trace.columns
-    sizes, over = columns["modelled_prompt_tokens"], columns["overflow"] > 0
-    if limits is not None:
-        over = limits.over(sizes) | (over & (sizes <= trace.window))
-    overflow, fired = np.flatnonzero(over), np.flatnonzero(columns["fired"])
+    columns, limits = trace.columns, limits or RequestLimits(trace.window)
+    overflow = np.flatnonzero(limits.over(columns["modelled_prompt_tokens"]))
+    fired = np.flatnonzero(columns["fired"])
     longest = max(vain_streaks(trace), default=0)
     figures = Figures(
         compactions=len(trace.compactions),
