@@ -12,7 +12,7 @@ from guard_core import cli
 from guard_core.errors import GuardError
 from guard_core.gate import KINDS, CaseResult, Under, check_kinds, html, junit, read_baseline, run_corpus, worse
 from guard_core.gate.baseline import baseline_of
-from guard_core.gate.corpus import total_words
+from guard_core.gate.corpus import failed_words
 from guard_core.gate.output import Failures, failure_words
 
 HELP = "replay recordings under a policy and fail on what may not happen: for continuous integration"
@@ -84,4 +84,4 @@ def _text(results: list[CaseResult], failures: Failures) -> str:
     for result in results:
         if result.problem:
             print(cli.plain(f"{result.name}: {result.problem}"), file=sys.stderr)
-    return "\n".join([*lines, f"{len(failed):,} of {total_words(results)} failed"])
+    return "\n".join([*lines, failed_words(len(failed), results)])

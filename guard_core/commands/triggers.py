@@ -17,7 +17,7 @@ from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import read
 from guard_core.recordings.reading.folders import sessions_in
 from guard_core.rules import explain
-from guard_core.rules.evidence import Cause
+from guard_core.rules.evidence import UNSAID, Cause
 from guard_core.sessions import Session
 
 HELP = "say at which threshold agents actually compact: one row per agent, version, model and window over all sessions"
@@ -130,7 +130,7 @@ def _text(rows: Sequence[TriggerRow], changes: Changes) -> str:
 
 def _cells(row: TriggerRow) -> tuple[object, ...]:
     key, counts = row.key, row.compactions
-    unknown, manual = counts.get(Cause.UNSTATED, 0), counts.get(Cause.MANUAL, 0)
+    unknown, manual = sum(counts.get(cause, 0) for cause in UNSAID), counts.get(Cause.MANUAL, 0)
     names = (plain(text)[:40] for text in (key.agent, key.version, key.model))
     bounds = (place and place.tokens for place in (row.above, row.at_most))
     return *names, key.window, len(row.sessions), sum(counts.values()) - unknown - manual, unknown, manual, *bounds

@@ -27,13 +27,13 @@ METHOD = (
     (
         "Verbatim",
         "A message has the same words. Letter case, white space, the shapes of quotation marks and dashes, Markdown "
-        "marks and string escapes around the words make no difference.",
+        "marks and string escapes around the words make no difference; a part of a word is not found.",
     ),
     (
         "Paraphrased",
         f"{PASSAGE} consecutive sentences that a compaction inserted have at least {100 * PARAPHRASE_CUT:.0f} % of the "
-        f"content words. Sentences of fewer than {FEWEST_WORDS} words must be quoted. In Chinese, Japanese and Korean "
-        f"text, pairs of characters are words, and at least {FEWEST_UNSPACED} are needed.",
+        f"content words. Sentences of fewer than {FEWEST_WORDS} content words must be quoted. In Chinese, Japanese and "
+        f"Korean text, pairs of characters are words, and at least {FEWEST_UNSPACED} are needed.",
     ),
     (
         "Accuracy",
@@ -74,7 +74,7 @@ def change_words(change: Change, steps: int) -> str:
 def outcome_words(lane: Lane) -> str:
     """What became of a snippet by the last request, as a clause without its subject."""
     if not lane.changes:
-        return "in no request"
+        return "in no request as whole words"
     if lane.lost is not None:
         words = ", ".join((*_earlier_losses(lane), change_words(lane.lost, lane.steps)))
         if lane.last_step < 0:
@@ -83,9 +83,9 @@ def outcome_words(lane: Lane) -> str:
         return f"{words}; the last request {known} it is step {lane.last_step + 1:,}"
     if lane.fell_at >= 0:
         return f"unknown since the recorded prompt fell at {at_step(lane.fell_at)}; no message has brought it again"
-    if lane.last_state is State.VERBATIM:
-        return "in the last request" + (f", lost and back {counted(len(lane.losses), 'time')}" if lane.losses else "")
-    return change_words(lane.changes[-1], lane.steps)
+    back = f"lost and back {counted(len(lane.losses), 'time')}" if lane.losses else ""
+    held = "in the last request" if lane.last_state is State.VERBATIM else change_words(lane.changes[-1], lane.steps)
+    return ", ".join(filter(None, (held, back)))
 
 
 def _earlier_losses(lane: Lane) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -102,6 +102,7 @@ def _results(under: Under, item: tuple[Path, str, bool]) -> list[CaseResult]:
     return results
 
 
-def total_words(results: list[CaseResult]) -> str:
-    """How much was replayed, in words."""
-    return f"{counted(len(results), 'session')}, {counted(sum(result.steps for result in results), 'step')}"
+def failed_words(failed: int, results: Sequence[CaseResult]) -> str:
+    """How many of the sessions failed, and how much was replayed, as a clause."""
+    steps = counted(sum(result.steps for result in results), "step")
+    return f"{failed:,} of {counted(len(results), 'session')} failed, {steps} replayed"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET  # written, never read
 
-from guard_core.gate.corpus import CaseResult, total_words
+from guard_core.gate.corpus import CaseResult, failed_words
 from guard_core.report.html import table, whole_page
 from guard_core.report.markup import Content, tag, visible
 
@@ -41,7 +41,7 @@ def html(results: Sequence[CaseResult], failures: Failures, suite: str, kinds: S
     """A page with a row for each session, those that fail first, and their findings."""
     ordered = sorted(results, key=lambda item: (not item.problem, not failures.get(item.name), item.name))
     failed = [item for item in ordered if failures.get(item.name)]
-    words = f"{len(failed):,} of {total_words(list(results))} fail on {', '.join(kinds)}."
+    words = f"On {', '.join(kinds)}: {failed_words(len(failed), results)}."
     heads = ("session", "result", "steps", "compactions", "peak", "window", *kinds)
     rows = [
         (

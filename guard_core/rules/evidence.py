@@ -18,9 +18,11 @@ class Cause(StrEnum):
     UNSTATED = "trigger not recorded"  # at a check; a person may have asked for it
     MANUAL = "manual"
     REFUSED = "request refused"  # after the provider refused a request, whatever the threshold
-    UNPROVEN = "no count"  # automatic, but at no check of the rule, or without a count
+    UNPROVEN = "no count"  # automatic as the file says, but at no check of the rule, or without a count
+    UNKNOWN = "trigger not recorded, no count"  # the same without that the file says so
 
 
+UNSAID = (Cause.UNSTATED, Cause.UNKNOWN)  # of these the file does not say what triggered them
 EVIDENCE = (Cause.AUTOMATIC, Cause.UNSTATED)  # these compactions bound a threshold
 
 

@@ -33,11 +33,11 @@ from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
 from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
 from guard_core.rules.settings import Typed
 from guard_core.sessions import Evidence, RecordedCompaction, Session
-from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
+from guard_core.triggers import AUTOMATIC, MANUAL, PREFLIGHT, RESUME, trigger_of
 
 # The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), because
 # of many pictures (Qwen Code), scarce memory or another model (Copilot CLI); of OpenHands, whose agent requests a
-# condensation after a refused request.
+# condensation after a refused request; and of Kilo, by an estimate that no file has.
 OVERFLOW, PICTURES, REQUESTED = "overflow", "image_overflow", "requested"
 MEMORY, MODEL_SWITCH = "memory_pressure", "model_switch"
 NO_COUNT = {
@@ -45,6 +45,7 @@ NO_COUNT = {
     REQUESTED: "it was requested, by a person or after a refused request, whatever the threshold",
     PICTURES: "many pictures of tools had come together, whatever the threshold",
     MEMORY: "the agent's memory was scarce, whatever the threshold",
+    PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
 
@@ -340,9 +341,10 @@ class StretchChecks:
             return Cause.MANUAL
         if self.trigger(row) == OVERFLOW or (count is not None and self.refusal(row, count) is not None):
             return Cause.REFUSED
+        is_sure = _is_sure(self.session, int(self.checks.place[row]))
         if self.point(row, count) is None:
-            return Cause.UNPROVEN
-        return Cause.AUTOMATIC if _is_sure(self.session, int(self.checks.place[row])) else Cause.UNSTATED
+            return Cause.UNPROVEN if is_sure else Cause.UNKNOWN
+        return Cause.AUTOMATIC if is_sure else Cause.UNSTATED
 
     def _time(self, step: int, place: int) -> float | None:
         """When a compaction was made: as recorded, else when the next call was, else when the session began."""

@@ -66,7 +66,8 @@ def _typed(page: Frame, typed: str) -> dict[str, Any]:
         return {"untold": f"More than {MOST_PLACES:,} messages have this text, or the index cannot look it up."}
     lane = lanes[0]
     if not lane.changes:
-        return {"untold": f"No request {_side_words(page)} has “{visible(typed)}”, and no summary in it says it."}
+        words = f"“{visible(typed)}” as whole words, and no summary in one says it"
+        return {"untold": f"No request {_side_words(page)} has {words}."}
     return {"lane": present.row(lane, page), "changes": present.changes(lane, page)}
 
 

@@ -26,6 +26,7 @@ CAUSES = {
     Cause.MANUAL: "manual",
     Cause.REFUSED: "after_refused_request",
     Cause.UNPROVEN: "automatic_without_count",
+    Cause.UNKNOWN: "trigger_not_recorded_without_count",
 }
 ROW_COLUMNS = (
     *("agent", "version", "model", "window", "count", "relation", "sessions", *CAUSES.values()),

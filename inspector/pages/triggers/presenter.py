@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.urls import reverse
@@ -14,7 +14,7 @@ from guard_core.corpus.words import cluster_words, day, evidence_words, formula_
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.rules.base import Moment
 from guard_core.rules.counters import COUNTED
-from guard_core.rules.evidence import Cause
+from guard_core.rules.evidence import UNSAID, Cause
 from guard_core.rules.inference import bound_words
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
@@ -180,8 +180,8 @@ def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[s
         "url": reverse("triggers") + wanted.query(row=row_id(row.key)),
         "sessions": f"{len(row.sessions):,}",
         "automatic": f"{automatic(row):,}",
-        "unstated": counts.get(Cause.UNSTATED, 0),
-        "unproven": counts.get(Cause.UNPROVEN, 0),
+        "unstated": _unsaid(counts),
+        "unproven": counts.get(Cause.UNPROVEN, 0) + counts.get(Cause.UNKNOWN, 0),
         "manual": f"{counts.get(Cause.MANUAL, 0):,}",
         "refused": counts.get(Cause.REFUSED, 0),
         "left_out": row.left_out,
@@ -215,8 +215,13 @@ def _own_rule(row: TriggerRow) -> dict[str, Any]:
 
 def automatic(row: TriggerRow) -> int:
     """The compactions that no person asked for; those whose trigger is not recorded are not among them."""
-    others = (Cause.MANUAL, Cause.UNSTATED)
+    others = (Cause.MANUAL, *UNSAID)
     return sum(count for cause, count in row.compactions.items() if cause not in others)
+
+
+def _unsaid(counts: Mapping[Cause, int]) -> int:
+    """The compactions of which the file does not say what triggered them."""
+    return sum(counts.get(cause, 0) for cause in UNSAID)
 
 
 def _quiet(row: TriggerRow, links: Links) -> dict[str, Any]:
@@ -248,7 +253,7 @@ def totals(known: Analysis) -> list[dict[str, str]]:
     values = (
         ("Sessions", len({item.session for item in known.stretches}), "with model calls or compactions"),
         ("Automatic", sum(map(automatic, rows)), "as the files say"),
-        ("Of unknown trigger", counts[Cause.UNSTATED], "taken as automatic"),
+        ("Of unknown trigger", _unsaid(counts), "taken as automatic"),
         ("Manual", counts[Cause.MANUAL], "no evidence of a threshold"),
         ("After a refused request", counts[Cause.REFUSED], "whatever the threshold"),
         ("Change points", len(known.changes.changes), "later sessions contradict earlier ones"),
