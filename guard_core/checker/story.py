@@ -96,8 +96,7 @@ class Story:
                 continue
             worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == name)
             larger = documented_windows(name, worst) if worst > row.value else [row.value]
-            if len(larger) == 1:
-                windows[name] = larger[0]
+            windows[name] = larger[0] if len(larger) == 1 else -1  # not known
         return windows
 
     def _row(self, model: str) -> Sourced | None:
@@ -127,7 +126,7 @@ class Story:
         if self.session.windows:
             main = self.session.window.value if self.session.window else 0
             return [own if stated == main else stated for stated in map(self.stated, self.session.calls)]
-        return [self.by_model.get(call.model, own) for call in self.session.calls]
+        return [max(0, self.by_model.get(call.model, own)) for call in self.session.calls]
 
     def stated(self, call: ModelCall) -> int:
         """The window that the file states for a call of one that states several."""

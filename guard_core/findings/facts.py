@@ -316,8 +316,8 @@ class Facts:
         own = case.window.value if case.window.judges_replays and case.in_tokens and case.window.value else NO_LIMIT
         others = None
         if self.other_windows.any():
-            said = case.windows if case.in_tokens else np.full_like(case.windows, NO_LIMIT)
-            others = np.where(self.other_windows > 0, said, 0)
+            said = np.where(case.windows > 0, case.windows, NO_LIMIT)
+            others = np.where(self.other_windows != 0, said, 0)
         return RequestLimits(own if refused is None else min(own, refused.tokens - 1), others)
 
     def _judged(self, window: int) -> WindowJudgement:
@@ -427,7 +427,7 @@ class Case:
         """The window of every step's model in tokens, 0 where nothing can be said against it."""
         own = self.window.value if self.window_counts else 0
         others = self.facts.other_windows if self.in_tokens else np.zeros_like(self.tokens)
-        windows: Ints = np.where(others > 0, others, own)
+        windows: Ints = np.where(others != 0, np.maximum(others, 0), own)
         return windows
 
     @property

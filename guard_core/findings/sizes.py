@@ -51,7 +51,7 @@ def contradicted_window(case: Case) -> list[Finding]:
     if facts.is_uncounted:
         return [_contradicted_on_average(facts)]
     recorded = facts.ledger.steps["prompt_tokens"]
-    recorded = np.where(facts.other_windows > 0, 0, recorded)
+    recorded = np.where(facts.other_windows != 0, 0, recorded)
     step, over = int(np.argmax(recorded)), np.flatnonzero(recorded > window.value)
     sentence = (
         f"A prompt of {int(recorded[step]):,} tokens was answered at {at_step(step)}, above "

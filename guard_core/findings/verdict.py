@@ -167,6 +167,8 @@ def _total(case: Case) -> int:
 def _peak_words(case: Case, peak: Peak) -> str:
     source = "estimated" if case.facts.is_uncounted else "modelled"
     estimated = f" ({source})" if peak.source == MODELLED else ""
+    if not case.rests_on_window(peak.step) and not case.windows[peak.step]:
+        return f"peak {peak.tokens:,} tokens at {at_step(peak.step)}{estimated}, its model's window not known"
     window = case.window_at(peak.step)
     share = percent(peak.tokens / window) if window else "?"
     whose = "the window" if case.rests_on_window(peak.step) else "its model's window"

@@ -126,7 +126,7 @@ def _keeps_the_peak(case: Case, without: Without) -> bool:
 def has_smaller_window(case: Case) -> bool:
     """Did a model answer whose own window is smaller than the one that its calls are held against."""
     others = windows_by_model(case.facts.session, case.facts.answers)
-    names = [name for name in case.facts.answers if name and not others.get(name)]
+    names = [name for name in case.facts.answers if name and others.get(name, 0) <= 0]
     windows = [window.value for name in names if (window := context_window(name))]
     return min(windows, default=case.window.value) < case.window.value
 

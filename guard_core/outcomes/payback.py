@@ -20,6 +20,7 @@ from guard_core.findings.facts import Fired
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Bill, summary_prices
 from guard_core.outcomes.sent import SentRequests
+from guard_core.windows.request_limits import NO_LIMIT
 
 
 class Payback(msgspec.Struct, frozen=True):
@@ -121,7 +122,8 @@ def _earned(balance: Ints, starts: Ints, stops: Ints) -> Ints:
 def _needed(sent: SentRequests, without: _Without, starts: Ints) -> Ints:
     """For each stretch the first step whose request would have been over the window; -1: none."""
     size, window = len(sent.tokens), _window(sent)
-    windows = np.where(sent.facts.other_windows > 0, sent.facts.other_windows, window)
+    others = sent.facts.other_windows
+    windows = np.where(others > 0, others, np.where(others < 0, NO_LIMIT, window))
     over = np.minimum.reduceat(np.where(without.tokens > windows, np.arange(size), size), starts)
     return np.where((over < size) & (window > 0), over, -1)
 

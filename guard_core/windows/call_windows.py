@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from guard_core.ledger import Ints
+from guard_core.plural import counted
 
 _BY_OWN = "Overflows and near misses are counted by each call's own"
 
@@ -26,7 +27,8 @@ class Judged(StrEnum):
 
 
 class CallWindow(msgspec.Struct, frozen=True):
-    """A context window in tokens, and how many of a session's calls have it."""
+    """A context window in tokens, and how many of a session's calls have it. 0 tokens: it is not known, for larger
+    prompts of the calls' model were answered than the one that is known holds."""
 
     tokens: int
     calls: int
@@ -34,9 +36,10 @@ class CallWindow(msgspec.Struct, frozen=True):
 
 def call_windows(others: Ints | Sequence[int], window: int) -> tuple[CallWindow, ...]:
     """The windows of the calls where that of a session is `window` tokens and `others` has another one for some calls,
-    0 for the rest: the session's first, though no call may have it, then the others, the smallest first."""
+    a negative one where that is not known, 0 for the rest: the session's first, though no call may have it, then the
+    others, the smallest first."""
     own = np.asarray(others, dtype=np.int64)
-    sizes, calls = np.unique(np.where(own > 0, own, window), return_counts=True)
+    sizes, calls = np.unique(np.where(own != 0, np.maximum(own, 0), window), return_counts=True)
     counts = {window: 0, **dict(zip(sizes.tolist(), calls.tolist(), strict=True))}
     return tuple(CallWindow(size, count) for size, count in counts.items())
 
@@ -45,7 +48,9 @@ def windows_words(windows: Sequence[CallWindow], judged: Judged) -> str:
     """Which of several windows is used for what, the one of replays first; "" where all calls have one."""
     if len(windows) < 2:
         return ""
-    sizes = ", ".join(f"{item.tokens:,} ({item.calls:,} {'call' if item.calls == 1 else 'calls'})" for item in windows)
-    return (
-        f"The calls have {len(windows):,} windows, in tokens: {sizes}. {judged.format(first=f'{windows[0].tokens:,}')}"
-    )
+    sizes = [f"{item.tokens:,} ({counted(item.calls, 'call')})" for item in windows if item.tokens]
+    subject = f"The calls have {len(sizes):,} windows, in tokens" if len(sizes) > 1 else "The window, in tokens"
+    unknown = sum(item.calls for item in windows if not item.tokens)
+    more = f"; of {counted(unknown, 'call')} it is not known, as larger prompts than their model holds were answered"
+    first = f"{windows[0].tokens:,}"
+    return f"{subject}: {', '.join(sizes)}{more if unknown else ''}. {judged.format(first=first)}"

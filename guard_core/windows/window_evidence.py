@@ -33,6 +33,7 @@ THRESHOLD_FROM_WINDOW = frozenset(
     {"claude-code", "cline", "codex", "copilot-cli", "crush", "gemini-cli", "hermes", "opencode", "pi"}
 )
 _TOO_LARGE = f"the file says so, and no model that is offered has more than {LARGEST_OFFERED:,}"
+NOT_KNOWN = -1  # the window of a model whose answered prompts disprove its own
 CODEX_USABLE = 0.95  # Codex records this share of the model's window as the window
 
 
@@ -181,8 +182,8 @@ def other_windows(session: Session, answers: dict[str, models.Answers] | None = 
 
     Where the file states several, that is what it states. Else a model counts as another if its calls name it, the
     table knows it, and its window differs from that of the model which answered most calls. Where its own answered
-    prompts are larger than that window, the one documented variant that holds them counts, and nothing is said where
-    there is none.
+    prompts are larger than that window, the one documented variant that holds them counts, and where there is none the
+    window is NOT_KNOWN.
     """
     if session.windows:
         main = session.window.value if session.window is not None else 0
@@ -209,7 +210,7 @@ def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> di
         if own is None or own.source is Provenance.ASSUMED or (main is not None and own.value == main.value):
             continue
         variants = models.documented_windows(name, largest)
-        windows[name] = own.value if largest <= own.value else variants[0] if len(variants) == 1 else 0
+        windows[name] = own.value if largest <= own.value else variants[0] if len(variants) == 1 else NOT_KNOWN
     return windows
 
 

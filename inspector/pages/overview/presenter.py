@@ -106,6 +106,9 @@ def _peak(facts: Facts) -> dict[str, str]:
     where = f"at step {step_number(peak.step):,}"
     if peak.source == "recorded" and len(facts.in_characters[0]):
         return _kpi("largest count", tokens(peak.tokens), source, f"{where}; it seems to count characters, not tokens")
+    if not facts.recording.windows[peak.step] and not facts.recording.rests_on_window(peak.step):
+        note = f"tokens {where}; the window of that call's model is not known"
+        return _kpi("peak", tokens(peak.tokens), source, note)
     if not facts.recording.windows[peak.step]:
         note = f"tokens {where}, above {stated_window(facts)} of {window.value:,}"
         return _kpi("peak", tokens(peak.tokens), source, note)

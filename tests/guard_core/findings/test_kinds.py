@@ -253,9 +253,11 @@ def test_a_claim_against_the_wrong_models_window_is_caught():
     assert check(built, [lie], facts.window)
 
 
-def test_another_models_window_that_its_own_answers_contradict_is_not_used():
+def test_another_models_window_that_its_own_answers_contradict_is_not_known():
+    """Nor is it the session's: nothing is held against either at these calls."""
     facts, by_kind, _ = confirmed(two_models((300_000, LARGE), (250_000, SMALL), (310_000, LARGE)))
-    assert facts.recording.windows.tolist() == [1_000_000] * 3
+    assert facts.recording.windows.tolist() == [1_000_000, 0, 1_000_000]
+    assert facts.limits(1_000_000).over(np.array([999_999, 2_000_000, 1_000_001])).tolist() == [False, False, True]
     assert by_kind == {}
 
 

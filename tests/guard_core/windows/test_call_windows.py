@@ -29,6 +29,17 @@ def test_windows_of_other_models_are_counted_and_the_one_of_the_replays_is_named
     )
 
 
+def test_a_window_that_answered_prompts_disprove_is_said_not_to_be_known():
+    prompts = (20_000, 15_500, 21_000, 15_600, 22_000)
+    facts = facts_of(counted(prompts, names=(SONNET, "gpt-4", SONNET, "gpt-4", SONNET)))
+    windows = call_windows(facts.other_windows, 200_000)
+    assert windows == (CallWindow(200_000, 3), CallWindow(0, 2))
+    assert windows_words(windows, Judged.RECORDING) == (
+        "The window, in tokens: 200,000 (3 calls); of 2 calls it is not known, as larger prompts than their model "
+        "holds were answered. Overflows and near misses are counted by each call's own."
+    )
+
+
 def test_a_session_of_one_window_needs_no_words_of_it():
     windows = call_windows(facts_of(counted((20_000,) * 4)).other_windows, 60_000)
     assert windows == (CallWindow(60_000, 4),)
