@@ -14,6 +14,7 @@ import numpy as np
 from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_REASONING, HAS_RESULT, MODEL
 from guard_core.estimation.attribution import Attribution
 from guard_core.estimation.ratios import KINDS, Floats, content, estimates
+from guard_core.estimation.usage import PROVIDER, Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Provenance
 from guard_core.trace import PROMPT_SOURCES, Trace
@@ -40,7 +41,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
     name: str  # FIXED, PROLOGUE, one of CLASSES, REPEATED, INSERTED, UNEXPLAINED
     before: int
-    grown: int  # in the log since the request before
+    grown: int  # since the request before: of the log, or of a count of what was replaced that holds more (UNEXPLAINED)
     removed: int
     inserted: int  # by the compaction
     after: int
@@ -101,11 +102,16 @@ def recorded_bridge(ledger: Ledger, attribution: Attribution, observed: Trace, p
     return msgspec.structs.replace(whole, is_sealed=base.is_sealed, is_blind=base.removes_nothing and not base.is_edit)
 
 
-def replayed_bridge(ledger: Ledger, attribution: Attribution, replayed: Trace, index: int) -> Bridge:
-    """The bridge of a compaction that a replay makes."""
-    step = replayed.compactions[index].step
+def replayed_bridge(ledger: Ledger, attribution: Attribution, usage: Usage, replayed: Trace, index: int) -> Bridge:
+    """The bridge of a compaction that a replay makes. Where the recording sent the request that it replaced, the
+    provider's count of that says how much grew, also what the file does not explain."""
+    record = replayed.compactions[index]
+    step = record.step
     before = _replayed(ledger, replayed, step - 1) if step else None
-    return _bridge(ledger, attribution, before, _replayed(ledger, replayed, step))
+    replaced = usage.one(step, record.before, record.tokens_before)
+    counted = replaced.tokens if replaced.source == PROVIDER else None
+    wrote = any(one.summary_bytes for one in record.passes)
+    return _bridge(ledger, attribution, before, _replayed(ledger, replayed, step), counted, wrote=wrote)
 
 
 def _recorded(ledger: Ledger, observed: Trace, step: int) -> _Request:
@@ -124,7 +130,16 @@ def _counted(trace: Trace, step: int, view: View, epoch: int, at: int) -> _Reque
     return _Request(view, epoch, at, step, tokens if tokens >= 0 else None, source)
 
 
-def _bridge(ledger: Ledger, attribution: Attribution, before: _Request | None, after: _Request) -> Bridge:
+def _bridge(
+    ledger: Ledger,
+    attribution: Attribution,
+    before: _Request | None,
+    after: _Request,
+    replaced: int | None = None,
+    *,
+    wrote: bool = False,
+) -> Bridge:
+    """`replaced` as in `_unexplained`; `wrote`: did the compaction write a summary, be it like the one before."""
     size = max(before.at if before else 0, after.at)
     costs = class_tokens(ledger, attribution)[:size]
     held, after_tokens = np.zeros_like(costs), _held(after.view, costs, attribution)
@@ -138,12 +153,12 @@ def _bridge(ledger: Ledger, attribution: Attribution, before: _Request | None, a
     messages = [Part(name, *(int(column[:, place].sum()) for column in columns)) for place, name in enumerate(CLASSES)]
     ends = [_ends(ledger, attribution, request) for request in (before, after)]
     parts = {name: _part(name, ends[0][name], ends[1][name], bool(before)) for name in ends[1]}
-    if before and _written(before) != _written(after):  # of the same size by chance
+    if before and (wrote or _written(before) != _written(after)):  # perhaps of the same size
         was, now = ends[0][INSERTED], ends[1][INSERTED]
         parts[INSERTED] = Part(INSERTED, was, 0, was, now, now)
     known = (parts[FIXED], parts[PROLOGUE], *messages, parts[REPEATED], parts[INSERTED])
     return Bridge(
-        parts=(*known, _unexplained(known, before, after)),
+        parts=(*known, _unexplained(known, before, after, replaced)),
         before_step=before.step if before else None,
         after_step=after.step,
         before_source=before.source if before else "",
@@ -228,10 +243,15 @@ def _part(name: str, before: int, after: int, has_before: bool) -> Part:
     return Part(name, before, 0, before, after, after)
 
 
-def _unexplained(known: tuple[Part, ...], before: _Request | None, after: _Request) -> Part:
-    """What the counts of the two requests hold beyond the known parts; it closes every sum."""
+def _unexplained(
+    known: tuple[Part, ...], before: _Request | None, after: _Request, replaced: int | None = None
+) -> Part:
+    """What the counts of the two requests hold beyond the known parts; it closes every sum. `replaced` is the count of
+    the request that the compaction replaced, where that is known: what it holds beyond them has grown."""
     rests = []
     for column, request in (("before", before), ("after", after)):
         explained = sum(getattr(part, column) for part in known)
         rests.append(0 if request is None or request.tokens is None else request.tokens - explained)
-    return Part(UNEXPLAINED, rests[0], 0, 0, 0, rests[1], rests[1] - rests[0])
+    explained = sum(part.before + part.grown for part in known)
+    grown = 0 if replaced is None else replaced - explained - rests[0]
+    return Part(UNEXPLAINED, rests[0], grown, 0, 0, rests[1], rests[1] - rests[0] - grown)

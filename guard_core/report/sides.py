@@ -214,7 +214,7 @@ class SideSource:
     def _bridges(self, index: int) -> Bridge:
         ledger, attribution = self.facts.ledger, self.facts.attribution
         if self.trace is not None:
-            return replayed_bridge(ledger, attribution, self.trace, index)
+            return replayed_bridge(ledger, attribution, self.facts.usage, self.trace, index)
         return recorded_bridge(ledger, attribution, self._observed, self.facts.counts.compactions[index].place)
 
     def _bridge(self, index: int) -> doc.Bridge:

@@ -26,7 +26,8 @@ def chart(report: Report, side: Side) -> Markup | None:
     is_counted = [not value for value in series.modelled]
     label = (
         f"{side_title(side)}: prompt tokens of {counted(report.session.calls, 'call')}, at most "
-        f"{max(series.tokens):,}, in a window of {report.window.value:,}; {counted(side.outcome.compactions, 'compaction')}."
+        f"{max(series.tokens):,}, in a window of {report.window.value:,}; "
+        f"{counted(side.outcome.compactions, 'compaction')}."
     )
     marks = [item for item in side.compactions if item.step >= 0][:MOST_MARKS]
     return tag(

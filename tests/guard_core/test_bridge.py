@@ -2,15 +2,16 @@
 
 from msgspec.structs import replace
 
-from guard_core.bridge import INSERTED, UNEXPLAINED, Bridge, Part, class_tokens, recorded_bridge
+from guard_core.bridge import INSERTED, UNEXPLAINED, Bridge, Part, class_tokens, recorded_bridge, replayed_bridge
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.cached_prefix import cached_prefix, smallest_cached_prefix
 from guard_core.estimation.usage import usage_for
 from guard_core.events import Event, Role, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.replay import observe_recorded
+from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall, Session
+from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Inserted, Span
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.findings.cases import chat, compaction
@@ -63,6 +64,31 @@ def cached(*tokens: int, keeps: bool = False) -> Ledger:
     calls = tuple(replace(call, cached_tokens=count) for call, count in zip(built.calls, tokens, strict=True))
     cuts = tuple(replace(compaction(at), base=(Span(0, 1), Inserted(0)) if keeps else (Inserted(0),)) for at in (3, 5))
     return Ledger.of(replace(built, calls=calls, compactions=cuts))
+
+
+def test_what_grew_before_a_replayed_compaction_is_counted_where_the_request_was_sent():
+    """At the third call 5,000 tokens came that the file does not hold: before the replay's compaction, not by it."""
+    value = chat(4_000, 8_100, 13_200, 13_300)
+    ledger = Ledger.of(value)
+    attribution = attribute(ledger)
+    usage = usage_for(ledger, attribution)
+    trace = replay(ledger, get_policy("contextguard"), window=9_000, usage=usage, summarizer=FixedSummaries(120))
+    (record,) = [item for item in trace.compactions if item.step == 2]
+    found = replayed_bridge(ledger, attribution, usage, trace, trace.compactions.index(record))
+    assert found.total("before") == 8_100
+    assert found.uncompacted == 13_200
+    assert part(found, UNEXPLAINED).grown > 4_900
+
+
+def test_a_summary_that_a_replay_writes_anew_is_removed_and_inserted():
+    value = session(*[model("answer " * 900) for _ in range(40)], window=20_000)
+    ledger = Ledger.of(value)
+    attribution = attribute(ledger)
+    usage = usage_for(ledger, attribution)
+    trace = replay(ledger, get_policy("openhands"), window=40_000, usage=usage, summarizer=FixedSummaries(120))
+    assert len(trace.compactions) > 1
+    summary = part(replayed_bridge(ledger, attribution, usage, trace, 1), INSERTED)
+    assert summary.removed == summary.inserted == summary.before == summary.after > 0
 
 
 def test_the_cache_reads_right_after_compactions_bound_the_fixed_part_from_below():

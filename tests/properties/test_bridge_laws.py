@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from guard_core.bridge import Bridge, class_tokens, recorded_bridge, replayed_bridge
 from guard_core.estimation.attribution import attribute
-from guard_core.estimation.usage import usage_for
+from guard_core.estimation.usage import PROVIDER, usage_for
 from guard_core.events import Event, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -72,16 +72,17 @@ def test_recorded_compactions_add_up_to_the_counts_of_both_requests(session, win
 def test_replayed_compactions_add_up_to_the_counts_of_both_requests(session, policy, window, summarizer):
     ledger = Ledger.of(session)
     attribution = attribute(ledger)
-    trace = replay(
-        ledger, policy, window=window or 1, usage=usage_for(ledger, attribution), summarizer=summarizer, request=""
-    )
+    usage = usage_for(ledger, attribution)
+    trace = replay(ledger, policy, window=window or 1, usage=usage, summarizer=summarizer, request="")
     tokens = trace.columns["modelled_prompt_tokens"]
     for index, record in enumerate(trace.compactions[:20]):
-        bridge = replayed_bridge(ledger, attribution, trace, index)
+        bridge = replayed_bridge(ledger, attribution, usage, trace, index)
         assert adds_up(bridge)
         assert bridge.after_step == record.step
         assert bridge.total("after") == tokens[record.step]
         assert bridge.total("before") == (tokens[record.step - 1] if record.step else 0)
+        replaced = usage.one(record.step, record.before, record.tokens_before)
+        assert replaced.source != PROVIDER or bridge.uncompacted == replaced.tokens
 
 
 @given(sessions())

@@ -157,7 +157,9 @@ def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
     if item.recorded:
         bridge = recorded_bridge(analysis.ledger, analysis.attribution, analysis.observed, item.place)
     else:
-        bridge = replayed_bridge(analysis.ledger, analysis.attribution, analysis.replayed, item.index)
+        bridge = replayed_bridge(
+            analysis.ledger, analysis.attribution, analysis.facts.usage, analysis.replayed, item.index
+        )
     return {
         "figures": bridges.header(bridge, item.agent_before),
         "bridge": bridges.table(bridge, analysis.attribution, recorded=item.recorded),
