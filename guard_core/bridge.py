@@ -41,7 +41,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
     name: str  # FIXED, PROLOGUE, one of CLASSES, REPEATED, INSERTED, UNEXPLAINED
     before: int
-    grown: int  # in the log since the request before; of UNEXPLAINED what the provider counted beyond that, or short of it
+    grown: int  # in the log since the request before; of UNEXPLAINED what the provider counted more, or less, than that
     removed: int
     inserted: int  # by the compaction
     after: int

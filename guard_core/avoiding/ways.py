@@ -21,7 +21,8 @@ TIERS = (SETTING, PROFILE, WINDOW, POLICY)
 FACTORS = (0.25, 0.33, 0.5, 0.67, 0.8, 0.9, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 8)
 SHARES = tuple(number / 20 for number in range(1, 20))
 PARTS = tuple(f"{number}%" for number in range(5, 100, 5))  # of the window
-LIMITS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85)  # of the window, for a limit in tokens that is not set
+# Of the window, for a limit in tokens that is not set: the loosest is the nearest to none.
+LIMITS = (0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3)
 WINDOWS = (128_000, 200_000, 256_000, 400_000, 1_000_000, 2_000_000)  # tokens, of models in the price table
 OTHERS = ("Baseline", "ContextGuard", "Agents")  # groups of policies that guard a whole agent
 MOST_SETTINGS = 150  # values of settings that are tried

@@ -258,7 +258,7 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, guesses: Guesses) -> t
     """
     first = _first_calls(ledger)
     if not first:
-        return _overhead_of_total(ledger, tokens, guesses)
+        return _overhead_of_total(ledger, tokens, source, guesses)
     sizes, rests = _rests(ledger, first, tokens, guesses)
     if rests[0] < 0:
         step = next(iter(first.values()))
@@ -274,8 +274,9 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, guesses: Guesses) -> t
     return overhead, rests[0] - overhead if begun else 0, SHARED
 
 
-def _overhead_of_total(ledger: Ledger, tokens: Ints, guesses: Guesses) -> tuple[int, int, int]:
-    """The overhead where no call was reported: with it the modelled requests sum to the total that was recorded.
+def _overhead_of_total(ledger: Ledger, tokens: Ints, source: Ints, guesses: Guesses) -> tuple[int, int, int]:
+    """The overhead where no call was reported: with it the modelled requests sum to the total that was recorded. Where
+    their messages alone are estimated at more, these estimates are too high, and are made smaller.
 
     Where the total covers other calls than the log has, their averages are made equal. Without a total it is what the
     file holds of the fixed part.
@@ -284,7 +285,10 @@ def _overhead_of_total(ledger: Ledger, tokens: Ints, guesses: Guesses) -> tuple[
     if not total or not calls or not ledger.step_count:
         return ledger.system_tokens + ledger.tools_tokens, 0, ASSUMED
     views = attributed_steps(ledger, 0, PriceList(prefix_sums(tokens), guesses))
-    return max(0, round(total / calls - float(views.mean()))), 0, TOTAL
+    average, estimated = total / calls, float(views.mean())
+    if estimated > average:
+        _shrink(tokens, source, len(tokens), average / estimated)
+    return max(0, round(average - estimated)), 0, TOTAL
 
 
 def _first_calls(ledger: Ledger) -> dict[int, int]:
@@ -305,7 +309,7 @@ def _rests(
 
 
 def _shrink(tokens: Ints, source: Ints, stop: int, share: float) -> None:
-    """Scale the estimated events before the first reported call so that they fit into it."""
+    """Scale the estimated events up to one, such as those before the first reported call so that they fit into it."""
     events = np.flatnonzero((np.arange(len(tokens)) < stop) & ((source == SESSION) | (source == ASSUMED)))
     tokens[events] = np.floor(tokens[events] * max(0.0, share)).astype(np.int64)
 

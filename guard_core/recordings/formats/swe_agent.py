@@ -4,7 +4,7 @@ Definition: https://swe-agent.com/latest/usage/trajectories/.
 `history` is the conversation; `trajectory` repeats it as steps of action and observation and is read only where there
 is no history. Observations are user messages in the older, text-only agents (marked as automatic, so that they start no
 user turn) and tool messages where function calling was on (`tool_call_ids` is a list). `info.model_stats` has totals
-(`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens; a note states them. A history
+(`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens. A history
 processor (`replay_config`, an object or JSON text) elides old observations in every request: newer versions keep each
 step's request (`query`), and what it changed is an inferred edit of the history. Without them the edits of
 `last_n_observations` follow from its settings; a note says so, and names processors whose edits do not follow. Its
@@ -112,7 +112,9 @@ def _session(source: ByteSource, value: JSON) -> Session:
             edits.replace(masking.before(place), EDITED)
         _append(builder, event)
     builder.notes.extend(_notes(value, has_queries=bool(queries), is_masked=masking is not None))
-    return builder.session(system=system, **_about(value))
+    sent, calls = _totals(value)
+    totals = {"prompt_tokens_total": sent, "total_calls": calls} if sent and calls >= len(builder.calls) else {}
+    return builder.session(system=system, **totals, **_about(value))
 
 
 def _queries(steps: list[JSON], history: list[JSON]) -> dict[int, list[JSON]]:
@@ -292,6 +294,12 @@ def _about(value: JSON) -> dict[str, Any]:
     }
 
 
+def _totals(value: JSON) -> tuple[int, int]:
+    """The prompt tokens of all calls together, and how many there were; 0 where they are not recorded."""
+    stats = fields.mapping(fields.mapping(value, "info"), "model_stats")
+    return fields.tokens(stats, "tokens_sent") or 0, fields.tokens(stats, "api_calls") or 0
+
+
 def _processors(config: JSON) -> list[JSON]:
     return [*fields.objects([config.get("history_processor")]), *fields.objects(config.get("history_processors"))]
 
@@ -308,9 +316,8 @@ def _settings(config: JSON) -> tuple[AgentSetting, ...]:
 
 
 def _notes(value: JSON, *, has_queries: bool, is_masked: bool) -> list[str]:
-    stats = fields.mapping(fields.mapping(value, "info"), "model_stats")
     notes = ["SWE-agent records no tokens per call."]
-    sent, calls = fields.tokens(stats, "tokens_sent"), fields.tokens(stats, "api_calls")
+    sent, calls = _totals(value)
     if sent and calls:
         notes = [f"SWE-agent records no tokens per call: {sent:,} prompt tokens in {counted(calls, 'call')} together."]
     config = _config(value)

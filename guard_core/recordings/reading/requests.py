@@ -71,7 +71,8 @@ class Declared(msgspec.Struct, frozen=True):
     """What the recording itself says about a compaction that the next request shows.
 
     `length` is the number of messages at its head that the compaction left or made, None where only a comparison with
-    the log can show it. `edited` are the places of messages that are sent without their thinking, which no comparison
+    the log can show it: then `inserts` are the messages that it inserted, if their number is known, and further ones at
+    the end are news. `edited` are the places of messages that are sent without their thinking, which no comparison
     shows.
     """
 
@@ -85,6 +86,7 @@ class Declared(msgspec.Struct, frozen=True):
     timestamp: float | None = None
     note: str = ""
     edited: tuple[int, ...] = ()
+    inserts: int | None = None
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -537,8 +539,10 @@ class Thread:
         behind = next((place for place in range(len(items), 0, -1) if items[place - 1].index is not None), 0)
         if behind and items[behind - 1].index == len(self.events) - 1:
             cut = behind  # the last event was kept: what follows it is new
-        while cut and items[cut - 1].index is None and self._is_new(items[cut - 1].event):
-            cut -= 1
+        inserts = request.declared.inserts if request.declared is not None else None
+        more = sum(item.index is None for item in items[:cut]) - (cut if inserts is None else inserts)
+        while cut and items[cut - 1].index is None and (more > 0 or self._is_new(items[cut - 1].event)):
+            cut, more = cut - 1, more - 1
         return items[:cut], [(item.event, item.key) for item in items[cut:]]
 
     def _aligned(self, keys: list[bytes]) -> list[int | None]:

@@ -91,6 +91,14 @@ def test_a_recorded_total_is_the_sum_of_the_modelled_requests(no_usage_reported)
     assert set(attribution.source) == {0}
 
 
+def test_estimates_that_a_recorded_total_shows_to_be_too_high_are_made_smaller(no_usage_reported):
+    size = int(requests_of(Ledger.of(no_usage_reported)).tokens.sum())
+    value = msgspec.structs.replace(no_usage_reported, prompt_tokens_total=size // 2, total_calls=10)
+    ledger = Ledger.of(value)
+    assert attribute(ledger).overhead < 10
+    assert requests_of(ledger).tokens.sum() == pytest.approx(size // 2, rel=0.01)
+
+
 def test_a_recorded_total_holds_on_top_of_a_compaction(no_usage_reported):
     cut = RecordedCompaction(8, Evidence.DECLARED, "summary", (Inserted(0), Span(6, 8)), (user("summary " * 90),))
     total = {"prompt_tokens_total": 777_777, "total_calls": 10}

@@ -373,9 +373,10 @@ def prompt_tokens(usage: JSON) -> int | None:
 
 
 def _declared(item: JSON) -> Declared:
-    about = fields.mapping(item, "metadata")
+    about, kind = fields.mapping(item, "metadata"), fields.text(item, "type") or "summary"
     return Declared(
-        kind={"native": "opaque"}.get(fields.text(item, "type"), fields.text(item, "type") or "summary"),
+        kind="opaque" if kind == "native" else kind,
+        inserts=1 if kind == "summary" else None,  # behind the first messages: `CompactionSummary`
         trigger=fields.text(about, "trigger"),
         tokens_before=fields.tokens(item, "tokens_before"),
         tokens_after=fields.tokens(item, "tokens_after"),

@@ -124,6 +124,17 @@ def test_a_compaction_is_declared_with_its_summariser_outside_the_log():
     assert (recording.facts.model_calls, recording.facts.compactions) == (3, 1)
 
 
+def test_what_a_user_says_behind_a_summary_is_no_part_of_the_compaction():
+    declared = {"event": "compaction", "type": "summary", "tokens_before": 900, "tokens_after": 50}
+    message = {"id": "m", "role": "user", "content": "[SUMMARY]\nOne file was found."}
+    asked = {"id": "n", "role": "user", "content": "And how long is it?"}
+    go = [*EVENTS, declared, model([SYSTEM, TASK, message, asked], answer("a3", "Short"), 110)]
+    session = read_as(FORMAT, log(sample(TALK, go))).sessions[0]
+    (compaction,) = session.compactions
+    assert (compaction.base, len(compaction.messages)) == ((Span(0, 1), Inserted(0)), 1)
+    assert texts(session) == ["List files", "I look", "", "Done", "And how long is it?", "Short"]
+
+
 def test_pending_and_failed_calls_are_left_out():
     failed = model(TALK[:2], LOOK) | {"output": {"choices": []}, "error": "rate limit"}
     recording = read_as(FORMAT, log(sample(TALK, [failed, model(TALK[:2], LOOK, pending=True), *EVENTS])))

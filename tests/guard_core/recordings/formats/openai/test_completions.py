@@ -71,6 +71,18 @@ def test_the_counts_that_litellm_repeats_are_no_others():
     assert recording.notes.problem_count == 0
 
 
+def test_a_log_whose_clock_was_set_back_is_read_in_its_own_order():
+    records = [logged(TALK[: 2 + 2 * number], TALK[2 + 2 * number], 100 + number) for number in range(2)]
+    later = [*TALK, {"role": "user", "content": "And b?"}]
+    records.append(logged(later, answer("No"), 180))
+    for record, created in zip(records, (3_000, 1_000, 2_000), strict=True):
+        record["response"]["created"] = 1_770_000_000 + created
+    recording = read_as(FORMAT, lines(*records))
+    assert [call.prompt_tokens for call in recording.sessions[0].calls] == [100, 101, 180]
+    turned = read_as(FORMAT, lines(records[1], records[0], records[2]))  # written late: sent in the order of the times
+    assert len(turned.sessions) == len(recording.sessions) == 1
+
+
 def test_wrapped_messages_bring_their_tools_and_model():
     session = read_as(FORMAT, {"messages": TALK, "tools": TOOLS, "model": "m"}).sessions[0]
     assert session.model == "m"
