@@ -6,13 +6,17 @@ from guard_core.sessions import RecordedCompaction
 
 AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"
 OVERFLOW = "overflow"  # the recorder's word for a compaction that a refused request forced
+PREFLIGHT = "preflight"  # Kilo's word for a compaction by an estimate of the next request, before that is sent
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
 # Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, Copilot CLI, and
 # the mark that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode,
 # pi, Copilot CLI).
 _AUTOMATIC = frozenset(
-    {"auto", "automatic", "threshold", OVERFLOW, "image_overflow", "memory_pressure", "model_switch", "contextguard"}
+    {
+        *("auto", "automatic", "threshold", OVERFLOW, PREFLIGHT, "image_overflow", "memory_pressure", "model_switch"),
+        "contextguard",
+    }
 )
 _MANUAL = frozenset({"manual", "user"})
 

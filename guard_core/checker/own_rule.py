@@ -32,6 +32,7 @@ _WROTE = {
     "anthropic-messages",
     "claude-code",
     "copilot-cli",
+    "hermes",
     "inspect",
     "openai-responses",
     "pi",
@@ -39,9 +40,10 @@ _WROTE = {
     "Roo Code",
 }  # formats, or agents, with the count that was compared
 _BY_ITSELF = ("auto", "automatic", "threshold")  # recorders' words for what neither a person nor a refusal asked for
-_PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Hermes")  # agents that look before every call
+# Agents that look before every call.
+_PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "Cline SDK", "OpenCode", "Kilo Code", "Hermes")
 # Agents that compare a count with an unrounded share: the smallest whole count that is not below it fires.
-UNROUNDED = ("Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code", "Roo Code")
+UNROUNDED = ("Cline SDK", "Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code", "Roo Code")
 
 
 class Check(NamedTuple):
@@ -172,7 +174,7 @@ def _is_forced(story: Story, index: int) -> bool:
 def _threshold(story: Story, finding: Finding) -> None:
     """The claimed threshold is what its sum comes to, and the claimed window is part of that sum."""
     formula = number(finding, "formula")
-    whole = ceil if finding.numbers["agent"] in UNROUNDED else int
+    whole = ceil if str(finding.numbers["agent"]).split(" (")[0] in UNROUNDED else int
     same("threshold", number(finding, "threshold"), worked_out(formula, whole))
     window = finding.numbers.get("window")
     if window is not None and f"{window:,}" not in _NUMBER.findall(formula):

@@ -1,9 +1,12 @@
-"""Kilo Code: OpenCode's rule with the reserve always taken off, and an optional share of the window.
+"""Kilo Code: OpenCode's rule, and an optional share of the window.
 
-Source of the rules: specification of new policies, section 2 (overflow.ts, revision 030412ea); not measured by running.
-With a share it compares what the next request is projected at, 1.3 times an estimate of what was added, and never
-right after a tool result. What a compaction keeps is OpenCode's (guard_core.policies.opencode). Not modelled: the
-estimate of a system prompt or tools that have changed.
+Sources: `7.7` is the program 7.7.9 (its functions `isOverflow`, `shouldCompact` and `measure`) and runs of it;
+`reserving` is overflow.ts at 030412ea by the specification of new policies, section 2, not measured: it takes the
+reserve off a window without an input limit, too. With a share it compares what the next request is projected at, 1.3
+times an estimate of what was added, and never right after a tool result. 7.7.9 adds 1.3 times its estimate of system
+prompt and tools besides, though the provider's count has them already: `fixed_part`. What a compaction keeps is
+OpenCode's (guard_core.policies.opencode). Not modelled: with a share 7.7.9 also compacts between steps, at the
+window minus output; and until the next prompt it sends of the tail only what belongs to the current turn.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from guard_core.policies import opencode
 from guard_core.policies.base import Point
 from guard_core.policies.opencode import RESERVING, OpenCode, OpenCodeSettings
 from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.settings import NUMBER, PolicyKind, Setting
+from guard_core.policies.settings import COUNT, NUMBER, PolicyKind, Profile, Setting
 
+MEASURED = "7.7"
 PROJECTED_TENTHS = 13  # of the estimate of what was added, in tenths
 _OTHERS = ("max_output", "input_limit", "reserved", "keep", "tail_turns", "prune", "prune_protect", "prune_minimum")
 _SOURCE = "specification of new policies section 2"
@@ -31,9 +35,11 @@ def _projected(ledger: Ledger, form: str = "") -> Ints:
 
 
 class KiloSettings(OpenCodeSettings, frozen=True):
-    """Those of OpenCode, and a share of the window in per cent (0: none)."""
+    """Those of OpenCode, a share of the window in per cent (0: none), and the estimate of system prompt and tools in
+    tokens."""
 
     threshold_percent: float = 0.0
+    fixed_part: int = 0
 
 
 class Kilo(OpenCode):
@@ -53,25 +59,33 @@ class Kilo(OpenCode):
             return super().counter
         return Counter(pending=_projected, pending_words="1.3 x characters / 4 of the messages since, as JSON")
 
+    @property
+    def added(self) -> int:
+        """Tokens that are added to every projected request."""
+        return math.ceil(self.settings.fixed_part * PROJECTED_TENTHS / 10)
+
     def threshold(self, window: int) -> int | None:
         usable = super().threshold(window)
         share = math.floor(window * self.settings.threshold_percent / 100)
-        return usable if usable is None or not share else min(usable, share)
+        return usable if usable is None or not share else min(usable, share) - self.added
 
     def rule(self, window: int) -> str:
         usable, percent = super().rule(window), self.settings.threshold_percent
-        return f"min({usable}, {percent:g} % of {window:,})" if percent else usable
+        if not percent:
+            return usable
+        added = f" - {self.added:,} (system prompt and tools)" if self.added else ""
+        return f"min({usable}, {percent:g} % of {window:,}){added}"
 
 
 def _build(**values: object) -> Kilo:
-    return Kilo(KiloSettings(profile=RESERVING, stall_share=0.0, **values))  # type: ignore[arg-type]
+    return Kilo(KiloSettings(stall_share=0.0, **values))  # type: ignore[arg-type]
 
 
 KIND = PolicyKind(
     "kilo",
     "Kilo Code",
     (
-        "Compacts at the window minus output and reserve, or at a share of the window; keeps a tail of turns "
+        "Compacts at the window minus the model's output, or at a share of the window; keeps a tail of turns "
         "as OpenCode does."
     ),
     _build,
@@ -81,14 +95,27 @@ KIND = PolicyKind(
             "Share of the window",
             NUMBER,
             0.0,
-            "compacts at this share of the window, before a turn; 0: at the window minus output and reserve",
+            "compacts at this share of the window, before a turn; 0: at the window minus the model's output",
             _SOURCE,
             unit="%",
             most=100,
             main=True,
             sweep=(0, 80, 60),
         ),
+        Setting(
+            "fixed_part",
+            "System prompt and tools",
+            COUNT,
+            0,
+            "characters / 4 of system prompt and tools as JSON, which a projected request has once more; with a share",
+            "the program 7.7.9, function measure",
+            unit="tokens",
+        ),
         *(setting for setting in opencode.KIND.settings if setting.name in (*_OTHERS, "summary_budget")),
+    ),
+    (
+        Profile(MEASURED, "as run in 7.7.9: subtracts the reserve from an input limit only"),
+        Profile(RESERVING, "revision 030412ea: subtracts the reserve also from a window without an input limit"),
     ),
     known_problems=opencode.KIND.known_problems,
 )

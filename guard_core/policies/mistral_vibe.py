@@ -2,7 +2,8 @@
 
 Source of the rules: version 3.0.2, run against a scripted provider, and the specification of new policies, section 2
 (2.18.4). The count is that of the last answer alone; what was added since is not in it. Not modelled: the oldest round
-goes, at most three times, where the request for the summary overflows.
+goes, at most three times, where the request for the summary overflows; Vibe's own estimate of the request, which counts
+where it is more than that count; and 3.0.3, which adds what came since and has another default.
 """
 
 from __future__ import annotations
@@ -119,8 +120,9 @@ KIND = PolicyKind(
     known_problems=(
         KnownProblem(
             "Large results go unnoticed",
-            "The count is that of the last answer and does not include results that came since.",
-            "measured in 3.0.2",
+            "To 3.0.2 the count is that of the last answer, without results that came since, unless Vibe's own "
+            "estimate of the whole request, a quarter of its bytes, is more.",
+            "measured in 2.26.1 and 3.0.2; 3.0.3 adds them",
         ),
     ),
 )

@@ -159,7 +159,8 @@ def _seen(source: ByteSource) -> str:
         case Shape.ZIP:
             if source.is_folder:
                 return "a folder without a session that is kept in several files (name a file in it)"
-            return "a ZIP archive (only Inspect's .eval and sessions of Kimi and Mistral Vibe are read; unpack others)"
+            known = "Inspect's .eval and sessions of Cline's SDK, Kimi and Mistral Vibe"
+            return f"a ZIP archive (only {known} are read; unpack others)"
         case Shape.TEXT:
             return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"
         case Shape.LINES:
@@ -172,8 +173,9 @@ def _seen(source: ByteSource) -> str:
 
 
 def _database(source: ByteSource) -> str:
-    names = sqlite_source.tables(source)
-    content = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
+    names, reason = sqlite_source.tables(source), sqlite_source.why_unreadable(source)
+    nothing = f"no table that can be read{f', as {reason}' if reason else ''}"
+    content = f"the tables {_keys(dict.fromkeys(names))}" if names else nothing
     missing = sqlite_source.is_wal_missing(source)
     return f"a SQLite database with {content}{' and without its -wal file, which may hold the rest' if missing else ''}"
 

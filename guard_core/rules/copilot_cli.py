@@ -1,16 +1,21 @@
 """Copilot CLI: a summary is begun beside the conversation at 80 % of the window; at 95 % the next call waits for it.
 
-Source: defaults of `infiniteSessions` in https://github.com/github/copilot-sdk, which drives the same program; not
-measured by running. A compaction holds the count (`preCompactionTokens`); of the checks that passed only the tokens of
-the last answer are known, where the file has them. While a summary is made none is begun, and where the oldest messages
-were cut off, as versions without summaries do, no summary was.
+Source: defaults of `infiniteSessions` in https://github.com/github/copilot-sdk, which drives the same program, and runs
+of 1.0.102, which began summaries at 32,712 to 33,722 tokens of a window of 40,000. The start of a compaction holds the
+count (`currentTokens`; where it does not, `preCompactionTokens`); of the checks that passed only the tokens of the last
+answer are known, where the file has them. While a summary is made none is begun; a process that has just resumed a
+session does not know its last count; and where the oldest messages were cut off, as versions without summaries do, no
+summary was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from guard_core.ledger import Ints, Ledger
+from guard_core.recordings.formats.copilot.context import RESUMED
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, Typed, chosen, percentage, window_setting
@@ -22,7 +27,8 @@ SHARE = 80.0  # per cent of the window
 TRIM = "trim"  # kind of a recorded compaction that only cuts off the oldest messages
 COUNTER = Counter(
     TOTAL_PENDING,
-    "preCompactionTokens of a compaction; at checks that passed prompt and output tokens of the last answer, at least",
+    "currentTokens at the start of a compaction; at checks that passed prompt and output tokens of the last answer, at "
+    "least",
 )
 
 
@@ -49,15 +55,21 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(*share_of(share, window), changes)
 
 
-def held(session: Session, _: Ledger, checks: Checks) -> Ints:
-    """1 while a summary is made, and where messages were only cut off."""
-    flags = checks.step * 0
+def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+    """1 while a summary is made, also one that is cancelled, in the first check of a resumed session, and where
+    messages were only cut off."""
+    unused = [call.at for call in session.side_calls if call.prompt_tokens is None]
+    flags = np.isin(checks.stop, unused).astype(np.int64)
+    called = np.append(ledger.steps["at"], 0)[checks.last]
+    for setting in session.settings:
+        if setting.name == RESUMED:
+            flags |= (checks.last >= 0) & (called < setting.value) & (checks.stop >= setting.value)
     for place, item in enumerate(session.compactions):
         tail = item.base[-1] if item.base else None
         if item.kind == TRIM:
             flags |= checks.place == place
         elif isinstance(tail, Span):
-            flags |= (checks.place < 0) & (checks.stop > tail.start) & (checks.stop <= item.at)
+            flags |= (checks.place < 0) & (checks.stop >= tail.start) & (checks.stop <= item.at)
     return flags
 
 
@@ -69,7 +81,7 @@ AGENT = Agent(
     counter=lambda _: COUNTER,
     records_count=True,
     held=held,
-    held_reason="the oldest messages were cut off, without a summary",
+    held_reason="a summary was being made, the session was just resumed, or messages were only cut off",
     names={
         "background_threshold": "per cent of the window at which a summary is begun; above 95 % the call waits for it",
         AUTO: SWITCH_WORDS,

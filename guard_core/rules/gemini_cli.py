@@ -2,13 +2,15 @@
 
 Measured by running 0.61.0. Within the first turn no such text is behind the first answer, so it is not compacted. A
 resumed session begins with an estimate of its own instead of the last count: a recording of 0.61.0 passes 34,755 tokens
-there with a threshold below 33,000.
+there with a threshold below 33,000. Versions to 0.42 write no compression down, so that no check of theirs says that
+the agent did not compact.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -77,3 +79,17 @@ AGENT = Agent(
     held=held,
     held_reason="in the first turn there is no user's text to cut at",
 )
+
+
+def silent(agent: Agent, versions: str) -> Agent:
+    """An agent in versions that do not write down that they compacted: no check of theirs is evidence."""
+    return replace(
+        agent,
+        label=f"{agent.label} (compactions not recorded)",
+        wrote=lambda session: any(item.name == "writes_compressions" and not item.value for item in session.settings),
+        held=lambda _, __, checks: np.ones(len(checks.step), dtype=np.int64),
+        held_reason=f"versions {versions} do not write down that they compacted",
+    )
+
+
+SILENT_AGENT = silent(AGENT, "to 0.42")

@@ -1,14 +1,19 @@
 """Hermes: 75 % of the window below 512,000 tokens, else half of it, of the prompt tokens of the last answer.
 
-Measured by running 0.19.0. Its recordings have no tokens per call, so that nothing of them can be compared.
+Measured by running 0.19.0; up to 0.18 it is half of every window (0.13.0 and 0.16.0, run: 70,000 of 140,000). Its
+recordings have no tokens per call; a session that a compaction ended after a single call has the count of that one. A
+limit of a model's output (`model.max_tokens`) is taken off the window first, from 0.18 on (context_compressor.py,
+`_compute_threshold_tokens`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from guard_core.agent_versions import numbers
 from guard_core.policies.hermes.settings import FULL_WINDOW_SHARE, SMALL_WINDOW
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, PROMPT
@@ -28,25 +33,68 @@ from guard_core.sessions import Provenance
 
 SHARE, SMALL_SHARE = 50.0, 75.0  # per cent; of a window below SMALL_WINDOW at least the second: context_compressor.py
 _BELOW = f"at least {SMALL_SHARE:g} % where the window is below {SMALL_WINDOW:,} tokens"
-LEAST = 64_000  # tokens: the threshold is at least these, or 85 % of a window that is not larger
+LEAST = 64_000  # tokens: MINIMUM_CONTEXT_LENGTH of model_metadata.py; the threshold is at least these
+OUTPUT = "max_output_tokens"
 
 
-def threshold_of(window: int, percent: float) -> int:
-    """The threshold in tokens of a window and a configured percentage."""
-    share = max(percent, SMALL_SHARE) if window < SMALL_WINDOW else percent
-    threshold = max(int(window * share / 100), LEAST)
-    return threshold if threshold < window else max(1, min(int(window * FULL_WINDOW_SHARE), window - 1))
+ROOM_FROM = (0, 18)  # takes the output off, and never has the whole window as threshold
+SMALL_FROM = (0, 19)  # has SMALL_SHARE
+
+
+class Shares(NamedTuple):
+    """What a group of versions makes of a configured percentage: `small` is the least of a window below SMALL_WINDOW in
+    per cent, `has_room` whether the model's output is taken off first and a part of the window always left."""
+
+    small: float
+    has_room: bool
+
+    def percent(self, window: int | None, percent: float) -> float:
+        """The share of a window in per cent."""
+        return max(percent, self.small) if window is None or window < SMALL_WINDOW else percent
+
+    def threshold(self, window: int, percent: float, output: int = 0) -> int:
+        """The threshold in tokens; `output` is what the model may write."""
+        room = window - output if output < window else window
+        threshold = max(int(room * self.percent(window, percent) / 100), LEAST)
+        if threshold < room or not self.has_room:
+            return threshold
+        return max(1, min(int(room * FULL_WINDOW_SHARE), room - 1))
+
+    def formula(self, window: int, percent: float, output: int = 0) -> str:
+        """What the threshold is: a share of the window, or the least that there is."""
+        room, share = window - output if output < window else window, self.percent(window, percent)
+        threshold = self.threshold(window, percent, output)
+        words = f"{window:,}" if room == window else f"({window:,} − {output:,})"
+        if threshold == int(room * share / 100):
+            return f"{share:g} % of {words}"
+        return f"{LEAST:,} (the least)" if threshold == LEAST else f"{FULL_WINDOW_SHARE * 100:g} % of {words}"
+
+
+NEWEST = Shares(SMALL_SHARE, has_room=True)
+EARLIER = Shares(0, has_room=True), Shares(0, has_room=False)  # 0.18, and before
+
+
+def shares_of(version: str) -> Shares:
+    """Those of a version; of one that is not known the newest."""
+    known = numbers(version.removeprefix("before "))
+    if not known or known >= SMALL_FROM:
+        return NEWEST
+    return EARLIER[known < ROOM_FROM or version.startswith("before ")]
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
-    window = stretch.window
+    window, shares = stretch.window, shares_of(stretch.version)
     share = chosen("threshold", percentage(typed, "threshold"), SHARE, "%", "default")
-    share = replace(share, note=f"{share.note}; {_BELOW}")
+    if shares.small:
+        share = replace(share, note=f"{share.note}; {_BELOW}")
     percent, most = share.value or SHARE, whole(typed, "threshold_tokens")
-    threshold = threshold_of(window.value, percent) if window else None
-    formula = _formula(window.value, percent) if window else _shares(percent)
-    settings = [window_setting(window), share]
+    settings, output = [window_setting(window), share], 0
+    if shares.has_room and (OUTPUT in typed or stretch.setting(OUTPUT)):
+        taken = chosen(OUTPUT, whole(typed, OUTPUT), 0, "tokens", "", stretch.setting(OUTPUT))
+        settings, output = [*settings, taken], int(taken.value or 0)
+    threshold = shares.threshold(window.value, percent, output) if window else None
+    formula = shares.formula(window.value, percent, output) if window else _of_unknown(shares, percent)
     if most is not None:
         settings.append(RuleSetting("threshold_tokens", most, "tokens", Provenance.USER, "typed in"))
         threshold, formula = min(most, threshold or most), f"min({most:,}, {formula})"
@@ -59,27 +107,21 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
-def _shares(percent: float) -> str:
+def _of_unknown(shares: Shares, percent: float) -> str:
     """What the threshold is of a window that is not known."""
-    below = max(percent, SMALL_SHARE)
+    below = shares.percent(None, percent)
     from_there = "" if below == percent else f", {percent:g} % from {SMALL_WINDOW:,} on"
     return f"{below:g} % of the window{from_there}"
 
 
-def _formula(window: int, percent: float) -> str:
-    """What the threshold of a window is: a share of it, or the least that there is."""
-    share = max(percent, SMALL_SHARE) if window < SMALL_WINDOW else percent
-    threshold = threshold_of(window, percent)
-    if threshold == int(window * share / 100):
-        return f"{share:g} % of {window:,}"
-    return f"{LEAST:,} (the least)" if threshold == LEAST else f"{FULL_WINDOW_SHARE * 100:g} % of {window:,}"
-
-
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
-    """Other windows and shares."""
-    for window, other in windows_of(stretch):
-        for percent in dict.fromkeys((SHARE, *(share * 100 for share in FRACTIONS), *range(1, 101))):
-            yield Hypothesis(_formula(window, percent), threshold_of(window, percent), other + (percent != SHARE))
+    """Other windows and shares, and the rules of other versions."""
+    own = shares_of(stretch.version)
+    for shares in dict.fromkeys((own, NEWEST, *EARLIER)):
+        for window, other in windows_of(stretch):
+            for percent in dict.fromkeys((SHARE, *(share * 100 for share in FRACTIONS), *range(1, 101))):
+                changes = other + (percent != SHARE) + (shares != own)
+                yield Hypothesis(shares.formula(window, percent), shares.threshold(window, percent), changes)
 
 
 AGENT = Agent(
@@ -88,9 +130,11 @@ AGENT = Agent(
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_PROMPT,
+    records_count=True,
     names={
         "threshold": "compression.threshold: in per cent of the window, or a fraction below 1",
         "threshold_tokens": "compression.threshold_tokens: at most so many tokens",
+        OUTPUT: "model.max_tokens: what the model may write, taken off the window first (from 0.18)",
         AUTO: SWITCH_WORDS,
     },
     aliases={"compression.enabled": AUTO, "context_length": WINDOW},

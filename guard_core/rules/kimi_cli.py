@@ -3,6 +3,7 @@
 Measured by running 1.40.0 (212,144 of 262,144) and 1.52.0 (a window of 50,000 or less is compacted before every call).
 Recordings have the protocol of the wire instead of a version: 1.8 came with 1.28, which counts what waits, too; 1.4
 with 1.20, by when there was the share (from 1.17 on); up to then the reserve alone, as src/kimi_cli/soul of each shows.
+0.77 names no protocol yet.
 """
 
 from __future__ import annotations
@@ -77,10 +78,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def threshold_of(window: int, reserve: int, ratio: float | None) -> int:
-    """The smallest whole count at which one of the two conditions holds; below 1 where every count is enough."""
-    if ratio is None:
-        return window - reserve
-    return min(window - reserve, math.ceil(window * ratio))
+    """The smallest whole count at which one of the two conditions holds; 0 where every count is enough."""
+    left = max(0, window - reserve)
+    return left if ratio is None else min(left, math.ceil(window * ratio))
 
 
 def _formula(window: int, reserve: int, ratio: float | None) -> str:
@@ -97,7 +97,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
         round_sizes = round_limits(window // 2) if other < 2 else ()
         for reserve in dict.fromkeys((usual, RESERVED, *RESERVES, *round_sizes)):
             changes = other + (reserve != usual)
-            yield Hypothesis(_formula(window, reserve, None), window - reserve, changes)
+            yield Hypothesis(_formula(window, reserve, None), threshold_of(window, reserve, None), changes)
         for ratio in dict.fromkeys((SHARE_OF_WINDOW, *RATIOS)):
             yield Hypothesis(
                 f"{ratio * 100:g} % of {window:,}", math.ceil(window * ratio), other + (ratio != SHARE_OF_WINDOW)

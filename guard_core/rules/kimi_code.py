@@ -11,12 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.kimi_code import RESERVED, SHARE_OF_WINDOW
 from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
-from guard_core.rules.counters import TOTAL_PENDING, Counter, unused_summaries
+from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter, unused_summaries
 from guard_core.rules.settings import WINDOW, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, RESERVES, round_limits, windows_of
+from guard_core.sessions import Session
 
+OVERFLOW = "overflow"  # the reader's word for a compaction after a refused request
 RATIO = 100 * SHARE_OF_WINDOW  # per cent, as the settings have it
 WINDOWS = (262_144, 131_072)  # tokens; of Kimi's own models
 COUNTER = Counter(
@@ -66,6 +71,15 @@ def _of_window(window: int, changes: int) -> Iterator[Hypothesis]:
         yield Hypothesis(formula, threshold, changes + 1)
 
 
+def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+    """Checks at which the threshold alone does not decide: where a compaction was begun and cancelled, and compactions
+    after a refused request. From then on, until its process ends (which the file does not show), the agent takes 85 %
+    of its estimate of the refused request for the window, where that is smaller (2.1.0, observeContextOverflow)."""
+    refused = np.array([item.trigger == OVERFLOW for item in session.compactions] or [False])
+    learned = (checks.place >= 0) & np.logical_or.accumulate(np.append(False, refused[:-1]))[checks.place]
+    return np.asarray(unused_summaries(session, ledger, checks) | learned)
+
+
 KEEPS = Keeps("the user's own messages, up to 20,000 tokens, and the summary", Shape.USERS, 20_000, is_derived=True)
 
 AGENT = Agent(
@@ -75,8 +89,11 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: COUNTER,
     keeps=lambda _, __: KEEPS,
-    held=unused_summaries,
-    held_reason="a compaction was begun here, beside the next step, and cancelled",
+    held=held,
+    held_reason=(
+        "the threshold alone does not decide here: a request was refused before, after which it goes by a smaller"
+        " window that it has learned, or a compaction was begun beside the next step and cancelled"
+    ),
     names={
         "trigger_ratio": "compaction_trigger_ratio: in per cent of the window, or a fraction below 1",
         "reserved_context_size": "in tokens; 0 or as much as the window has no effect",

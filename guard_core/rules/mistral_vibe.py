@@ -1,18 +1,23 @@
-"""Mistral Vibe: a threshold that its settings name, 200,000 unless they do, of the tokens of the last answer.
+"""Mistral Vibe: a threshold that its settings name, else one that follows from the model's context length.
 
-Measured by running 3.0.2: compared before every call; a declared context length of the model sets 80 % of it, rounded
-down, and a configured threshold is taken where it is below that length. Its journal holds the threshold that results.
-Before 3.0 it is compared before turns only (vibe/core/middleware.py of https://github.com/mistralai/mistral-vibe at
-ac8f1a0), 168,000 is that of one profile there, and until 1.1 the default was 100,000.
+Measured by running 2.26.1, 3.0.2 and 3.0.3: compared before every call with the last answer's total or Vibe's own
+estimate of the request, whichever is larger (`recordings.formats.vibe.estimate`). To 3.0.2 a declared context length of
+the model sets 80 % of it, rounded down, a configured threshold is taken where it is below that length, and without both
+it is 200,000. In 3.0.3 the default leaves 60,000 tokens of the length, within bounds, and a threshold outside of them
+is refused. The session's files hold the threshold that results. Before 2.26 it is compared before turns only
+(vibe/core/middleware.py of https://github.com/mistralai/mistral-vibe at ac8f1a0), 168,000 is that of one profile there,
+and until 1.1 the default was 100,000. A recording has the format of its store instead of a version: 10 came with 3.0.3.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
+from guard_core.agent_versions import numbers
 from guard_core.policies.mistral_vibe import DECLARED_SHARE, DEFAULT_THRESHOLD
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.counters import TOTAL, TOTAL_PENDING, Counter
 from guard_core.rules.settings import RuleSetting, Typed, whole
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
@@ -20,6 +25,41 @@ from guard_core.sessions import Provenance
 THRESHOLD = "auto_compact_threshold"
 WINDOWS = (262_144, 131_072)  # tokens; of Mistral's models
 OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
+STORE, BOUNDED_FROM = "store ", ((3, 0, 3), (10,))  # the version and the format of the store with 3.0.3's rule
+# 3.0.3, mistralai_vibe_local_harness/vibe/completion_profile/bounds.py; tokens: the window where it is not known, what
+# the default leaves of it, and its cap; the least threshold, a share of the window between two bounds; what the highest
+# leaves of the window.
+UNKNOWN_WINDOW, GAP, CAP = 262_144, 60_000, 256_000
+LEAST, LEAST_SHARE, LEAST_CAP = 10_000, 1 / 2, 50_000
+HEADROOM_SHARE, HEADROOM_CAP = 1 / 4, 24_000
+COUNTER = Counter(
+    TOTAL,
+    "prompt and output tokens of the last answer, or Vibe's estimate of the request where that is more",
+    is_recorded=True,
+)
+CORRECTED = Counter(
+    TOTAL_PENDING,
+    "prompt and output tokens of the last answer and Vibe's corrected estimate of the messages since, or that of the"
+    " whole request where it is more",
+    is_recorded=True,
+)
+
+
+def is_bounded(version: str) -> bool:
+    """Has a version the rule of 3.0.3; the older one where it is not known."""
+    return numbers(version.removeprefix(STORE)) >= BOUNDED_FROM[version.startswith(STORE)]
+
+
+def counter(stretch: Stretch) -> Counter:
+    """The count that the version compares."""
+    return CORRECTED if is_bounded(stretch.version) else COUNTER
+
+
+def default_threshold(window: int) -> int:
+    """The threshold of 3.0.3 for a context length, in tokens."""
+    least = max(min(LEAST_CAP, math.floor(window * LEAST_SHARE)), LEAST)
+    most = window - min(HEADROOM_CAP, math.ceil(window * HEADROOM_SHARE))
+    return max(least, min(CAP, window - GAP, most))
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -28,7 +68,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     return OwnRule(
         policy="mistral-vibe",
         settings=settings,
-        counter=TOTAL,
+        counter=counter(stretch).name,
         threshold=threshold,
         formula=formula,
     )
@@ -46,19 +86,34 @@ def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...],
     if own is not None and (length is None or own < length):
         return tuple(settings), f"auto_compact_threshold {own:,}", own
     if length is not None:
-        return tuple(settings), *share_of(DECLARED_SHARE, length)
+        return tuple(settings), *_of_window(length, stretch)
     if (known := stretch.setting(THRESHOLD)) is not None:
         setting = RuleSetting(THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
         return (setting,), f"{int(known.value):,} (in the file)", int(known.value)
-    setting = RuleSetting(THRESHOLD, DEFAULT_THRESHOLD, "tokens", Provenance.ASSUMED, "default")
-    return (setting,), f"{DEFAULT_THRESHOLD:,} (default)", DEFAULT_THRESHOLD
+    default = _default(stretch)
+    setting = RuleSetting(THRESHOLD, default, "tokens", Provenance.ASSUMED, "default")
+    return (setting,), f"{default:,} (default)", default
+
+
+def _default(stretch: Stretch) -> int:
+    """The threshold of a version where neither it nor the context length is declared, in tokens."""
+    return default_threshold(UNKNOWN_WINDOW) if is_bounded(stretch.version) else DEFAULT_THRESHOLD
+
+
+def _of_window(window: int, stretch: Stretch) -> tuple[str, int]:
+    """The threshold that a context length sets, as an expression and in tokens."""
+    if not is_bounded(stretch.version):
+        return share_of(DECLARED_SHARE, window)
+    threshold = default_threshold(window)
+    usual = f"min({CAP:,}, {window:,} − {GAP:,})"
+    return (usual if threshold == min(CAP, window - GAP) else f"{threshold:,}, a bound for {window:,}"), threshold
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
-    """The default, shares of windows, and thresholds typed by hand."""
-    yield Hypothesis(f"{DEFAULT_THRESHOLD:,} (default)", DEFAULT_THRESHOLD, 1)
+    """The default, thresholds of other windows, and those typed by hand."""
+    yield Hypothesis(f"{_default(stretch):,} (default)", _default(stretch), 1)
     for window, other in (*((window, 0) for window in WINDOWS), *windows_of(stretch)):
-        yield Hypothesis(*share_of(DECLARED_SHARE, window), other + 1)
+        yield Hypothesis(*_of_window(window, stretch), other + 1)
         for share in FRACTIONS:
             yield Hypothesis(*share_of(share, window), other + 2)
     for limit in (*OTHERS, *round_limits(LARGEST_LIMIT)):
@@ -70,10 +125,10 @@ AGENT = Agent(
     label="Mistral Vibe",
     rule=rule,
     variants=variants,
-    counter=lambda _: LAST_TOTAL,
+    counter=counter,
     fitted=lambda _, limit: f"auto_compact_threshold {limit:,}",
     names={
-        THRESHOLD: "of the model or of all, in tokens; as much as the context length has no effect",
+        THRESHOLD: "of the model or of all, in tokens; as much as the context length has no effect (3.0.3: is refused)",
         "max_context_length": "as the model declares it, in tokens",
     },
 )

@@ -2,14 +2,23 @@
 
 Measured by running 1.0.152 to 1.18.33: without an input limit `compaction.reserved` has no effect in 1.18.33, though a
 revision of the source takes it off. Up to 1.1.53 the number itself does not fire yet, from 1.1.65 on it does.
+
+Kilo Code 7.7.9 has the same rule (measured; its function `isOverflow`), and one more for the first request of a turn
+where `compaction.threshold_percent` is set: it compares that share of the window with an estimate of system prompt and
+tools, which no file holds, on top of the count. What that rule caused has a trigger of its own (PREFLIGHT).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
 
 from guard_core.agent_versions import numbers
+from guard_core.policies import kilo
 from guard_core.policies.opencode import MOST_OUTPUT, MOST_RESERVED
+from guard_core.recordings.formats.opencode.session import KILO
 from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
 from guard_core.rules.settings import (
@@ -19,6 +28,7 @@ from guard_core.rules.settings import (
     RuleSetting,
     Typed,
     chosen,
+    percentage,
     switched,
     whole,
     window_setting,
@@ -29,6 +39,7 @@ from guard_core.sessions import Provenance
 STRICT_BEFORE = (1, 1, 54)  # 1.1.53 passes at the threshold, 1.1.65 compacts; versions between were not measured
 OTHER_WINDOWS = (32_768, 65_536, 131_072, 256_000, 262_144, 1_048_576)  # tokens; of models that OpenCode is used with
 OUTPUTS = (*RESERVES, 4_096, *round_limits(MOST_OUTPUT))  # tokens; what models may answer with
+PERCENT = "threshold_percent"  # Kilo's compaction.threshold_percent
 INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured with 252,000 as threshold
 
 
@@ -97,5 +108,28 @@ AGENT = Agent(
         "limit.input": "input_limit",
         "limit.context": WINDOW,
         "compaction.auto": AUTO,
+    },
+)
+
+
+def kilo_rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of Kilo Code on a stretch."""
+    own = msgspec.structs.replace(rule(stretch._replace(version=""), typed), policy="kilo", profile=kilo.MEASURED)
+    share = percentage(typed, PERCENT, is_fraction=False)
+    if share is None:
+        return own
+    note = "typed in; its estimate for the first request of a turn is not in the file"
+    setting = RuleSetting(PERCENT, share, "%", Provenance.USER, note)
+    return msgspec.structs.replace(own, settings=(*own.settings, setting))
+
+
+KILO_AGENT = replace(
+    AGENT,
+    label=KILO,
+    rule=kilo_rule,
+    wrote=lambda session: session.agent == KILO,
+    names={
+        **AGENT.names,
+        PERCENT: "compaction.threshold_percent: the first request of a turn is compacted from this share of the window",
     },
 )

@@ -80,7 +80,8 @@ def keeps(_: Stretch, rule: OwnRule) -> Keeps:
 
 
 def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
-    """Checks, in versions that look before every call, at which all messages would be kept."""
+    """Checks, in versions that look before every call, at which all messages would be kept: by the default, or by the
+    smallest history that was compacted, which is more than what is kept."""
     if not any(item.name == WITHIN_TURNS for item in session.settings):
         return checks.step * 0
     at = np.array([item.at for item in session.compactions], dtype=np.int64)
@@ -90,7 +91,8 @@ def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
     first = np.append(0, np.array(starts, dtype=np.int64))
     epoch = np.where(checks.place >= 0, checks.place, np.searchsorted(at, checks.stop, side="right"))
     tokens = ledger.prefix_by("messages of pi", message_tokens)
-    return np.asarray(tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)] < KEEP_RECENT, dtype=np.int64)
+    sizes = tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)]
+    return np.asarray(sizes < min([KEEP_RECENT, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
 
 
 AGENT = Agent(

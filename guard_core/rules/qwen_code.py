@@ -16,6 +16,7 @@ from guard_core.agent_versions import numbers
 from guard_core.policies.qwen_code import BUFFER, MOST_OUTPUT, RESERVED, SHARE_OF_WINDOW, sent_together
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Counter, unused_summaries
+from guard_core.rules.gemini_cli import silent
 from guard_core.rules.settings import WINDOW, Typed, chosen, fraction, window_setting
 from guard_core.rules.thresholds import windows_of
 
@@ -33,7 +34,7 @@ WAITING = Counter(
 
 def profile_of(version: str) -> str:
     """The group of versions with the same rule; a version that is not known has the newest."""
-    known = numbers(version)
+    known = numbers(version.removeprefix("before "))
     if not known or known >= CEILING_FROM:
         return "0.20"
     if known >= ESTIMATE_FROM:
@@ -107,3 +108,4 @@ AGENT = Agent(
     },
     aliases={"contextWindowSize": WINDOW},
 )
+SILENT_AGENT = silent(AGENT, "before 0.3")

@@ -160,6 +160,7 @@ def test_what_is_published_is_what_the_policy_is_made_with():
         for item in kind.settings:
             assert getattr(settings, item.name) == item.default_in(profile or ""), (kind.name, item.name)
             assert all((item.help, item.source, item.label)), (kind.name, item.name)
+        assert getattr(settings, "profile", profile) == profile or not kind.profile_names  # by which a replay is found
 
 
 class WholeClear(ClearToolResults):

@@ -29,16 +29,20 @@ DatabaseRow = dict[str, Any]
 
 def tables(source: ByteSource) -> Tables:
     """The plain tables of a SQLite source with their columns; empty where it is none, or cannot be opened."""
-    if source.shape is not Shape.SQLITE:
-        return {}
-    if "tables" not in source.memo:
+    columns: Tables = {} if source.shape is not Shape.SQLITE or why_unreadable(source) else source.memo["tables"]
+    return columns
+
+
+def why_unreadable(source: ByteSource) -> str:
+    """Why a SQLite source cannot be opened, in SQLite's own words; empty where it can."""
+    if "unreadable" not in source.memo:
         try:
             with Database(source) as database:
-                source.memo["tables"] = database.tables
-        except DamagedRecording:
-            source.memo["tables"] = {}
-    columns: Tables = source.memo["tables"]
-    return columns
+                source.memo.update(tables=database.tables, unreadable="")
+        except DamagedRecording as error:
+            source.memo["unreadable"] = str(error)
+    reason: str = source.memo["unreadable"]
+    return reason
 
 
 def is_wal_missing(source: ByteSource) -> bool:
@@ -160,18 +164,24 @@ class Database:
             (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
         ):
             connection.setlimit(category, value)
-        for pragma in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+        for pragma in ("query_only=ON", "cell_size_check=ON", "mmap_size=0"):
             self._run(f"PRAGMA {pragma}")
         connection.set_progress_handler(self._too_long, _STEPS)
 
     def _read_tables(self) -> Tables:
-        """Plain tables only: a view or a virtual table of a hostile file could run for ever."""
+        """Plain tables only: a view or a virtual table of a hostile file could run for ever.
+
+        SQLite 3.40 takes its JSON functions for unsafe: where it distrusts the schema, it does not open a database with
+        an index over one, such as Kilo's. So the schema is distrusted once it is read: reading it runs none of its
+        functions, and each later statement is checked for those that it would run.
+        """
         columns_of: Tables = {}
         schema = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name LIMIT 1000"
         for name, sql in self._query(schema):
             if isinstance(name, str) and isinstance(sql, str) and not sql.lstrip().upper().startswith("CREATE VIRTUAL"):
                 columns = self._query(f"PRAGMA table_info({_quoted(name)})")
                 columns_of[name] = tuple(column[1] for column in columns if isinstance(column[1], str))
+        self._run("PRAGMA trusted_schema=OFF")
         self._connection.set_authorizer(_authorize)
         return columns_of
 

@@ -1,4 +1,4 @@
-"""Kilo Code: the reserve is always taken off, and a share of the window may lower the threshold."""
+"""Kilo Code: OpenCode's threshold, which a share of the window may lower."""
 
 import pytest
 
@@ -11,11 +11,14 @@ from tests.guard_core.policies.tools import run
 @pytest.mark.parametrize(
     ("settings", "threshold"),
     [
-        ({}, 148_000),
+        ({}, 168_000),
+        ({"profile": "reserving"}, 148_000),
         ({"threshold_percent": 60}, 120_000),
-        ({"threshold_percent": 90}, 148_000),
+        ({"threshold_percent": 90}, 168_000),
+        ({"threshold_percent": 60, "fixed_part": 10_000}, 107_000),
         ({"input_limit": 180_000}, 160_000),
-        ({"reserved": "10000"}, 158_000),
+        ({"reserved": "10000"}, 168_000),
+        ({"reserved": "10000", "profile": "reserving"}, 158_000),
     ],
 )
 def test_the_threshold_is_the_lower_of_both(settings, threshold):

@@ -164,6 +164,66 @@ def test_each_agent_has_its_threshold(format_, window, source, typed, threshold)
     assert rule(format_, "", window, source, **typed).threshold == threshold
 
 
+@pytest.mark.parametrize(
+    ("version", "window", "typed", "threshold", "formula"),
+    [
+        ("before 0.18", 140_000, {}, 70_000, "50 % of 140,000"),
+        ("before 0.18", 64_000, {}, 64_000, "64,000 (the least)"),
+        ("0.16.0", 600_000, {}, 300_000, "50 % of 600,000"),
+        ("0.18", 140_000, {}, 70_000, "50 % of 140,000"),
+        ("0.18", 64_000, {}, 54_400, "85 % of 64,000"),
+        ("0.18", 200_000, {"max_output_tokens": "60000"}, 70_000, "50 % of (200,000 − 60,000)"),
+        ("0.19.0", 200_000, {"max_output_tokens": "60000"}, 105_000, "75 % of (200,000 − 60,000)"),
+        ("0.16.0", 200_000, {"max_output_tokens": "60000"}, 100_000, "50 % of 200,000"),
+    ],
+)
+def test_hermes_has_the_threshold_of_its_version(version, window, typed, threshold, formula):
+    own = rule("hermes", version, window, Provenance.USER, **typed)
+    assert (own.threshold, own.formula) == (threshold, formula)
+
+
+def test_the_count_of_a_session_of_hermes_that_ended_after_one_call_is_compared():
+    built = transcript("hermes", "before 0.18", "", [0, 0, 0, 0], tokens_before=73_942)
+    (compaction,) = explain(built, window=Sourced(140_000, Provenance.USER)).compactions
+    assert (compaction.verdict, compaction.decision_tokens) == (Agreement.AGREES, 73_942)
+
+
+@pytest.mark.parametrize("format_", ["gemini-cli", "qwen-code"])
+def test_of_versions_that_write_no_compression_down_no_check_is_evidence(format_):
+    """0.30.0 of Gemini CLI compacted at 23,098 of 20,972 tokens, and its file does not say so."""
+    built = msgspec.structs.replace(
+        transcript(format_, "", "", [9_000, 23_098, 20_103, 29_418, 20_538]), compactions=()
+    )
+    window = Sourced(30_000, Provenance.USER)
+    if format_ == "qwen-code":  # Gemini CLI does not compact within the first turn
+        assert explain(built, window=window).inference[0].above is not None
+    silent = msgspec.structs.replace(built, settings=(AgentSetting("writes_compressions", 0),))
+    explanation = explain(silent, window=window)
+    assert (explanation.missed, explanation.inference) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("window", "typed", "threshold"),
+    [(0, {}, 115_200), (200_000, {}, 162_000), (200_000, {"maxInputTokens": "150000"}, 135_000)],
+)
+def test_the_sdk_of_cline_compacts_at_a_share_of_what_its_model_takes(window, typed, threshold):
+    built = transcript("cline", "3.0.65", "")
+    built = msgspec.structs.replace(built, settings=(AgentSetting("is_of_sdk", 1),), model="m")
+    built = msgspec.structs.replace(built, calls=tuple(msgspec.structs.replace(c, model="m") for c in built.calls))
+    assert explain(built, window=Sourced(window, Provenance.USER) if window else None, typed=typed).rule.threshold == (
+        threshold
+    )
+
+
+def test_a_compaction_of_the_sdk_of_cline_below_its_threshold_is_not_compared():
+    """Its own estimate, which may have been larger, is not in the file."""
+    sdk = (AgentSetting("is_of_sdk", 1),)
+    for window, verdict in ((187_000, Agreement.AGREES), (300_000, Agreement.NOT_MODELLED)):
+        built = msgspec.structs.replace(transcript("cline", "3.0.65", ""), settings=sdk)
+        (compaction,) = explain(built, window=Sourced(window, Provenance.USER)).compactions
+        assert compaction.verdict is verdict
+
+
 @pytest.mark.parametrize("format_", ["pi", "opencode", "codex", "hermes", "crush", "cline", "kimi-code", "inspect"])
 def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
     own_rule = rule(format_, window=0)
@@ -503,6 +563,15 @@ def test_a_version_of_pi_that_names_the_usage_of_its_summaries_is_asked_before_e
     assert (item.decision_tokens, item.verdict) == (150_000 + 7 + 101, Agreement.AGREES)
 
 
+def test_a_history_that_pi_compacted_shows_that_it_keeps_less_than_its_default():
+    """1.6.0 with keepRecentTokens 4,000 compacted histories below 20,000 tokens: larger ones were checked, too."""
+    session = transcript("pi", "", "", prompts=(15_000, 9_000, 13_000, 14_500), place=1, tokens_before=16_010)
+    session = msgspec.structs.replace(session, settings=(AgentSetting("looks_within_turns", 1),))
+    explanation = explain(session, typed={"contextWindow": "20000", "reserveTokens": "4000"})
+    (interval,) = explanation.inference
+    assert (interval.above, interval.at_most, explanation.agrees) == (14_010, 16_010, 1)
+
+
 def test_pi_is_not_asked_within_a_turn():
     explanation = explain(transcript("pi", ""), window=Sourced(160_000, Provenance.USER))
     assert explanation.compactions[0].reason.startswith("within a turn, where the rule is not asked")
@@ -564,6 +633,29 @@ def test_an_open_bound_is_that_of_the_relation():
     assert strict.words == "at least 100 and below 103"
     equal = interval_of(stretch, "total", ">=", [Point(1, 100)], [Point(2, 103)])
     assert [value for value in range(95, 110) if equal.contains(value)] == [101, 102, 103]
+
+
+def test_kilo_has_the_rule_of_opencode_by_its_own_name_and_versions():
+    """7.7.9, run with a window of 60,000 and an output of 8,000: passed 47,884 and compacted at 52,356."""
+    session = transcript("opencode", "1.0.1", prompts=(20_000, 47_884, 52_000, 30_000))
+    kilo = msgspec.structs.replace(session, agent="Kilo Code")
+    typed = {"window": "60000", "limit.output": "8000"}
+    explanation = explain(kilo, typed=typed)
+    (own,) = explanation.rules
+    assert (own.agent, own.policy, own.threshold, own.relation) == ("Kilo Code", "kilo", 52_000, ">=")
+    assert policy_kind("kilo").default_profile == own.profile
+    assert explain(session, typed=typed).rules[0].relation == ">"
+    assert explain(kilo, typed={**typed, "compaction.threshold_percent": "50"}).rules[0].threshold == 52_000
+
+
+def test_what_kilo_compacted_by_an_estimate_of_system_prompt_and_tools_is_no_evidence():
+    session = transcript("opencode", "7.7.9", prompts=(20_000, 26_343, 27_754, 30_000))
+    (item,) = session.compactions
+    early = msgspec.structs.replace(item, trigger="preflight")
+    kilo = msgspec.structs.replace(session, agent="Kilo Code", compactions=(early,))
+    explanation = explain(kilo, typed={"window": "60000", "limit.output": "8000"})
+    assert "system prompt and tools" in explanation.compactions[0].reason
+    assert explanation.inference[0].at_most is None
 
 
 def test_the_input_limit_of_a_model_is_among_the_hypotheses_of_opencode():
@@ -967,13 +1059,15 @@ def copilot(*prompts, compactions):
 
 
 def test_copilot_cli_begins_a_summary_at_a_share_of_the_window():
-    base = (Inserted(0), Span(3, 6))
+    base = (Inserted(0), Span(5, 6))
     summary = RecordedCompaction(6, Evidence.DECLARED, "summary+tail", base=base, tokens_before=161_000)
     explanation = explain(copilot(100_000, 161_000, 165_000, 40_000, compactions=(summary,)))
     assert (explanation.rule.threshold, worked_out(explanation.rule.formula)) == (160_000, 160_000)
     (item,) = explanation.compactions
     assert (item.decision_tokens, item.verdict) == (161_000, Agreement.AGREES)
-    assert explanation.missed == ()  # the next check was made while the summary was
+    assert explanation.missed == ()
+    (interval,) = explanation.inference
+    assert interval.above == 100_000  # it was begun in the next check, which therefore did not pass
     assert rule("copilot-cli", background_threshold="0.5").threshold == 100_000
     assert rule("copilot-cli", window=0).threshold is None
 
@@ -982,7 +1076,7 @@ def test_messages_that_copilot_cli_cut_off_are_no_compaction_by_its_rule():
     trim = RecordedCompaction(4, Evidence.DECLARED, "trim", base=(Span(1, 4),), tokens_before=90_000)
     (item,) = explain(copilot(80_000, 90_000, 95_000, 99_000, compactions=(trim,))).compactions
     assert item.verdict is Agreement.NOT_MODELLED
-    assert item.reason == "the oldest messages were cut off, without a summary"
+    assert item.reason.endswith("messages were only cut off")
 
 
 def test_what_roo_code_wrote_down_at_a_compaction_is_the_count_it_compared():

@@ -92,6 +92,8 @@ RUNS = [
     ("kimi-cli", "wire 1.9", 78_000, QUARTERS, {"max_context_size": "128000"}),
     ("mistral-vibe", "3.0.2", 209_715, TOTAL, {"max_context_length": "262144"}),
     ("mistral-vibe", "3.0.2", 50_000, TOTAL, {"auto_compact_threshold": "50000"}),
+    ("mistral-vibe", "store 9", 209_715, TOTAL, {"max_context_length": "262144"}),
+    ("mistral-vibe", "store 10", 202_144, TOTAL, {"max_context_length": "262144"}),
     ("qwen-code", "0.24.4", 167_000, ENVELOPED, {"contextWindowSize": "200000"}),
     ("qwen-code", "0.24.4", 98_072, ENVELOPED, {"contextWindowSize": "131072"}),
     ("qwen-code", "0.24.4", 500_000, ENVELOPED, {"context.autoCompactThreshold": "0.5", "window": "1000000"}),

@@ -39,6 +39,8 @@ from guard_core.views import Inserted, Segment, Span, View
 NAME = "adk"
 # A session is read once for each of its contexts: so many events in all, in units of the limit for one session.
 CONTEXT_FACTOR = 20
+# By running 1.22.0, 1.26.0 and 2.13.0; no recording holds the version.
+AS_SENT = "The summary is read as ADK 2.13 sends it. Up to 1.26 it is a user's message with 26 characters more."
 WITHIN_INVOCATIONS = AgentSetting("compacts_within_invocations", 1, "a compaction lies between messages of one")
 
 
@@ -175,6 +177,7 @@ def _compaction(reading: AdkEventReader, event: dict[str, Any], new: CompactedRa
             trigger="auto",  # nothing else asks for one
             summariser=msgspec.structs.replace(call, at=at) if call else None,
             timestamp=time_of(event) or None,
+            note=AS_SENT,
         )
     )
 

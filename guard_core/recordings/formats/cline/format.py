@@ -7,7 +7,9 @@ includes cached tokens. Results often are not blocks but text that begins "[read
 in the text behind it; such a text is the result of the call before it, and begins no turn. Roo keeps what it condensed:
 the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in no later request; a
 truncation marker hides those with its `truncationParent`. The SDK keeps the whole conversation and beside it, in a file
-of its own, what a compaction left: a message whose `metadata.kind` names a compaction replaces all before it.
+of its own, what the last compaction left of the first `source_message_count` messages: a ZIP archive of the session's
+folder gives both. In such a file alone a message whose `metadata.kind` names a compaction replaces all before it. Of a
+user's text in `<user_input>` the SDK sends the inner one (3.0.65, run).
 Text that only looks like a marker of a compaction is none. The screen's file is read by `cline_screen`.
 Source: https://github.com/cline/cline and https://github.com/RooCodeInc/Roo-Code, src/core.
 """
@@ -28,10 +30,11 @@ from guard_core.recordings.formats.cline.screen import FORKS_NOTE, ScreenReader
 from guard_core.recordings.formats.openai.completions import is_message
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.identities import Identities
-from guard_core.recordings.reading.rebase import view_of
+from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.sessions import AgentSetting, Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted, View
 
 JSON = dict[str, Any]
@@ -45,6 +48,11 @@ _SDK_FILES = ({"sessionId", "version"}, {"conversation_id", "source_message_coun
 # Providers of Cline whose input tokens include the cached ones: `src/core/api/providers/openai.ts`.
 _CACHED_INSIDE = frozenset({"openai"})
 _SDK_COMPACTIONS = frozenset({"compaction_summary", "compaction"})  # by the model, or by rule
+_MESSAGES, _COMPACTION = ".messages.json", ".compaction.json"  # how the SDK's files of one session end
+_USER_INPUT = re.compile(r"\s*<user_input\b[^>]*>(.*)</user_input>\s*", re.DOTALL)
+OF_SDK = AgentSetting("is_of_sdk", 1, "a session file of the Cline SDK")
+_BESIDE_NOTE = "Compactions are in a file beside this one (….compaction.json): a ZIP archive of the folder gives both."
+_LAST_NOTE = "The SDK keeps what its last compaction left: of earlier ones only the summary is in the file, if at all."
 _SDK_NOTE = "Requests held long results shortened and outdated contents of files not at all; here they are whole."
 
 
@@ -57,17 +65,45 @@ class ClineFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
+        if source.shape is Shape.ZIP:
+            with Bundle(source, noting=False) as bundle:
+                return bool(_sdk_sessions(bundle))
         if source.shape is not Shape.JSON:
             return False
         value = source.json()
         return _is_screen(value) or _is_history(value) or _is_sdk_session(value)
 
     def read(self, source: ByteSource) -> Recording:
+        if source.shape is Shape.ZIP:
+            return _read_archive(source)
         value = source.json()
         if _is_screen(value):
             return ScreenReader(source).recording(value)
         wrapper = value if isinstance(value, dict) else {}
         return _History(source, wrapper).recording(fields.items(wrapper, "messages") if wrapper else value)
+
+
+def _sdk_sessions(bundle: Bundle) -> list[str]:
+    """The sessions of the SDK in an archive whose compactions it holds, too: what their files' names begin with."""
+    names = set(bundle.names())
+    stems = [name.removesuffix(_MESSAGES) for name in bundle.names() if name.endswith(_MESSAGES)]
+    return [stem for stem in stems if stem + _COMPACTION in names]
+
+
+def _read_archive(source: ByteSource) -> Recording:
+    facts, sessions = FactCounter(NAME), []
+    with Bundle(source) as bundle:
+        for stem in _sdk_sessions(bundle):
+            with bundle.open(stem + _MESSAGES) as whole, bundle.open(stem + _COMPACTION) as left:
+                value = whole.json() if whole is not None else None
+                if isinstance(value, dict) and _is_sdk_session(value):
+                    history = _History(source, value, left.json() if left is not None else None)
+                    history.facts = facts
+                    facts.session()
+                    sessions.append(history.session(fields.items(value, "messages")))
+    if not sessions:
+        raise source.nothing_left("the archive holds no session of the Cline SDK that can be read")
+    return Recording(NAME, tuple(sessions), facts.facts(), source.notes)
 
 
 def _heads(value: Any) -> list[JSON]:
@@ -121,11 +157,12 @@ class _Mark(NamedTuple):
 
 
 class _History:
-    """One conversation as it is sent to the API."""
+    """One conversation as it is sent to the API; `left` is the SDK's file of what its last compaction left."""
 
-    def __init__(self, source: ByteSource, wrapper: JSON) -> None:
+    def __init__(self, source: ByteSource, wrapper: JSON, left: Any = None) -> None:
         self.source = source
         self.wrapper = wrapper
+        self.left = left if isinstance(left, dict) else {}
         self.facts = FactCounter(NAME)
         self.log = SessionBuilder(NAME, source)
         self.messages: list[JSON] = []  # the message of each event
@@ -135,11 +172,19 @@ class _History:
         self.cached_apart = False
 
     def recording(self, messages: list[Any]) -> Recording:
+        return Recording(NAME, (self.session(messages),), self.facts.facts(), self.source.notes)
+
+    def session(self, messages: list[Any]) -> Session:
+        """The session of its messages."""
+        sent = 0  # messages so far, but for those that are only displayed
         chats = [message for message in messages if is_message(message)]
         self.cached_apart = any(_is_cached_apart(message) for message in chats)
         for message in messages:
             if is_message(message):
                 self._message(message)
+                sent += fields.mapping(message, "metadata").get("displayOnly") is not True
+                if sent == fields.tokens(self.left, "source_message_count"):
+                    self._left()
             elif isinstance(message, dict) and _is_reasoning(message):
                 self.reasoning.append(_reasoning(message))
             else:
@@ -151,25 +196,56 @@ class _History:
             raise DamagedRecording("no message can be read")
         system = fields.text(self.wrapper, "system_prompt") or fields.text(self.wrapper, "systemPrompt")
         notes = [] if system else ["The system prompt is not in the file."]
+        is_whole = "sessionId" in self.wrapper
         if self.wrapper:
-            notes.append(_SDK_NOTE)
-        agent = fields.text(self.wrapper, "agent") or ("Roo Code" if _is_roos(messages) else "Cline")
+            notes += [_SDK_NOTE, _LAST_NOTE if self.left else _BESIDE_NOTE if is_whole else ""]
+        agent = "Roo Code" if _is_roos(messages) else "Cline"
+        version = fields.text(fields.mapping(self.wrapper, "origin"), "version")
         if agent == "Roo Code":
             notes.append(FORKS_NOTE)
-        session = self.log.session(
+        return self.log.session(
             system=(TextPart(system),) if system else None,
             source_id=fields.text(self.wrapper, "sessionId") or fields.text(self.wrapper, "conversation_id"),
             agent=agent,
-            notes=(*notes, "The schemas of the tools are not in the file."),
+            versions=((0, version),) if version else (),
+            settings=(OF_SDK,) if self.wrapper else (),
+            notes=(*filter(None, notes), "The schemas of the tools are not in the file."),
         )
-        return Recording(NAME, (session,), self.facts.facts(), self.source.notes)
+
+    def _left(self) -> None:
+        """The compaction whose messages the SDK keeps beside the conversation."""
+        events = [event for item in fields.objects(self.left.get("messages")) if (event := self._event(item))]
+        about = [fields.mapping(item, "metadata") for item in fields.objects(self.left.get("messages"))]
+        own = next((item for item in about if fields.text(item, "kind") in _SDK_COMPACTIONS), {})
+        base, messages = LogIndex(self.log).rebase(events)
+        self.left = {**self.left, "source_message_count": None}
+        self.facts.compaction()
+        self.log.compaction(
+            RecordedCompaction(
+                at=len(self.log.events),
+                evidence=Evidence.DECLARED,
+                kind="summary+tail" if any(not isinstance(part, Inserted) for part in base) else "summary",
+                base=base,
+                messages=tuple(replace(event, meta=True) for event in messages),
+                trigger=fields.text(own, "reason"),
+                tokens_before=fields.tokens(own, "tokensBefore"),
+                timestamp=fields.timestamp(own, "generatedAt"),
+            )
+        )
+
+    def _event(self, message: JSON) -> Event | None:
+        """A message as it is sent; None of an unknown role."""
+        event = message_event(message, timestamp=fields.timestamp(message, "ts"))
+        if event is None or not self.wrapper or event.role is not Role.USER:
+            return event
+        return replace(event, parts=tuple(map(_unwrapped, event.parts)))
 
     def _message(self, message: JSON) -> None:
         if self.seen.is_repeat(fields.text(message, "id"), message.get("content")):
             self.source.notes.folded += 1
             return
         at = fields.timestamp(message, "ts")
-        event = message_event(message, timestamp=at)
+        event = self._event(message)
         if event is None:
             self.source.notes.skip("message of an unknown role")
             return
@@ -261,6 +337,12 @@ class _History:
 
     def _parents(self, index: int) -> set[str]:
         return {fields.text(self.messages[index], key) for key in ("condenseParent", "truncationParent")}
+
+
+def _unwrapped(part: Part) -> Part:
+    """A user's text without the tags in which the SDK keeps it."""
+    match = _USER_INPUT.fullmatch(part.text) if isinstance(part, TextPart) else None
+    return replace(part, text=match[1]) if match and isinstance(part, TextPart) else part
 
 
 def _reasoning(item: JSON) -> ReasoningPart:

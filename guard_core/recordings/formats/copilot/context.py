@@ -11,12 +11,19 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, Line
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.triggers import OVERFLOW
 from guard_core.views import Inserted, Segment, Span, View
 
 MODEL_LIMIT = "tokenLimit"  # of the model, in what several events say
 AFTER_REFUSAL = "context_limit_retry"  # why a compaction was made, where the provider had refused the request
+RESUMED = "resumed_at"  # name of a setting: events before a run that resumed the session
+# 1.0.102 sends a sentence of 63 characters as the result of each.
+INTERRUPTED = "Tool calls that were interrupted: {:,}. What Copilot sends as their results is not in the file."
+# 1.0.40 to 1.0.102 send 241 characters of their own and 32 with each of those messages, by runs compared with requests.
+UNWRITTEN = "Copilot's own words around the user's messages and the summary are not in the file."
+# 1.0.40 wrote one of two compactions two calls late, 1.0.69 both one call early.
+UNPLACED = "The file does not say which request was the first without the old messages: it may be a call or two away."
 
 
 class Context:
@@ -32,13 +39,25 @@ class Context:
         self._usage_line = 0
         self._open_call = False  # has this turn a call without usage? Clients write the usage before or after it
         self._names_calls = False  # do messages name the API call that they answer?
+        self._unanswered: set[str] = set()  # tool calls without a result
+        self._newest: set[str] = set()  # those of the last answer
         self._prompt_limit: Sourced | None = None  # of a recording that states no limit of the model
         self._compacted_from: int | None = None  # events when the compaction under way began
+        self._resumed: list[AgentSetting] = []
+        self._compacted_at: int | None = None  # tokens then, as Copilot compared them
+        self._asked: ModelCall | None = None  # for its summary
+        self._is_asking = False  # has a turn begun whose answer has not come yet?
+        self._later: tuple[JSON, Line] | None = None  # a compaction that waits for that answer
 
     def session(self) -> Session:
         self._close_call()
+        self._settle()
+        self.no_compaction()
+        if interrupted := self._unanswered - self._newest:
+            self.builder.notes.append(INTERRUPTED.format(len(interrupted)))
         window = self.builder.window(f"{MODEL_LIMIT} in the recording") or self._prompt_limit
-        return self.builder.session(system=self._system, window=window, **self.about)
+        settings = tuple(self._resumed)
+        return self.builder.session(system=self._system, window=window, settings=settings, **self.about)
 
     def system_message(self, data: JSON, line: Line) -> None:
         parts = fields.content_parts(data.get("content"))
@@ -71,6 +90,8 @@ class Context:
         """A model's message and its call; no call where Copilot wrote it itself: then it names no API call."""
         parts = (*_reasoning(data), *fields.content_parts(data.get("content")), *tool_calls(data))
         call_id = fields.text(data, "apiCallId")
+        self._newest = {part.id for part in parts if isinstance(part, ToolCallPart)}
+        self._unanswered |= self._newest
         if self._names_calls and not call_id:
             self.builder.event(Role.MODEL, parts, **place_of(line))
             return
@@ -83,11 +104,12 @@ class Context:
             "source_id": call_id or fields.text(data, "messageId"),
         }
         self.builder.answer(parts, call={**call, **self._usage}, **place_of(line))
-        self._usage, self._open_call = {}, not self._usage
+        self._usage, self._open_call, self._is_asking = {}, not self._usage, False
+        self._settle()
 
     def turn_start(self) -> None:
         self._close_call()
-        self._open_call = False
+        self._open_call, self._is_asking = False, True
 
     def usage(self, usage: dict[str, Any], line: Line) -> None:
         """The tokens of a call (fields of `ModelCall`), before or after its message."""
@@ -107,19 +129,51 @@ class Context:
 
     def result(self, data: JSON, line: Line) -> None:
         name, call_id = fields.text(data, "toolName"), fields.text(data, "toolCallId")
+        self._unanswered.discard(call_id)
         part = ToolResultPart(name, result_text(data), call_id, data.get("success") is False)
         shown = fields.objects(fields.mapping(data, "result").get("binaryResultsForLlm"))
         self.builder.event(Role.USER, (part, *map(_binary, shown)), **place_of(line))
 
-    def compaction_start(self, data: JSON) -> None:
+    def compaction_start(self, data: JSON, line: Line) -> None:
         """It runs beside the conversation: what comes before it ends is kept behind the summary."""
-        self._compacted_from = len(self.builder.events)
+        self._compacted_from, self._compacted_at = len(self.builder.events), fields.tokens(data, "currentTokens")
+        when, model = fields.timestamp(line.obj, "timestamp"), fields.text(data, "model")
+        self._asked = ModelCall(at=self._compacted_from, model=model, timestamp=when, line=line.number)
         self.window(data, MODEL_LIMIT)
 
+    def no_compaction(self) -> None:
+        """A compaction failed, was cancelled or not ended: its summary was asked for, and not used."""
+        if self._asked is not None:
+            self.builder.side_calls.append(self._asked)
+        self._compacted_from = self._compacted_at = self._asked = None
+
+    def resumed(self) -> None:
+        """Another process reads the session from its file."""
+        self._settle()
+        self.no_compaction()
+        self._resumed.append(AgentSetting(RESUMED, len(self.builder.events), "session.resume"))
+
     def compaction(self, data: JSON, line: Line) -> None:
+        """Versions whose start names no count (1.0.69) have sent the request of a turn that has begun already."""
+        if self._is_asking and self._asked is not None and self._compacted_at is None:
+            self._later = data, line
+        else:
+            self._compacted(data, line)
+
+    def _settle(self) -> None:
+        """Take a compaction that waited for an answer."""
+        if self._later is not None:
+            later, self._later = self._later, None
+            self._compacted(*later)
+
+    def _compacted(self, data: JSON, line: Line) -> None:
         summary, trigger = fields.text(data, "summaryContent"), fields.text(data, "trigger")
         used = fields.mapping(data, "compactionTokensUsed")
         prompt = fields.first_tokens(used, "input", "inputTokens")
+        before, after = fields.tokens(data, "preCompactionTokens"), fields.tokens(data, "postCompactionTokens")
+        compared, is_older = self._compacted_at, self._asked is not None and self._compacted_at is None
+        self._compacted_at = self._asked = None
+        note = f"{UNWRITTEN} {UNPLACED}" if is_older else UNWRITTEN
         at = len(self.builder.events)
         summariser = None if prompt is None else ModelCall(at=at, prompt_tokens=prompt, line=line.number)
         parts = tuple(TextPart(text) for text in (*self._words, summary))
@@ -133,12 +187,12 @@ class Context:
                 base=(Inserted(0), *tail) if summary else tail,
                 messages=(message,) if summary else (),
                 trigger=OVERFLOW if trigger == AFTER_REFUSAL else trigger,
-                tokens_before=fields.tokens(data, "preCompactionTokens"),
-                tokens_after=fields.tokens(data, "postCompactionTokens"),
+                tokens_before=compared or before,
+                tokens_after=after if not compared or compared == before else None,  # of another measure
                 summariser=summariser,
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
-                note="" if summary else "The summary is not in the file.",
+                note=note if summary else "The summary is not in the file.",
             )
         )
         self.window(data, MODEL_LIMIT)

@@ -9,7 +9,9 @@ calls, reasoning may be readable or opaque. `tool.execution_complete` gives the 
 in `assistant.usage` where a client did write it; both include cached tokens. Where neither is, a note states the totals
 in `session.shutdown`. Events of sub-agents (`agentId`, in older versions `parentToolCallId`) are sessions of their own,
 their calls side calls of the main one. `session.compaction_complete` is a declared compaction: what the user typed and
-the summary take the place of all that was there when it began. `session.truncation` is a declared trim of the oldest
+the summary take the place of all that was there when it began. What Copilot compared is `currentTokens` of its start
+(the provider's last count and an estimate of what was added); `preCompactionTokens` of 1.0.102 is another, local
+estimate. `session.truncation` is a declared trim of the oldest
 messages. The window is the recorder's `tokenLimit`. Facts count events of the three kinds of messages, and the calls of
 sub-agents, too.
 """
@@ -79,7 +81,7 @@ class CopilotReader:
         self._parents: list[tuple[str, int]] = []  # those names, with their lines
         self._handlers = {
             "session.start": self._start,
-            "session.resume": self._start,
+            "session.resume": self._resume,
             "session.model_change": self._model_change,
             "system.message": self._system_message,
             "user.message": self._user,
@@ -144,6 +146,10 @@ class CopilotReader:
         about.setdefault("started_at", fields.timestamp(data, "startTime"))
         about["model"] = fields.text(data, "selectedModel") or about.get("model", "")
 
+    def _resume(self, data: JSON, line: Line) -> None:
+        self._start(data, line)
+        self._main.resumed()
+
     def _model_change(self, data: JSON, line: Line) -> None:
         about = self._context(data, line).about
         about["model"] = fields.text(data, "newModel") or about.get("model", "")
@@ -197,11 +203,12 @@ class CopilotReader:
         self._context(data, line).result(data, line)
 
     def _compaction_start(self, data: JSON, line: Line) -> None:
-        self._context(data, line).compaction_start(data)
+        self._context(data, line).compaction_start(data, line)
 
     def _compaction(self, data: JSON, line: Line) -> None:
         if data.get("success") is False:
             self._source.notes.skip("failed compaction")
+            self._context(data, line).no_compaction()
             return
         context = self._context(data, line)
         if context is self._main:

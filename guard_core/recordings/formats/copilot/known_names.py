@@ -6,18 +6,27 @@ from guard_core.recordings.reading.known_names import Names, words
 
 NAMES = Names(
     usage=words("usage compactionTokensUsed"),
-    counts=words("input output cachedInput inputTokens outputTokens cacheReadTokens cacheWriteTokens reasoningTokens"),
+    # Besides tokens of a call: how many tools it had, and the part of the prompt that defines them.
+    counts=words(
+        "input output cachedInput inputTokens outputTokens cacheReadTokens cacheWriteTokens reasoningTokens"
+        " availableToolCount toolTokenCount numToolCalls customToolCallCount unmatchedToolResultCount"
+        " orphanToolCallCount"
+    ),
     beside=words(
         "conversationTokens currentTokens inputTokens outputTokens systemTokens toolDefinitionsTokens"
         " cacheReadTokens cacheWriteTokens reasoningTokens preCompactionTokens postCompactionTokens tokensRemoved"
         " preTruncationTokensInMessages postTruncationTokensInMessages tokensRemovedDuringTruncation"
+        " lastCallInputTokens lastCallOutputTokens totalTokens"
     ),
     holders=words("data"),
     windows=words("tokenLimit maxPromptTokens"),
     tools=words(
         "toolRequests function tools data tool.execution_start tool.execution_complete tool.user_requested"
-        " tool.execution_progress tool.execution_partial_result"
+        " tool.execution_progress tool.execution_partial_result shellToolInfo"
     ),
-    # Besides payloads of tools: sums of runs, of agents, and as they are billed.
-    passed_over=words("toolTelemetry toolMetrics result modelMetrics agentMetrics tokenDetails copilotUsage"),
+    # Besides payloads of tools: sums of runs, of agents, as they are billed, and ids of what was billed.
+    passed_over=words(
+        "toolTelemetry toolMetrics toolCounts result modelMetrics agentMetrics tokenDetails copilotUsage accounting"
+        " usageAccountingWatermarks"
+    ),
 )

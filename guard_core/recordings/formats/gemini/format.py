@@ -7,8 +7,10 @@ holds a new `<state_snapshot>` is an inferred one, with the messages it kept as 
 new snapshot (a session resumed, where results are repeated) is an inferred edit, and no compaction in the facts. Older
 files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
 `error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note says where prompt tokens
-fell. A file of a resumed session may begin with a history that another file holds. What `--output-format stream-json`
-and `json` print has tokens for the whole run only. Neither the system prompt nor the tools are in the file.
+fell. One object has answers in a row that only call tools as one message, with the tokens of the first of them (0.10.0
+and 0.30.0, run); the calls of each answer have one time, by which they are parted here. A file of a resumed session may
+begin with a history that another file holds. What `--output-format stream-json` and `json` print has tokens for the
+whole run only. Neither the system prompt nor the tools are in the file.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
 """
 
@@ -42,7 +44,7 @@ from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import Evidence, LeftBranches, RecordedCompaction
+from guard_core.sessions import AgentSetting, Evidence, LeftBranches, RecordedCompaction
 from guard_core.triggers import RESUME, is_counted
 from guard_core.views import Inserted, Segment, Span, View, content_count
 
@@ -51,6 +53,9 @@ NAME = "gemini-cli"
 NOTICES = frozenset({"info", "error", "warning"})
 FALL = 0.8  # of the tokens of the call before: a history that only grows costs more, whatever the model
 _SPEAKERS = frozenset({"user", "gemini", "model"})
+AT_ONCE = 0.0015  # seconds between the calls of one answer: they get their times one after the other, in milliseconds
+FURTHER = "#further-"  # in the ids of answers that their message does not name
+SILENT = AgentSetting("writes_compressions", 0, "one JSON object, or counts that fell without a mark")
 MOST_INSERTED = 3  # by a compaction itself: what opens the chat, the snapshot, and the model's word on it
 
 
@@ -114,7 +119,7 @@ def chat_records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
         return
     value = source.json()
     if isinstance(value, dict) and "history" not in value:
-        yield from ((None, record) for record in _unfolded(value))
+        yield from ((None, answer) for record in _unfolded(value) for answer in _answers(record))
         return
     contents = value.get("history") if isinstance(value, dict) else value
     for content in fields.objects(contents):
@@ -130,11 +135,32 @@ def _unfolded(record: JSON) -> Iterator[JSON]:
     yield from fields.objects(record.get("messages"))
 
 
-class GeminiChatReader:
-    """One chat, record by record. `name` is the format, `agent` who wrote it: descendants write the same."""
+def _answers(record: JSON) -> Iterator[JSON]:
+    """A message as the answers that it consists of: those after the first have calls alone, and no tokens."""
+    groups: list[list[JSON]] = []
+    last: float | None = None
+    for call in fields.objects(record.get("toolCalls")):
+        at = fields.timestamp(call, "timestamp")
+        if not groups or (at is not None and last is not None and at - last > AT_ONCE):
+            groups.append([])
+        groups[-1].append(call)
+        last = at
+    if len(groups) < 2:
+        yield record
+        return
+    yield {**record, "toolCalls": groups[0]}
+    own: JSON = {key: record[key] for key in ("type", "model") if key in record}
+    for number, calls in enumerate(groups[1:], 2):
+        name = f"{name_of(record)}{FURTHER}{number}"
+        yield {**own, "id": name, "timestamp": calls[0]["timestamp"], "toolCalls": calls}
 
-    def __init__(self, source: ByteSource, name: str = NAME, agent: str = "Gemini CLI") -> None:
-        self.source, self.name, self.agent = source, name, agent
+
+class GeminiChatReader:
+    """One chat, record by record. `name` is the format, `agent` who wrote it, and in which `version` where that is
+    known: descendants write the same."""
+
+    def __init__(self, source: ByteSource, name: str = NAME, agent: str = "Gemini CLI", version: str = "") -> None:
+        self.source, self.name, self.agent, self.version = source, name, agent, version
         self.notes = source.notes
         self.facts = FactCounter(name)
         self.log = SessionBuilder(name, source)
@@ -173,7 +199,8 @@ class GeminiChatReader:
     def _is_new(self, message_id: str) -> bool:
         if message_id and message_id in self.places:
             return False
-        self.facts.message()
+        if FURTHER not in message_id:
+            self.facts.message()
         self.places[message_id] = None
         return True
 
@@ -409,18 +436,23 @@ class GeminiChatReader:
         if not self.header and not self.places:
             raise DamagedRecording("the chat holds no message that can be read")
         notes = ["The system prompt and the schemas of the tools are not in the file."]
-        if falls := self._unmarked_falls():
+        falls = self._unmarked_falls()
+        if falls:
             notes.append(
                 f"{falls} times the prompt tokens fell although no message was taken out: the history was probably"
                 " compressed, which older versions do not write down."
             )
+        if further := sum(FURTHER in call.source_id for call in self.log.calls):
+            notes.append(f"{further} answers were written into the message of the one before, without their tokens.")
         notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
         notes += [f"The history was reloaded {self.edits} times (resumed sessions)."] if self.edits else []
         session = self.log.session(
             source_id=fields.text(self.header, "sessionId"),
             title=self.title,
             agent=self.agent,
+            versions=((0, self.version),) if self.version else (),
             started_at=fields.timestamp(self.header, "startTime"),
+            settings=(SILENT,) if falls or self.source.shape is Shape.JSON else (),
             notes=tuple(notes),
             left=self.left if self.left != LeftBranches() else None,
         )

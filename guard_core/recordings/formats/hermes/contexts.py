@@ -3,7 +3,8 @@
 A compaction in place marks the rows of the context as compacted and writes the new context behind them at one go: the
 head, the summary, the tail. Written again are rows of the log, often with shortened content. They keep their time where
 the running program knew it; else all have the time of the summary, a microsecond apart. A compaction that ends the
-session begins a child session with the new context. An export holds the last context and what came after it.
+session begins a child session with the new context. An export holds the last context and what came after it. A call
+that has no result gets the words that Hermes sends in its place.
 Definition: `archive_and_compact` of `hermes_state.py`, `context_compressor.py` of
 https://github.com/NousResearch/hermes-agent.
 """
@@ -14,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from guard_core.events import Event, Role, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.hermes.rows import (
     WINDOW_KEYS,
     about,
@@ -24,6 +25,7 @@ from guard_core.recordings.formats.hermes.rows import (
     totals,
     usage_note,
 )
+from guard_core.recordings.formats.hermes.unwritten import UNWRITTEN, Written, at_end, placed
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -33,6 +35,9 @@ from guard_core.views import Inserted, Rewritten, Segment, Span
 
 # Rows of one context that have no time of their own are a microsecond apart; a model's answer takes longer than this.
 AT_ONCE = 0.01  # seconds
+REMOVED = TextPart("(tool call removed)")  # of an answer without words: `_sanitize_tool_pairs`, 0.18.2 and 0.19.0
+# Sent as the result of a call that has none: `sanitize_api_messages`, 0.13.0 (run_agent.py) to 0.19.0.
+UNAVAILABLE = "[Result unavailable — see context summary above]"
 LOST = "The history before the compaction is not in the file."
 
 
@@ -78,15 +83,24 @@ class HermesReader:
         self._facts = facts
         self._places: dict[int, list[int]] = {}  # key: places in the log
         self._seen: set[tuple[int, float | None]] = set()  # keys and times of rows of sessions before this one
+        self._written: list[Written] = []
+        self._unanswered: set[str] = set()  # ids of calls that messages follow, and no result
+        self._answers: dict[float, tuple[int, tuple[Part, ...]]] = {}  # time: key and parts of an answer with calls
 
-    def rows(self, rows: Iterable[JSON], *, declared: bool, child: bool = False) -> None:
-        """Rows of one session.
+    def rows(
+        self, rows: Iterable[JSON], *, declared: bool, child: bool = False, by_turn: bool = False, number: int = 0
+    ) -> None:
+        """Rows of one session, the one with this `number` in its chain.
 
         `declared`: has the recording a sign of its own for compactions (rows, a parent)? Else the rows are those of the
-        last context alone. `child`: does the session continue another after a compaction?
+        last context alone. `child`: does the session continue another after a compaction? `by_turn`: were messages
+        written at the end of each turn, so that a child may have some of a turn that no session before it has?
         """
         rows_read: list[JSON] = []
         marks: list[Mark] = []
+        called: dict[str, int] = {}  # id of a call: how many rows came up to it
+        answered: set[str] = set()
+        last = 0  # how many rows came up to the last that is no result
         for row in rows:
             event = row_event(row)
             if event is None:
@@ -98,17 +112,46 @@ class HermesReader:
                 self._source.notes.skip("row that was taken back")
             else:
                 rows_read.append(row)
-                marks.append(_mark(row, event))
-        done = 0
-        for context in _Contexts(marks, self._places, self._seen, whole_head=child or not declared).ranges(child):
+                marks.append(self._stripped(_mark(row, event), event))
+                results = {part.call_id for part in event.parts if isinstance(part, ToolResultPart)}
+                called |= {part.id: len(marks) for part in event.parts if isinstance(part, ToolCallPart)}
+                answered |= results
+                last = last if results else len(marks)
+        self._unanswered = {name for name, number in called.items() if number < last} - answered
+        done, start, compactions = 0, len(self.builder.events), len(self.builder.compactions)
+        contexts = _Contexts(
+            marks, self._places, self._seen, whole_head=child or not declared, repeats_only=child and not by_turn
+        )
+        for context in contexts.ranges(child):
             self._log(rows_read[done : context.start], marks[done : context.start])
             self._compaction(rows_read[context.start : context.stop], marks[context.start : context.stop], declared)
             done = context.stop
         self._log(rows_read[done:], marks[done:])
         self._seen.update((mark.key, mark.time) for mark in marks)
+        if marks:
+            shown = compactions if len(self.builder.compactions) > compactions else -1
+            self._written.append(Written(number, start, len(self.builder.events), shown))
 
-    def session(self, row: JSON, notes: Iterable[str] = ()) -> Session:
-        """The session when all rows are taken; `row` is the session's own."""
+    def unwritten(self, chain: Sequence[JSON], *, by_turn: bool) -> None:
+        """Take the compactions of sessions of the chain that have no messages.
+
+        `by_turn`: were messages written at the end of each turn, so that the place of no compaction shows in them?
+        """
+        known = list(self.builder.compactions)
+        if by_turn and self._written:
+            known = list(placed(self.builder, chain, self._written))[::-1]
+        known += at_end(self.builder, chain[self._written[-1].session : -1] if self._written else chain[:-1])
+        more = len(known) - len(self.builder.compactions)
+        self.builder.compactions.clear()
+        for item in known:
+            self.builder.compaction(item)
+        for _ in range(more):
+            self._facts.compaction()
+        if more > 0:
+            self.builder.notes.append(UNWRITTEN.format(more))
+
+    def session(self, row: JSON, notes: Iterable[str] = (), version: str = "") -> Session:
+        """The session when all rows are taken; `row` is the session's own, `version` the agent's where it is known."""
         self.builder.notes.append(usage_note(row))
         counts = totals(row)
         config = fields.decoded(row.get("model_config"))
@@ -116,7 +159,20 @@ class HermesReader:
             wrong_kinds.check_window(self._source, config, key)
         if counts.get("total_calls", 0) < len(self.builder.calls):  # a branch, or calls from before they were counted
             counts = {}
-        return self.builder.session(**about(row), **counts, notes=tuple(notes))
+        versions = ((0, version),) if version else ()
+        return self.builder.session(**about(row), **counts, versions=versions, notes=tuple(notes))
+
+    def _stripped(self, mark: Mark, event: Event) -> Mark:
+        """An answer that a compaction wrote without the calls that have no result, under the key that it had before."""
+        if mark.time is None or mark.is_summary or event.role is not Role.MODEL:
+            return mark
+        key, parts = self._answers.get(mark.time, (mark.key, event.parts))
+        left = [part for part in event.parts if part != REMOVED]
+        if len(left) < len(parts) and all(part in parts for part in left):
+            return mark._replace(key=key)
+        if any(isinstance(part, ToolCallPart) for part in event.parts):
+            self._answers[mark.time] = mark.key, event.parts
+        return mark
 
     def _log(self, rows: Sequence[JSON], marks: Sequence[Mark]) -> None:
         for row, mark in zip(rows, marks, strict=True):
@@ -129,6 +185,9 @@ class HermesReader:
         if event.role is Role.MODEL:
             call = {"timestamp": event.timestamp, "source_id": event.source_id}
             index = self.builder.answer(event.parts, call=call, source_id=event.source_id, timestamp=event.timestamp)
+            for part in event.parts:
+                if isinstance(part, ToolCallPart) and part.id in self._unanswered:
+                    self.builder.event(Role.USER, (ToolResultPart(part.name, UNAVAILABLE, part.id),))
         else:
             index = self.builder.event(event.role, event.parts, source_id=event.source_id, timestamp=event.timestamp)
         self._places.setdefault(mark.key, []).append(index)
@@ -201,10 +260,12 @@ class _Contexts:
         seen: set[tuple[int, float | None]],
         *,
         whole_head: bool,
+        repeats_only: bool,
     ) -> None:
         self._marks = marks
         self._places = places
         self._whole_head = whole_head  # does the first context begin with the first row?
+        self._repeats_only = repeats_only  # is every row behind a summary one of before?
         self._first: dict[int, int] = {}
         self._timed: dict[tuple[int, float | None], int] = dict.fromkeys(seen, -1)
         for number, mark in enumerate(marks):
@@ -240,7 +301,8 @@ class _Contexts:
         inside = {(mark.key, mark.time) for mark in self._marks[start:stop]}
         for mark in self._marks[stop:]:
             is_older = self._whole_head and mark.is_before(written)
-            is_kept = mark.is_with(written) or is_older or self._is_carried(stop, written)
+            is_with = mark.is_with(written) and not self._repeats_only
+            is_kept = is_with or is_older or self._is_carried(stop, written)
             if (mark.key, mark.time) in inside or not (is_kept or (child and self._is_repeat(stop))):
                 break
             inside.add((mark.key, mark.time))

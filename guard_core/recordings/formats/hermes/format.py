@@ -6,9 +6,10 @@ the session's total), so calls carry none. A compaction marks rows `compacted` a
 them, round a summary "[CONTEXT COMPACTION …": the copies are spans of the log (rewritten where their content
 was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a session ended with reason
 "compression" and a child session continued it: both are read as one; sub-agents and branches, children too, are
-sessions of their own. Versions to 0.16 lose the rows before such an end. Rows that were taken back are left out. An
-export holds active rows only, so that there the summary's wording is all that shows a compaction: matched, and the
-history before it is lost. Facts count rows as messages, ids of calls and results once, and declared compactions only.
+sessions of their own. Versions to 0.16 write no row before such an end (`unwritten.py`). Rows that were taken back are
+left out. An export holds active rows only, so that there the summary's wording is all that shows a compaction: matched,
+and the history before it is lost. Facts count rows as messages, ids of calls and results once, and declared compactions
+only.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Session
 
 USAGES = "session_model_usage"  # calls and tokens of each task of a session, in newer versions
+SCHEMAS = "schema_version"  # 11 in 0.13.0, 14 in 0.16.0, 16 in 0.17.0, 17 in 0.18.0, 22 in 0.19.0: hermes_state.py
+WRITTEN_FIRST = 16  # from this schema on messages are written before a compaction ends their session
+BEFORE_018, VERSIONS = "before 0.18", {17: "0.18"}  # of the agent by schema; a later one may have been upgraded to
 OWN_COLUMNS = frozenset({"tool_calls", "tool_call_id", "session_id", "role", "content"})
 OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start", "platform")
 
@@ -98,6 +102,7 @@ def _read_database(source: ByteSource, facts: FactCounter) -> list[Session]:
         usages: dict[str, list[JSON]] = {}  # of models and tasks, by session
         for row in database.rows(USAGES) if USAGES in tables(source) else ():
             usages.setdefault(str(row.get("session_id")), []).append(row)
+        schemas = [fields.tokens(row, "version") for row in database.rows(SCHEMAS)] if SCHEMAS in tables(source) else []
         missing = database.wal_sentence() if not messages else ""
     if missing:
         raise DamagedRecording(missing)
@@ -106,7 +111,8 @@ def _read_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     sessions: list[Session] = []
     for chain in _chains(headers):
         if any(messages.get(name) for name in chain):
-            sessions.append(_read_chain(source, [headers[name] for name in chain], messages, usages, facts))
+            rows = [headers[name] for name in chain]
+            sessions.append(_read_chain(source, rows, messages, usages, facts, next(iter(schemas), None) or 0))
         else:
             source.notes.skip("session without messages")
     return sessions
@@ -163,17 +169,23 @@ def _read_chain(
     messages: dict[str, list[JSON]],
     usages: dict[str, list[JSON]],
     facts: FactCounter,
+    schema: int,
 ) -> Session:
+    """One chain; `schema` is the version of the database's tables, 0: not known."""
     reader = HermesReader(source, facts)
-    for number, row in enumerate(chain):
-        rows = messages.get(str(row.get("id")), [])
+    written = [number for number, row in enumerate(chain) if messages.get(str(row.get("id")))]
+    by_turn = 0 < schema < WRITTEN_FIRST or len(written) <= written[-1]
+    for number in written:
+        rows = messages[str(chain[number].get("id"))]
         declared = number > 0 or any(item.get("compacted") for item in rows)
-        reader.rows(rows, declared=declared, child=number > 0)
+        reader.rows(rows, declared=declared, child=number > 0, by_turn=by_turn, number=number)
+    reader.unwritten(chain, by_turn=by_turn)
     parent = chain[0].get("parent_session_id")
     notes = [f"A child session of {str(parent)[:80]}."] if parent else []
     rows = [row for item in chain for row in usages.get(str(item.get("id")), ())]
     notes += task_notes(row for row in rows if fields.text(row, "task"))
-    return reader.session({**chain[0], **_totals(source, chain)}, notes)
+    version = BEFORE_018 if by_turn else VERSIONS.get(schema, BEFORE_018 if 0 < schema < min(VERSIONS) else "")
+    return reader.session({**chain[0], **_totals(source, chain)}, notes, version)
 
 
 def _totals(source: ByteSource, chain: list[JSON]) -> JSON:

@@ -10,7 +10,7 @@ from guard_core.events import Event, Part, ReasoningPart, TextPart
 from guard_core.recordings.reading import chat, fields, summary_words
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import AgentSetting, Provenance, Sourced
 
 # What precedes a summary that Hermes put behind a kept message's text (context_compressor.py).
 MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
@@ -79,6 +79,7 @@ def about(row: JSON) -> dict[str, Any]:
     prompt = fields.text(row, "system_prompt")
     config = fields.decoded(row.get("model_config"))
     window = next(filter(None, (fields.window(config, key) for key in WINDOW_KEYS)), None)
+    output = fields.tokens(config, "max_tokens") if isinstance(config, dict) else None
     return {
         "system": (TextPart(prompt),) if prompt else None,
         "tools": chat.tool_definitions(fields.decoded(row.get("tools"))),
@@ -88,6 +89,7 @@ def about(row: JSON) -> dict[str, Any]:
         "source_id": fields.text(row, "id") or fields.text(row, "session_id"),
         "parent": fields.text(row, "parent_session_id"),
         "started_at": fields.timestamp(row, "started_at") or fields.timestamp(row, "session_start"),
+        "settings": (AgentSetting("max_output_tokens", output, "max_tokens in model_config"),) if output else (),
         "window": Sourced(window, Provenance.RECORDER, "model_config of the session") if window else None,
     }
 

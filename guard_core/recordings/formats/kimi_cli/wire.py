@@ -22,6 +22,8 @@ from guard_core.sessions import ModelCall
 
 JSON = dict[str, Any]
 
+UNNUMBERED = "1.0"  # ours: of a file that begins without the line that names a protocol, as those of 0.77
+
 
 @dataclass
 class Step:
@@ -85,11 +87,17 @@ def is_header(record: JSON) -> bool:
     return fields.text(record, "type") == "metadata" and record.keys() == {"type", "protocol_version"}
 
 
+def _begins_turn(record: JSON) -> bool:
+    return fields.text(record.get("message"), "type") == "TurnBegin"
+
+
 def read_wire(source: ByteSource) -> Wire:
     """What a file shows."""
     reader = _Reader(source)
     for line in source.lines():
         with source.tolerate(line.number):
+            if line.number == 1 and _begins_turn(line.obj):
+                reader.wire.protocol = UNNUMBERED
             reader.line(line)
     reader.end()
     return reader.wire

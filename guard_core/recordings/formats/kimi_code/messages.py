@@ -20,6 +20,9 @@ EMPTY_WORDS = "Tool output is empty."  # an output that says so is worded as an 
 INTERRUPTED = (
     "Tool execution was interrupted before its result was recorded. Do not assume the tool completed successfully."
 )
+# Tools whose results tell the model how long they took; 2.1.0, shouldRenderWallTime.
+TIMED = frozenset({"Agent", "AgentSwarm", "Bash", "FetchURL", "Glob", "Grep", "WebSearch"})
+MCP = "mcp__"  # begins the names of those that servers of tools offer
 MEDIA_TOKENS = 2_000  # of a picture, sound or video
 ROLE_TOKENS = 1  # of "user" and "tool": four letters
 ROLES = {"user": Role.USER, "assistant": Role.MODEL, "tool": Role.USER, "system": Role.SYSTEM}
@@ -79,8 +82,9 @@ def call_part(name: str, arguments: Any, call_id: str) -> ToolCallPart:
     return ToolCallPart(name, fields.arguments(arguments), call_id)
 
 
-def result_parts(call_id: str, result: JSON) -> tuple[Part, ...]:
-    """A tool's result as it is sent: its output behind a word of failure, and the tool's note behind it."""
+def result_parts(call_id: str, result: JSON, tool: str = "") -> tuple[Part, ...]:
+    """A result of a tool as it is sent: of some tools the time that it took, a word of failure, the output, and the
+    tool's note."""
     output, failed = result.get("output"), result.get("isError") is True
     texts = [part.text for part in content_parts(output) if isinstance(part, TextPart)]
     media = tuple(part for part in content_parts(output) if isinstance(part, MediaPart | OtherPart))
@@ -89,6 +93,11 @@ def result_parts(call_id: str, result: JSON) -> tuple[Part, ...]:
         text = FAILED_EMPTY if failed else EMPTY
     elif failed:
         text = f"{FAILED}\n{text}" if text else FAILED
+    milliseconds = result.get("durationMs")
+    is_timed = tool in TIMED or tool.startswith(MCP)
+    if is_timed and isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
+        header = f"Wall time: {milliseconds / 1000:.3f} seconds"  # 2.1.0, renderToolResultForModel
+        text = f"{header}\n{text}" if text else header
     if note := fields.text(result, "note"):
         text = f"{text}\n{note}" if text else note
     return (Result("", text, call_id, failed), *media)

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, Role, TextPart, part_text
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, part_text
 from guard_core.recordings.formats.kimi_code import messages
 from guard_core.recordings.formats.kimi_code.context import USER, Context, Message
 from guard_core.recordings.reading import chat, fields
@@ -209,7 +209,8 @@ class WireReader:
         if call_id not in step.results or step.results[call_id] is not None:
             self.notes.skip("result without a call, not sent")
             return
-        parts = messages.result_parts(call_id, result)
+        calls = (part for part in step.parts if isinstance(part, ToolCallPart))
+        parts = messages.result_parts(call_id, result, next(call.name for call in calls if call.id == call_id))
         self.facts.message()
         self.facts.parts(parts)
         tokens = messages.ROLE_TOKENS + messages.estimated_parts(result.get("output"))

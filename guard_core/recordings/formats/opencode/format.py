@@ -2,8 +2,9 @@
 
 An export is one object `{info, messages}`, the database the same in tables (session, message, part; ids in columns, the
 rest as JSON in `data`). The lines of a run hold the parts of the assistant's messages as they were finished, without
-the user's messages. Until 1.1 OpenCode kept every session, message and part in a file of its own: one of these alone
-is not a recording and is refused with what to do. Sub-agents are sessions of their own (`parentID`).
+the user's messages. `kilo.db` of Kilo Code has the tables of OpenCode and some of its own. Until 1.1 OpenCode kept
+every session, message and part in a file of its own: one of these alone is not a recording and is refused with what to
+do. Sub-agents are sessions of their own (`parentID`).
 Source: https://github.com/sst/opencode, packages/opencode/src/cli/cmd (export.ts, run.ts) and src/storage.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.opencode.known_names import NAMES
-from guard_core.recordings.formats.opencode.session import JSON, NAME, read_session
+from guard_core.recordings.formats.opencode.session import JSON, KILO, LABEL, NAME, read_session
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.source import ByteSource, Shape
@@ -24,6 +25,7 @@ from guard_core.sessions import Session
 
 # Kinds of lines of a run, which each hold a part; an error line holds none (run.ts).
 RUN_KINDS = frozenset({"step_start", "step_finish", "text", "reasoning", "tool_use"})
+KILO_TABLES = "kilo_"  # how tables begin that only Kilo Code has (7.7.9: kilo_board, kilo_board_message)
 # How the ids of OpenCode begin (id.ts), and what a file of the folder storage with such an id is.
 LOOSE = {"ses_": "session", "msg_": "message", "prt_": "part"}
 
@@ -32,7 +34,7 @@ class OpenCodeFormat:
     """Exported sessions, the database and the run lines of OpenCode."""
 
     name = NAME
-    label = "OpenCode"
+    label = LABEL
     place = "~/.local/share/opencode/opencode.db"
     known_names = NAMES
 
@@ -118,12 +120,13 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     """Every session of the database that has messages, in the order in which they began."""
     sessions: list[Session] = []
     with Database(source) as database:
+        agent = KILO if any(name.startswith(KILO_TABLES) for name in database.tables) else LABEL
         for row in list(database.rows("session", order=("time_created", "id"))):
             if len(sessions) >= source.limits.sessions:
                 raise LimitExceeded(f"more than {source.limits.sessions} sessions in the database")
             export = _exported(database, row)
             if export["messages"]:
-                sessions.append(read_session(export, source, facts))
+                sessions.append(read_session(export, source, facts, agent=agent))
             else:
                 source.notes.skip("session without messages")
         missing = database.wal_sentence()

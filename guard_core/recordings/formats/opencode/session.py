@@ -9,7 +9,12 @@ true (user messages have an object there) declare a compaction: afterwards come 
 no `compaction` part: the summary itself comes first. Results with `state.time.compacted` were sent as a placeholder
 from then on, though the file keeps them whole: the recorded view shows them rewritten, as an edit. Messages whose text
 OpenCode wrote (`synthetic`) begin no turn.
-Source: https://github.com/sst/opencode, packages/opencode/src/session/message-v2.ts and compaction.ts.
+
+Kilo Code, which is made of OpenCode, sends of a tail at first what belongs to the prompt that it works on, and all of
+it from the next prompt on: an edit. Where it compacts a prompt before it sends it, an answer without content is before
+the `compaction` part.
+Source: https://github.com/sst/opencode, packages/opencode/src/session/message-v2.ts and compaction.ts; of Kilo the
+program 7.7.9 (the queue of prompts, `scope`, and the loop of a session), and a run of it.
 """
 
 from __future__ import annotations
@@ -28,11 +33,12 @@ from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.triggers import OVERFLOW
+from guard_core.triggers import OVERFLOW, PREFLIGHT
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
 
 JSON = dict[str, Any]
 NAME = "opencode"
+LABEL, KILO = "OpenCode", "Kilo Code"  # the agents that write such sessions
 # How OpenCode words what it sends in place of a compacted past and of a cleared result (message-v2.ts).
 QUESTION = "What did we do so far?"
 CLEARED = "[Old tool result content cleared]"
@@ -44,9 +50,11 @@ _NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry"
 _READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text is a part of its own
 
 
-def read_session(export: JSON, source: ByteSource, facts: FactCounter, notes: Iterable[str] = ()) -> Session:
+def read_session(
+    export: JSON, source: ByteSource, facts: FactCounter, notes: Iterable[str] = (), agent: str = LABEL
+) -> Session:
     """One session of an export; its facts are added to `facts`."""
-    reader = OpenCodeReader(source, facts)
+    reader = OpenCodeReader(source, facts, agent)
     facts.session()
     for message in fields.items(export, "messages"):
         if isinstance(message, dict):
@@ -62,6 +70,23 @@ class _Marker(NamedTuple):
     auto: bool
     overflow: bool
     tail: str
+    preflight: bool  # did Kilo ask for it before it sent the prompt?
+
+
+class _Place(NamedTuple):
+    """How many events, and messages that compactions put in, are before a message."""
+
+    events: int
+    notices: int
+
+
+class _Waiting(NamedTuple):
+    """The beginning of the last compaction's tail, which Kilo sends from the next prompt on, and how many segments of
+    that compaction are before it."""
+
+    start: _Place
+    stop: _Place
+    behind: int
 
 
 class _Pruned(NamedTuple):
@@ -75,18 +100,22 @@ class _Pruned(NamedTuple):
 class OpenCodeReader:
     """One session, message by message."""
 
-    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
+    def __init__(self, source: ByteSource, facts: FactCounter, agent: str = LABEL) -> None:
         self.source = source
+        self.agent = agent
         self.notes = source.notes
         self.facts = facts
         self.log = SessionBuilder(NAME, source)
         self.seen = Identities(source, "message")
-        self.starts: dict[str, tuple[int, int]] = {}  # message id: events, and told messages, before it
+        self.starts: dict[str, _Place] = {}  # by the id of a message
         self.notices: list[tuple[int, Event]] = []  # what compactions put in, and the events before each
         self.pruned: list[_Pruned] = []
         self.sub_agents: dict[str, str] = {}  # by the session that was started, the call of its tool
         self.marker: _Marker | None = None
         self.compacted = False  # did the message before hold a summary?
+        self.unanswered = False  # was the message before an answer without content?
+        self.prompt = _Place(0, 0)  # where the user's last message begins
+        self.waiting: _Waiting | None = None
         self.asked: tuple[Part, ...] = ()  # what the user said last
         self.system: tuple[Part, ...] | None = None
 
@@ -95,11 +124,12 @@ class OpenCodeReader:
         if self.seen.is_repeat(message_id, parts):
             self.notes.folded += 1
             return
-        self.starts[message_id] = (len(self.log.events), len(self.notices))
+        self.starts[message_id] = self._here
         self.facts.message()
         compacted, self.compacted = self.compacted, False
+        unanswered, self.unanswered = self.unanswered, role == "assistant" and not parts
         if role == "user":
-            self._user(info, parts, after_summary=compacted)
+            self._user(info, parts, after_summary=compacted, unanswered=unanswered)
         elif role == "assistant" and info.get("summary") is True:
             self._summary(info, parts)
         elif role == "assistant":
@@ -107,14 +137,19 @@ class OpenCodeReader:
         else:
             self.notes.skip(f"message of role {role or '(none)'}")
 
+    @property
+    def _here(self) -> _Place:
+        return _Place(len(self.log.events), len(self.notices))
+
     # -- messages
 
-    def _user(self, info: JSON, parts: list[JSON], *, after_summary: bool) -> None:
+    def _user(self, info: JSON, parts: list[JSON], *, after_summary: bool, unanswered: bool) -> None:
         asked = next((part for part in parts if part.get("type") == "compaction"), None)
         if asked is not None:
             self.facts.compaction()
             tail = fields.text(asked, "tail_start_id")
-            self.marker = _Marker(asked.get("auto") is True, asked.get("overflow") is True, tail)
+            preflight = self.agent == KILO and unanswered
+            self.marker = _Marker(asked.get("auto") is True, asked.get("overflow") is True, tail, preflight)
         shown = [part for part in parts if part.get("ignored") is not True]
         content = tuple(self._content(shown))
         spoken = [part for part in shown if fields.text(part, "type") in {"text", "file", "subtask"}]
@@ -127,9 +162,26 @@ class OpenCodeReader:
         )
         if after_summary and (meta or is_said_again):
             self._insert(event)
-        else:
-            self.log.event(event.role, content, source_id=event.source_id, timestamp=event.timestamp, meta=meta)
-            self.asked = self.asked if meta else content
+            return
+        if not meta:
+            self._sends_all(_created(info))
+            self.prompt, self.asked = self._here, content
+        self.log.event(event.role, content, source_id=event.source_id, timestamp=event.timestamp, meta=meta)
+
+    def _sends_all(self, time: float | None) -> None:
+        """From a prompt on the beginning of the last tail is sent, too."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is None:
+            return
+        last, at = self.log.compactions[-1], len(self.log.events)
+        begin, again = self._between(waiting.start, waiting.stop, len(last.messages))
+        base = (*last.base[: waiting.behind], *begin, *last.base[waiting.behind :])
+        whole = replace(last, base=base, messages=(*last.messages, *again))
+        if last.at == at:
+            self.log.compactions[-1] = whole
+            return
+        note = "What the last compaction kept of earlier turns is sent again from here on."
+        self.log.compaction(_edit(at, [whole], {}, time, "prompt", note))
 
     def _insert(self, event: Event) -> None:
         """What OpenCode says after a compaction, in the user's name: a part of the compaction, not of the log."""
@@ -200,7 +252,10 @@ class OpenCodeReader:
             return
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
-        tail, again = self._tail("" if marker is None else marker.tail, len(messages))
+        start = self.starts.get("" if marker is None else marker.tail, self._here)
+        first = start if marker is None or not self._is_scoped(marker) else max(start, self.prompt)
+        self.waiting = _Waiting(start, first, len(messages)) if start < first else None
+        tail, again = self._between(first, self._here, len(messages))
         self.notices += [(at, message) for message in messages]
         self.log.compaction(
             RecordedCompaction(
@@ -217,18 +272,21 @@ class OpenCodeReader:
         )
         self.compacted = True
 
-    def _tail(self, message_id: str, inserted: int) -> tuple[View, list[Event]]:
-        """What is kept from a message on, behind so many inserted ones: events, and what earlier compactions put in
-        between, which is sent once more."""
-        at = len(self.log.events)
-        start, first_notice = self.starts.get(message_id, (at, len(self.notices)))
+    def _is_scoped(self, marker: _Marker) -> bool:
+        """Does the agent leave out what a compaction keeps of earlier turns, until the next prompt."""
+        return self.agent == KILO and marker.auto
+
+    def _between(self, first: _Place, stop: _Place, inserted: int) -> tuple[View, list[Event]]:
+        """What is kept between two places, behind so many inserted messages: events, and what earlier compactions put
+        in between, which is sent once more."""
         segments: list[Segment] = []
-        for place, _ in self.notices[first_notice:]:
+        start, again = first.events, self.notices[first.notices : stop.notices]
+        for place, _ in again:
             segments += [Span(start, place)] if start < place else []
             segments.append(Inserted(inserted))
             start, inserted = place, inserted + 1
-        segments += [Span(start, at)] if start < at else []
-        return tuple(segments), [event for _, event in self.notices[first_notice:]]
+        segments += [Span(start, stop.events)] if start < stop.events else []
+        return tuple(segments), [event for _, event in again]
 
     # -- parts
 
@@ -288,6 +346,8 @@ class OpenCodeReader:
         self.log.compactions = self._with_pruning()
         notes = [] if self.system else ["The system prompt is not in the file."]
         notes.append("The schemas of the tools are not in the file.")
+        if self.agent == KILO:
+            notes.append("Kilo sends the time and the folder with every message of the user; they are not in the file.")
         parent = fields.text(info, "parentID") or fields.text(info, "parent_id")
         notes += [f"This is a sub-agent's session of {parent}."] if parent else []
         taken_back = fields.text(fields.mapping(info, "revert"), "messageID")
@@ -298,7 +358,7 @@ class OpenCodeReader:
             parent=parent,
             sub_agents=self.sub_agents,
             title=fields.text(info, "title"),
-            agent=fields.text(info, "agent") or "OpenCode",
+            agent=self.agent if self.agent != LABEL else fields.text(info, "agent") or LABEL,
             started_at=fields.timestamp(fields.mapping(info, "time"), "created"),
             notes=(*notes, *more),
             versions=single(fields.text(info, "version")),
@@ -364,7 +424,14 @@ def _result_text(tool: JSON) -> Any:
     return metadata["output"] if is_output else state.get("error")
 
 
-def _edit(at: int, before: list[RecordedCompaction], rewritten: dict[int, Event], time: float) -> RecordedCompaction:
+def _edit(
+    at: int,
+    before: list[RecordedCompaction],
+    rewritten: dict[int, Event],
+    time: float | None,
+    trigger: str = "prune",
+    note: str = "Old tool results were replaced by a placeholder.",
+) -> RecordedCompaction:
     last = before[-1] if before else None
     view: View = (Span(0, at),) if last is None else (*last.base, Span(last.at, at))
     return RecordedCompaction(
@@ -373,9 +440,9 @@ def _edit(at: int, before: list[RecordedCompaction], rewritten: dict[int, Event]
         kind="edit",
         base=_rewrite(view, rewritten),
         messages=() if last is None else last.messages,
-        trigger="prune",
+        trigger=trigger,
         timestamp=time,
-        note="Old tool results were replaced by a placeholder.",
+        note=note,
     )
 
 
@@ -413,7 +480,8 @@ def _without_content(event: Event, call_id: str) -> Event:
 def _trigger(marker: _Marker | None) -> str:
     if marker is None:
         return ""
-    return OVERFLOW if marker.overflow else "auto" if marker.auto else "manual"
+    automatic = PREFLIGHT if marker.preflight else "auto"
+    return OVERFLOW if marker.overflow else automatic if marker.auto else "manual"
 
 
 def _fresh(usage: JSON) -> int | None:

@@ -53,6 +53,11 @@ OWN = frozenset({"recall", "condensation_request", "loop_recovery", "loop_detect
 REQUEST = "condensation_request"
 AGENT_USAGE = frozenset({"default", "agent"})  # usage ids of the agent's own model; others write titles and the like
 CONDENSER_USAGE = "condenser"
+# A result of the SDK's terminal is sent with what its metadata say. Source: openhands-tools 1.58.2,
+# TerminalObservation.to_llm_content, and a run compared with its requests.
+TERMINAL = "TerminalObservation"
+FAILED = "[An error occurred during execution.]\n"
+NO_EXIT_CODE = -1
 
 
 class OpenHandsFormat:
@@ -233,7 +238,8 @@ class OpenHandsReader:
         )
         if screen := fields.text(observation, "screenshot_data"):
             media = (*media, fields.media("image/png", screen))
-        result = ToolResultPart(fields.text(item, "tool_name"), content, call_id, failed)
+        shown = _of_terminal(observation, content) if fields.text(observation, "kind") == TERMINAL else content
+        result = ToolResultPart(fields.text(item, "tool_name"), shown, call_id, failed)
         self._append(item, Role.USER, (result, *media), line)
 
     def _state(self, item: JSON) -> None:
@@ -420,6 +426,20 @@ def _call_id(item: JSON) -> str:
 
 def _ids(value: Any) -> set[str]:
     return {str(item) for item in value if isinstance(item, int | str)} if isinstance(value, list) else set()
+
+
+def _of_terminal(observation: JSON, content: str) -> str:
+    """What the model is sent of a terminal's output; what is cut of one above 30,000 characters is not known."""
+    about = fields.mapping(observation, "metadata")
+    code = about.get("exit_code", NO_EXIT_CODE)
+    lines = (
+        ("Current working directory: ", fields.text(about, "working_dir")),
+        ("Python interpreter: ", fields.text(about, "py_interpreter_path")),
+        ("Command finished with exit code ", str(code) if isinstance(code, int) and code != NO_EXIT_CODE else ""),
+    )
+    head = FAILED if observation.get("is_error") is True else ""
+    shown = "".join(f"\n[{name}{value}]" for name, value in lines if value)
+    return f"{head}{fields.text(about, 'prefix')}{content}{fields.text(about, 'suffix')}{shown}"
 
 
 def _thinking(item: JSON) -> tuple[Part, ...]:

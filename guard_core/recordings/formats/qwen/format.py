@@ -7,7 +7,8 @@ compared (`originalTokenCount`: before, the last count of the provider) and who 
 that waited to be sent, so what waits follows that history, whether or not it is in it. `ui_telemetry` lines report
 every call: those of no line of the assistant are summaries, titles and sub-agents, and count apart. Neither the system
 prompt, nor the tools, nor the context texts before the first prompt are in the file; nor what an idle session clears of
-old results. A sub-agent's file has side-chain lines only and names the session of its parent.
+old results. A sub-agent's file has side-chain lines only, one for each call of an answer, and names the session of its
+parent.
 Source: https://github.com/QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts and
 session-api-history.ts, and the packages 0.1.4 to 0.24.4.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from guard_core.errors import DamagedRecording
+from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Role, TextPart, ToolCallPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini.format import GeminiChatReader, chat_records
@@ -41,6 +42,7 @@ from guard_core.views import Inserted, Span, View, kept_events
 
 NAME, LABEL = "qwen-code", "Qwen Code"
 MISSING = "The system prompt, the tools and the context texts before the first prompt are not in the file."
+NO_CALLS = "No tool call is in the file: with `-p` these versions write neither calls nor the answers that made them."
 TRIGGERS = {"token_limit": "auto", "manual": "manual", "payload_overflow": "overflow"}
 _MESSAGES = frozenset({"user", "assistant", "tool_result"})
 _REFUSALS = frozenset({400, 413, 422})  # HTTP statuses of a provider for a request that is too large
@@ -91,11 +93,14 @@ def _is_chat(value: Any) -> bool:
 
 
 def _read_chat(source: ByteSource) -> Recording:
-    reader = GeminiChatReader(source, NAME, LABEL)
+    """A chat of one JSON value, as versions before 0.3 write it (0.1.4, run)."""
+    reader = GeminiChatReader(source, NAME, LABEL, "before 0.3")
     for line, record in chat_records(source):
         with source.tolerate(line):
             own = fields.text(record, "type") == "qwen"
             reader.record({**record, "type": "gemini"} if own else record, line)
+    if not any(isinstance(part, ToolCallPart) for event in reader.log.outlines for part in event.parts):
+        reader.log.notes.append(NO_CALLS)
     return reader.recording()
 
 
@@ -187,10 +192,42 @@ class QwenChatReader:
             if self._was_taken_back(line):
                 self.left = replace(self.left, largest=max(self.left.largest, call.prompt_tokens or 0))
             return
+        if self._is_piece(line.obj, event):
+            self._add_piece(event)
+            return
         self.log.states_window(at, fields.window(line.obj, "contextWindowSize"))
         self.refused = False
+        self._take_early(event)
         response = self._append(event) if event.parts else None
         self.log.calls.append(replace(call, at=at, response=response))
+
+    def _is_piece(self, record: JSON, event: Event) -> bool:
+        """Is a line of a sub-agent a call of the answer before it: each is a line of its own there, and the words and
+        the usage are the line before them (`attachJsonlTranscriptWriter` of 0.15.10, 0.21.2 and 0.24.4)."""
+        if not self.path.is_side or not self.log.calls or "usageMetadata" in record:
+            return False
+        last, size = self.log.calls[-1], len(self.log.events)
+        follows = (last.at if last.response is None else last.response + 1) == size
+        return follows and bool(event.parts) and all(isinstance(part, ToolCallPart) for part in event.parts)
+
+    def _add_piece(self, piece: Event) -> None:
+        call = self.log.calls[-1]
+        if call.response is None:
+            self.log.calls[-1] = replace(call, response=self._append(piece))
+            return
+        answer = self.log.events[call.response]
+        if len(answer.parts) >= self.log.limits.parts:
+            raise LimitExceeded(f"an answer with more than {self.log.limits.parts} parts", line=piece.line)
+        self.log.events[call.response] = replace(answer, parts=(*answer.parts, *piece.parts))
+        self.index.forget(call.response)
+
+    def _take_early(self, answer: Event) -> None:
+        """Take an answer out of the compressed history before it, which may hold it already (0.15.10, run)."""
+        last = self.log.compactions[-1] if self.log.compactions else None
+        if last is None or last.at != len(self.log.events) or not last.messages:
+            return
+        if last.base[-1] == Inserted(len(last.messages) - 1) and last.messages[-1].parts == answer.parts:
+            self.log.compactions[-1] = replace(last, base=last.base[:-1], messages=last.messages[:-1])
 
     def _claim(self, call: ModelCall) -> None:
         """Take the telemetry of an answer away, which may come before or after it."""

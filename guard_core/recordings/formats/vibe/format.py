@@ -1,10 +1,12 @@
 """Mistral Vibe: the session store of 3.0 (a zip archive of its folder, or a journal alone) and the logs before it.
 
-A store's folder (`CURRENT`, `meta.json`, `journal/*.jsonl`, `chunks/*.json`) holds every request since its last
-snapshot, and of the time before what the user saw (`journal`, `history`). A lone journal gives its calls, a lone chunk
-its messages. Compactions are declared, with their trigger; their summaries are in the file where a request shows them.
-The threshold is in the journal's settings, the context window nowhere. Logs before 3.0: `log`.
-Checked against files that 3.0.2 wrote, with the requests it really sent.
+A store's folder (`CURRENT`, `meta.json`, `journal/*.jsonl`, `chunks/*.json`, `generations/`) holds every request since
+its last snapshot, and of the time before what the user saw (`journal`, `history`). A lone journal gives its calls, a
+lone chunk its messages. Compactions are declared, with their trigger; their summaries are in the file where a request
+shows them.
+The threshold is in the settings of the journal or, with the archive of the folder, of a generation's runtime state, the
+context window of the model nowhere. Logs before the store, to 2.18: `log`.
+Checked against files that 2.26.1, 3.0.2 and 3.0.3 wrote, with the requests they really sent.
 """
 
 from __future__ import annotations
@@ -119,14 +121,22 @@ def _folder(source: ByteSource, bundle: Bundle, root: str, facts: FactCounter) -
 def _file(reader: StoreReader, older: LogReader, name: str, part: ByteSource) -> None:
     """One file of a session's folder."""
     if name == META:
-        value = part.json(allow_nan=True)
-        reader.meta = older.meta = value if isinstance(value, dict) else {}
+        reader.meta = older.meta = _object(part)
     elif name.startswith("chunks/") and name.endswith(".json"):
         reader.chunk(part.json(allow_nan=True))
+    elif name == CURRENT:
+        reader.current(_object(part))
+    elif name.startswith("generations/") and name.endswith("/runtime-state.json"):
+        reader.runtime_state(_object(part))
     elif name.startswith("journal/") or name == MESSAGES:
         for line in part.lines():
             with part.tolerate(line.number):
                 reader.line(line) if name != MESSAGES else older.message(line.obj, line.number)
+
+
+def _object(part: ByteSource) -> JSON:
+    value = part.json(allow_nan=True)
+    return value if isinstance(value, dict) else {}
 
 
 def _lines(source: ByteSource, facts: FactCounter) -> list[Session]:

@@ -55,11 +55,13 @@ def before(entries: Sequence[JSON], moment: float | None) -> list[JSON]:
 class History:
     """The requests of the time before the journal, as far as entries show them.
 
-    `envelope` is the message with which a compacted context begins, None where no request shows it.
+    `envelope` is the message with which a compacted context begins, None where no request shows it. `keeps_round`: a
+    compaction keeps the answer whose results came last, as that of 3.0.3 does.
     """
 
-    def __init__(self, entries: Sequence[JSON], envelope: Event | None) -> None:
+    def __init__(self, entries: Sequence[JSON], envelope: Event | None, *, keeps_round: bool = False) -> None:
         self._envelope = envelope
+        self._keeps_round = keeps_round
         self._users: list[Event] = []
         self.requests: list[Request] = []
         self._sent: list[Event] = []
@@ -73,26 +75,47 @@ class History:
     def continued(self, sent: tuple[Event, ...]) -> tuple[list[Request], Declared | None]:
         """The requests before one that sends `sent`, and the compaction right before it.
 
-        Behind the last compaction they are taken from `sent`, which has the texts as they went to the model.
+        Behind the last compaction, or all of them where there was none, they are taken from `sent`, which has the texts
+        and the ids of calls as they went to the model.
         """
         length = messages.compacted_length(sent)
-        if length is None:
+        marked = [place for place, item in enumerate(self.requests) if item.declared is not None]
+        is_compacted = bool(marked) or self._declared is not None
+        if not self.requests or is_compacted is (length is None):  # the two do not belong together
             return self.requests, None
+        place = len(self.requests) if self._declared is not None else marked[-1] if marked else 0
+        if length is not None:
+            length = self._with_open_round(place, sent, length)
         if self._declared is not None:
             return self.requests, msgspec.structs.replace(self._declared, length=length, note="")
-        marked = [(place, item.declared) for place, item in enumerate(self.requests) if item.declared is not None]
-        answers = [at for at in range(length, len(sent)) if sent[at].role is Role.MODEL]
-        if not marked or not answers:
+        answers = [at for at in range(length or 0, len(sent)) if sent[at].role is Role.MODEL]
+        if not answers:
             return self.requests, None
-        place, declared = marked[-1]
         calls = [request.call for request in self.requests[place:]]
         shown = [
             Request(sent[:at], calls[number] if len(calls) == len(answers) else ModelCall(at=0), sent[at])
             for number, at in enumerate(answers)
         ]
-        mark = msgspec.structs.replace(declared, length=length, note="")
-        shown[0] = msgspec.structs.replace(shown[0], declared=mark)
+        if declared := self.requests[place].declared:
+            mark = msgspec.structs.replace(declared, length=length, note="")
+            shown[0] = msgspec.structs.replace(shown[0], declared=mark)
         return [*self.requests[:place], *shown], None
+
+    def _with_open_round(self, place: int, sent: tuple[Event, ...], length: int) -> int:
+        """How many messages at the head of `sent` the compaction before the request at `place` left: with the round
+        that was open, which 3.0.3 keeps. Its events are then those of `sent`, which have the model's own ids."""
+        compacted, answered = self.requests[place - 1], self.requests[place - 2] if place > 1 else None
+        known = _open_round(compacted.messages)
+        stop = length + len(known)
+        shown = sent[length:stop]
+        if answered is None or not known or list(map(_results, shown)) != list(map(_results, known)):
+            return length
+        events = tuple(
+            msgspec.structs.replace(event, timestamp=old.timestamp) for event, old in zip(shown, known, strict=True)
+        )
+        self.requests[place - 2] = msgspec.structs.replace(answered, response=events[0])
+        self.requests[place - 1] = msgspec.structs.replace(compacted, messages=(*answered.messages, *events))
+        return stop
 
     def _entry(self, entry: JSON, began: float) -> None:
         if fields.text(entry, "type") == "checkpoint":
@@ -100,7 +123,8 @@ class History:
                 trigger = fields.text(fields.mapping(entry, "details"), "trigger")
                 summariser = ModelCall(at=0, source_id=fields.text(entry, "id"))
                 self.requests.append(Request(tuple(self._sent), summariser))  # it shows the last results
-                self._sent = [*([self._envelope] if self._envelope else []), *self._kept()]
+                open_round = _open_round(self._sent) if self._keeps_round else []
+                self._sent = [*([self._envelope] if self._envelope else []), *self._kept(), *open_round]
                 self._declared = Declared(
                     length=len(self._sent), summariser=summariser, trigger=trigger, timestamp=began, note=LOST
                 )
@@ -169,6 +193,17 @@ def _together(entries: Sequence[JSON]) -> Iterator[list[JSON]]:
         group, ended = [entry], _changed(entry) if _is_effect(entry) else 0.0
     if group:
         yield group
+
+
+def _open_round(sent: Sequence[Event]) -> list[Event]:
+    """The last answer and its results where these are the last messages; nothing else."""
+    at = next((at for at in range(len(sent) - 1, -1, -1) if sent[at].role is Role.MODEL), len(sent))
+    return list(sent[at:]) if len(sent) > at + 1 and all(map(_results, sent[at + 1 :])) else []
+
+
+def _results(event: Event) -> list[object]:
+    """What tools gave back in a message."""
+    return [part.content for part in event.parts if isinstance(part, ToolResultPart)]
 
 
 def _is_effect(entry: JSON) -> bool:

@@ -2,8 +2,9 @@
 
 An `action_intent` of the kind completion brings a request, whose messages replace or extend those of the one before;
 its `action_result` the answer and its usage. Prompt tokens are `input_tokens`, cached ones included. The purpose
-"compaction" is the call of the summariser; the next request shows what it left. A journal begins at a snapshot of the
-store, so that older requests are only in its chunks.
+"compaction" is the call of the summariser; the next request shows what it left. What the summariser is sent may lack
+the oldest rounds (2.26.1) or the last results (3.0.3): what was compacted is the agent's last request, its answer and
+the results since. A journal begins at a snapshot of the store, so that older requests are only in its chunks.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from guard_core.events import Event, Part, Role
-from guard_core.recordings.formats.vibe import messages
+from guard_core.events import Event, Part, Role, value_text
+from guard_core.recordings.formats.vibe import estimate, messages
+from guard_core.recordings.formats.vibe.estimate import Sent
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
@@ -21,7 +23,9 @@ from guard_core.recordings.reading.requests import Declared, Request
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import AgentSetting, ModelCall, ToolDefinition
 
-THRESHOLD_NOTE = "token_threshold in the settings of the journal"
+THRESHOLD_NOTE = "{} in the settings of the {}"
+# The format of the store that 3.0.3 writes, the first that counts `cache_write_tokens`: store_format_minor of CURRENT.
+CORRECTED_STORE, CORRECTED_USAGE = 10, "cache_write_tokens"
 AGENT, COMPACTION = "agent", "compaction"  # purposes of requests
 
 
@@ -33,6 +37,8 @@ class _Open(msgspec.Struct):
     line: int
     purpose: str
     trigger: str = ""
+    size: Sent | None = None
+    pending: int | None = None
 
 
 class JournalReader:
@@ -52,7 +58,14 @@ class JournalReader:
         self._sent: list[Event] = []
         self._system: tuple[Part, ...] | None = None
         self._open: dict[str, _Open] = {}
-        self._results: dict[str, tuple[JSON, int]] = {}
+        self.pending: dict[str, int | None] = {}  # tokens pending at each compaction, by its action
+        self.is_corrected = False  # it was written by 3.0.3 or later
+        self._size = Sent()
+        self._last: Sent | None = None  # the agent's last request, if it was counted and not compacted since
+        self._asked: tuple[Event, ...] = ()  # the agent's last request in any case, and what was pending in it
+        self._waiting: int | None = None
+        self._is_answered = False
+        self._results: dict[str, str] = {}  # what tools gave back since then, by the id of the call
         self._declared: Declared | None = None
         self._failed = False
 
@@ -84,13 +97,41 @@ class JournalReader:
     def _intent(self, request: JSON, action: str, line: int) -> None:
         model_input = fields.mapping(request, "model_input")
         sent = fields.mapping(model_input, "messages")
-        events = [messages.message_event(item, line) for item in fields.objects(sent.get("messages"))]
-        self._take([event for event in events if event is not None], is_whole=fields.text(sent, "type") != "append")
+        items, is_whole = list(fields.objects(sent.get("messages"))), fields.text(sent, "type") != "append"
+        self._take(_events(items, line), is_whole=is_whole)
         catalog = fields.mapping(model_input, "tool_catalog")
         self._tools = chat.tool_definitions(catalog.get("tools")) or self._tools
+        self._size = self._size.with_request(items, catalog.get("tools"), is_whole=is_whole)
         purpose = fields.text(request, "purpose") or AGENT
-        trigger = fields.text(request, "trigger")
-        self._open[action] = _Open(tuple(self._sent), self._system, line, purpose, trigger)
+        opened = _Open(tuple(self._sent), self._system, line, purpose, fields.text(request, "trigger"), self._size)
+        if purpose == AGENT:
+            opened.pending = self._pending(estimate.since_answer(items), self._size)
+            self._asked, self._waiting = opened.messages, opened.pending
+            self._is_answered, self._results = False, {}
+        elif purpose == COMPACTION:
+            opened.messages, opened.pending = self._compacted(items[:-1], opened.messages[:-1], line)
+        self._open[action] = opened
+
+    def _compacted(
+        self, items: list[JSON], shown: tuple[Event, ...], line: int
+    ) -> tuple[tuple[Event, ...], int | None]:
+        """The context that a compaction replaces and the tokens pending in it; `items` are what the summariser is sent
+        of it, without its instruction, and `shown` their events."""
+        if not self._is_answered:
+            return self._asked or shown, self._waiting
+        since = [self._with_result(item) for item in estimate.since_answer(items)]
+        pending = self._pending(since, self._last.with_request(since)) if self._last else None
+        return (*self._asked, *_events(since, line)), pending
+
+    def _with_result(self, item: JSON) -> JSON:
+        """A message with the result that the tool really gave back, where it is another text."""
+        result = self._results.get(fields.text(item, "tool_call_id"))
+        return item if result is None else {**item, "content": [{"type": "text", "text": result}]}
+
+    def _pending(self, since: list[JSON], sent: Sent) -> int | None:
+        """How many tokens Vibe's count has above the total of the last answer, None where there is none to go by.
+        `since` are the messages from that answer on, `sent` all of them."""
+        return None if self._last is None else self._last.pending(since, sent, is_corrected=self.is_corrected)
 
     def _take(self, events: list[Event], *, is_whole: bool) -> None:
         if not is_whole:
@@ -104,11 +145,16 @@ class JournalReader:
         action = fields.text(result, "action_id")
         if action in self._open:
             self._answered(action, result, line)
+        elif (text := value_text(fields.mapping(result, "result").get("structured_content"))) != "":
+            self._results[fields.text(result, "call_id")] = text
 
     def _answered(self, action: str, result: JSON, line: int) -> None:
         opened, body = self._open.pop(action), fields.mapping(result, "result")
         usage = fields.mapping(body, "usage")
-        call = ModelCall(at=0, line=opened.line, source_id=action, **counts(usage))
+        self.is_corrected |= CORRECTED_USAGE in usage
+        call = ModelCall(
+            at=0, line=opened.line, source_id=action, pending_tokens=opened.pending or None, **counts(usage)
+        )
         parts = messages.answer_parts(body.get("parts"))
         if not parts and call.prompt_tokens is None:
             self._failed = opened.purpose != COMPACTION
@@ -119,14 +165,15 @@ class JournalReader:
         if opened.purpose == COMPACTION:
             trigger = "overflow" if self._failed and opened.trigger == "automatic" else opened.trigger
             self._declared = Declared(trigger=trigger, summariser=call, line=opened.line)
-            self.requests.append(
-                Request(opened.messages[:-1], call)
-            )  # without the instruction: it shows the last results
+            self.pending[action], self._last = opened.pending, None
+            self.requests.append(Request(opened.messages, call))  # it shows the last results
             self.facts.compaction()
         elif opened.purpose != AGENT:
             self.side_calls.append(call)
         else:
             response = Event(Role.MODEL, parts, line=line) if parts else None
+            self._is_answered = True
+            self._last = opened.size and opened.size.counted(call.prompt_tokens, call.output_tokens)
             self._add(Request(opened.messages, call, response, system=opened.system, tools=self._tools))
         self._failed = False
 
@@ -140,9 +187,7 @@ class JournalReader:
 
     def _input(self, payload: JSON) -> None:
         settings = fields.mapping(payload, "checkpoint_settings")
-        compaction = fields.mapping(fields.mapping(settings, "context"), COMPACTION)
-        if threshold := fields.tokens(compaction, "token_threshold"):
-            self.settings = (AgentSetting("auto_compact_threshold", threshold, THRESHOLD_NOTE),)
+        self.settings = threshold_of(settings, "journal") or self.settings
         source = fields.mapping(payload, "input")
         time = fields.timestamp(fields.mapping(source, "determinism"), "time_unix_ms")
         self.started_at = self.started_at or time
@@ -162,6 +207,19 @@ class JournalReader:
             self.session_id = self.session_id or fields.text(session, "id")
             if not self.requests and not self.known_usage:
                 self.known_usage = fields.mapping(session, "contextUsage")
+
+
+def threshold_of(settings: JSON, place: str) -> tuple[AgentSetting, ...]:
+    """The threshold in the settings of the harness: of 3.0.3 among the facts of the model, before it by itself."""
+    context = fields.mapping(settings, "context")
+    for holder, name in (("model_facts", "compaction_threshold"), (COMPACTION, "token_threshold")):
+        if threshold := fields.tokens(fields.mapping(context, holder), name):
+            return (AgentSetting("auto_compact_threshold", threshold, THRESHOLD_NOTE.format(name, place)),)
+    return ()
+
+
+def _events(items: list[JSON], line: int) -> list[Event]:
+    return [event for item in items if (event := messages.message_event(item, line)) is not None]
 
 
 def counts(usage: JSON) -> dict[str, Any]:

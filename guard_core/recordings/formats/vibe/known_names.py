@@ -20,6 +20,6 @@ NAMES = Names(
     tool_endings=("_tool_call", "tool_succeeded", "tool_failed"),
     passed_over=words(
         "checkpoint_capabilities checkpoint_plugins transition_shape display detail state output structured_content"
-        " arguments value experiments tool_groups stats"
+        " arguments value experiments tool_groups stats tool_grants image_cost"
     ),
 )

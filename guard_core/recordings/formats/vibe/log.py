@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from guard_core.events import Event, Role, TextPart
+from guard_core.events import Event, Part, Role, TextPart
 from guard_core.recordings.formats.vibe import messages
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -20,8 +20,11 @@ from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompa
 from guard_core.views import Inserted
 
 PREFIX = "Another language model started"  # of summaries before the envelope; compact_summary_prefix.md
+OPENING = "<summary>"  # with which models open a summary unasked; before 2.18 nothing else marks it
+OUTLINE = ("1. User's Primary Goals and Intent", "7. Immediate Next Step")  # of summaries in 1.3.5, 2.9.6; compact.md
+LAST_REQUEST = "\n\nLast request from user was: "  # behind a summary; 1.3.5, vibe/core/agent.py, compact
 THRESHOLD_NOTE = "auto_compact_threshold of the model in meta.json"
-LOST = "The history before the compaction is in the log of the parent."
+LOST = "The history before the compaction is in the log before this one."
 
 
 def is_message(value: JSON) -> bool:
@@ -47,6 +50,7 @@ class LogReader:
         self.source = source
         self.facts = facts
         self.meta: JSON = {}
+        self.system: tuple[Part, ...] = ()  # the first message, of logs that have it among theirs
         self.log = SessionBuilder("mistral-vibe", source)
 
     def message(self, message: JSON, line: int | None) -> None:
@@ -57,9 +61,13 @@ class LogReader:
             return
         self.facts.message()
         self.facts.parts(event.parts)
-        if not len(self.log.events) and not self.log.compactions and _is_summary(event):
-            self._compaction(event)
-            return
+        if not len(self.log.events) and not self.log.compactions:
+            if event.role is Role.SYSTEM:
+                self.system = event.parts
+                return
+            if _is_summary(event):
+                self._compaction(event)
+                return
         at = len(self.log.events)
         name = fields.text(message, "message_id")
         index = self.log.event(event.role, event.parts, line=line, source_id=name, meta=event.meta)
@@ -74,15 +82,17 @@ class LogReader:
 
     def session(self) -> Session:
         """The session when all messages are taken."""
-        stats, config = fields.mapping(self.meta, "stats"), fields.mapping(self.meta, "config")
+        stats = fields.mapping(self.meta, "stats")
+        config = fields.mapping(self.meta, "config") or fields.mapping(self.meta, "agent_config")  # of 1.3.5
         wrong_kinds.check_counts(self.source, stats, ("session_prompt_tokens", "steps"), "meta.json")
         total, calls = fields.tokens(stats, "session_prompt_tokens"), fields.tokens(stats, "steps")
         prompt = fields.plain_text(fields.mapping(self.meta, "system_prompt").get("content"))
+        system = (TextPart(prompt),) if prompt else self.system
         notes = ["Mistral Vibe records tokens per session only, before 3.0."]
-        if not prompt:
+        if not system:
             notes.append("The system prompt is not in the file.")
         return self.log.session(
-            system=(TextPart(prompt),) if prompt else None,
+            system=system or None,
             tools=chat.tool_definitions(self.meta.get("tools_available")),
             agent="Mistral Vibe",
             source_id=fields.text(self.meta, "session_id"),
@@ -100,7 +110,11 @@ class LogReader:
 def _is_summary(event: Event) -> bool:
     texts = [part.text for part in event.parts if isinstance(part, TextPart)]
     return event.role is Role.USER and any(
-        text.rstrip().endswith(messages.SUMMARY_END) or text.startswith(PREFIX) for text in texts
+        text.rstrip().endswith(messages.SUMMARY_END)
+        or text.startswith((PREFIX, OPENING))
+        or LAST_REQUEST in text
+        or all(heading in text for heading in OUTLINE)
+        for text in texts
     )
 
 

@@ -15,7 +15,8 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Line
-from guard_core.sessions import ModelCall, RecordedCompaction, Session
+from guard_core.recordings.reading.versions import single
+from guard_core.sessions import AgentSetting, ModelCall, RecordedCompaction, Session
 
 BEFORE = "{} calls before the journal have no tokens in the file; tools that began at one moment count as one call."
 BEGINS = "The journal begins at a snapshot: of what came before, its first request shows what was still sent."
@@ -42,6 +43,8 @@ class StoreReader:
         self.facts = facts
         self.journal = JournalReader(source, facts)
         self.meta: JSON = {}
+        self.store_format: int | None = None  # its minor number in CURRENT
+        self.settings: tuple[AgentSetting, ...] = ()  # of the latest generation
         self._entries: list[JSON] = []
         self._contexts: list[tuple[Event, ...]] = []
 
@@ -58,6 +61,14 @@ class StoreReader:
         if events:
             self._contexts.append(tuple(chat.split_system(events)[1]))
 
+    def current(self, value: JSON) -> None:
+        """CURRENT, which names the generation and the format."""
+        self.store_format = fields.tokens(value, "store_format_minor")
+
+    def runtime_state(self, value: JSON) -> None:
+        """The state of a generation, with the settings of the harness; generations in their order."""
+        self.settings = journal.threshold_of(fields.mapping(value, "core_settings"), "runtime state") or self.settings
+
     def sessions(self) -> list[Session]:
         """The session, and those of sub-agents in its journal; none where nothing was sent."""
         self.journal.finish()
@@ -73,7 +84,9 @@ class StoreReader:
         own = self.journal.requests
         sent = own[0].messages if own else self._last_context(entries)
         envelope = sent[0] if messages.compacted_length(sent) else None
-        history = History(before(entries, self.journal.started_at) if own else entries, envelope)
+        earlier = before(entries, self.journal.started_at) if own else entries
+        keeps_round = (self.store_format or 0) >= journal.CORRECTED_STORE or self.journal.is_corrected
+        history = History(earlier, envelope, keeps_round=keeps_round)
         for request in history.requests:
             if request.declared is not None:
                 self.facts.compaction()
@@ -93,6 +106,13 @@ class StoreReader:
             self.facts.compaction()
             own = [msgspec.structs.replace(own[0], declared=declared), *own[1:]]
         return [*past, *own], notes or ([BEGINS] if len(sent) > 1 else [])
+
+    @property
+    def _version(self) -> str:
+        """The format of the store, which stands for the version of the agent."""
+        known = journal.CORRECTED_STORE if self.journal.is_corrected else None
+        number = self.store_format or known
+        return "" if number is None else f"store {number}"
 
     def _last_context(self, entries: list[JSON]) -> tuple[Event, ...]:
         """Of the snapshots' contexts the one that ends as the entries do, else the longest."""
@@ -114,7 +134,9 @@ class StoreReader:
             remarks.append("The system prompt is not in the file.")
         if thread.tools is None:
             remarks.append("The schemas of the tools are not in the file.")
-        thread.compactions = [_with_counted_summariser(item) for item in thread.compactions]
+        thread.compactions = [
+            _with_counted_summariser(_with_pending(item, self.journal.pending)) for item in thread.compactions
+        ]
         if not number:
             thread.side_calls.extend(self.journal.side_calls)
         return thread.session(
@@ -126,9 +148,16 @@ class StoreReader:
             title=fields.text(self.meta, "title"),
             model=fields.text(config, "model_name") or fields.text(config, "active_model"),
             started_at=fields.timestamp(self.meta, "start_time") or thread.calls[0].timestamp,
-            settings=() if number else self.journal.settings,
+            settings=() if number else self.journal.settings or self.settings,
+            versions=single(self._version),
             notes=tuple(remarks),
         )
+
+
+def _with_pending(item: RecordedCompaction, pending: dict[str, int | None]) -> RecordedCompaction:
+    """A compaction of the journal with the tokens that were pending."""
+    action = item.summariser.source_id if item.summariser is not None else ""
+    return msgspec.structs.replace(item, pending_tokens=pending.get(action) or None)
 
 
 def _is_answer(event: Event) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from typing import Any
 
 from guard_core.events import ReasoningPart, ToolResultPart
 from guard_core.recordings.formats.cline.format import FORMAT
 from guard_core.recordings.formats.cline.screen import FORKS_NOTE
 from guard_core.sessions import Evidence
-from guard_core.views import Inserted
+from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -75,6 +77,39 @@ def test_a_message_that_an_sdk_compaction_left_stands_for_all_before_it():
     compaction = session.compactions[0]
     assert (compaction.at, compaction.tokens_before, compaction.base) == (0, 900, (Inserted(0),))
     assert (texts(session), session.source_id) == (["I look"], "s")
+
+
+def archive(**files: Any) -> bytes:
+    """A ZIP archive of JSON files of the session "s"."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as packed:
+        for name, value in files.items():
+            packed.writestr(f"s/s.{name}.json", json.dumps(value))
+    return stream.getvalue()
+
+
+def test_an_archive_of_an_sdk_session_has_the_compaction_that_lies_beside_it():
+    """After it, 3.0.65 sent the summary and the newest messages."""
+    about = {"kind": "compaction_summary", "tokensBefore": 900, "generatedAt": START + 3000}
+    summary = {"role": "user", "content": [{"type": "text", "text": "Context summary: one"}], "metadata": about}
+    log = [user(0, "List", id="m1"), assistant(1, "Look", id="m2"), user(2, "Go", id="m3"), assistant(4, "On", id="m4")]
+    origin = {"version": 1, "sessionId": "s", "agent": "lead", "origin": {"version": "3.0.65"}}
+    left = {"conversation_id": "s", "source_message_count": 3, "messages": [summary, *log[1:3]]}
+    recording = read_as(FORMAT, archive(messages={**origin, "messages": log}, compaction=left))
+    (session,) = recording.sessions
+    check_session(session)
+    assert texts(session) == ["List", "Look", "Go", "On"]
+    (compaction,) = session.compactions
+    assert (compaction.at, compaction.kind, compaction.tokens_before) == (3, "summary+tail", 900)
+    assert compaction.base == (Inserted(0), Span(1, 3))
+    assert (session.version, session.agent, recording.facts.compactions) == ("3.0.65", "Cline", 1)
+    alone = read_as(FORMAT, {**origin, "messages": log}).sessions[0]
+    assert any("Compactions are in a file beside this one" in note for note in alone.notes)
+
+
+def test_users_of_the_sdk_are_sent_without_the_tags_of_their_input():
+    value = {"version": 1, "sessionId": "s", "messages": [user(0, '<user_input mode="act">List</user_input>')]}
+    assert texts(read_as(FORMAT, value).sessions[0]) == ["List"]
 
 
 def test_input_tokens_of_sdk_sessions_include_the_cache():

@@ -11,6 +11,7 @@ from guard_core.checker import check
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, conclusions
 from guard_core.recordings.formats.copilot.format import FORMAT
+from guard_core.rules import explain
 from guard_core.sessions import Evidence, Provenance, SubAgent
 from guard_core.triggers import AUTOMATIC, MANUAL, OVERFLOW, trigger_of
 from guard_core.views import Inserted, Span
@@ -166,6 +167,67 @@ def test_a_compaction_at_another_threshold_is_confirmed_by_the_count_that_copilo
     findings, verdict = conclusions(facts)
     assert verdict.sentence.endswith("the threshold of Copilot CLI is at most 90,000, not the default 102,400.")
     assert check(session, findings, facts.window, verdict) == []
+
+
+def test_what_copilot_compared_is_in_the_start_of_a_compaction_and_not_in_its_local_estimate():
+    """As 1.0.102 wrote it: the tokens after the compaction are of the local estimate, too, and no measure of a fall."""
+    start = event("session.compaction_start", tokenLimit=40_000, currentTokens=33_062, trigger="threshold")
+    basis = {"tokenAccountingBasis": "local_full_context_estimate", "postCompactionTokens": 11_075}
+    end = event("session.compaction_complete", success=True, summaryContent="S", preCompactionTokens=31_420, **basis)
+    [compaction] = read(LOOK, start, RESULT, end, DONE).sessions[0].compactions
+    assert (compaction.tokens_before, compaction.tokens_after) == (33_062, None)
+    [older] = read(LOOK, RESULT, end, DONE).sessions[0].compactions
+    assert (older.tokens_before, older.tokens_after) == (31_420, 11_075)
+    assert "not in the file" in compaction.note
+
+
+def test_a_compaction_without_a_count_that_ends_before_an_answer_changes_the_request_after_it():
+    """As in 1.0.69, on the wire."""
+    start, turn = event("session.compaction_start", systemTokens=9), event("assistant.turn_start", turnId="1")
+    end = event("session.compaction_complete", success=True, summaryContent="S", preCompactionTokens=31_398)
+    for rest in ((DONE,), (DONE, turn, DONE)):
+        [compaction] = read(turn, LOOK, RESULT, start, turn, end, *rest).sessions[0].compactions
+        assert (compaction.at, compaction.base, compaction.tokens_before) == (4, (Inserted(0), Span(3, 4)), 31_398)
+        assert "a call or two away" in compaction.note
+    [compaction] = read(turn, LOOK, RESULT, start, turn, end).sessions[0].compactions
+    assert compaction.at == 3
+    counted = event("session.compaction_start", currentTokens=33_062)
+    [compaction] = read(turn, LOOK, RESULT, counted, turn, end, DONE).sessions[0].compactions
+    assert (compaction.at, "a call or two" in compaction.note) == (3, False)
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_summary_that_was_begun_and_not_used_is_a_side_call_and_explains_why_none_was_begun_later(is_written):
+    """In 1.0.102 a run ended before its summary was used; the next one did not know its last count at first."""
+    usages = [
+        event("assistant.usage", inputTokens=tokens, outputTokens=9) for tokens in (31_200, 32_990, 33_350, 33_890)
+    ]
+    start = event("session.compaction_start", tokenLimit=40_000, currentTokens=32_712, model="m-1")
+    end = event("session.compaction_complete", success=False, outcome="cancelled")
+    again = event("session.compaction_start", tokenLimit=40_000, currentTokens=33_720)
+    used = event("session.compaction_complete", success=True, summaryContent="S", trigger="threshold")
+    user = event("user.message", content="Go on", transformedContent="Go on")
+    turn = event("assistant.turn_start", turnId="1")
+    steps = [(turn, usage, {**DONE, "id": f"m{number}"}) for number, usage in enumerate(usages)]
+    run = (*steps[0], start, *steps[1], *([end] if is_written else []), event("session.resume"), user)
+    session = read(*run, *steps[2], again, *steps[3], used, turn, DONE).sessions[0]
+    assert [(call.at, call.prompt_tokens, call.model) for call in session.side_calls] == [(2, None, "m-1")]
+    explanation = explain(session)
+    assert [(item.recorded, str(item.verdict)) for item in explanation.compactions] == [(33_720, "agrees")]
+    assert (explanation.rule.threshold, explanation.missed) == (32_000, ())
+
+
+def test_calls_that_were_interrupted_are_noted():
+    user = event("user.message", content="Go on", transformedContent="Go on")
+    assert any("interrupted: 1." in note for note in read(LOOK, user, DONE).sessions[0].notes)
+    assert read(LOOK, user, RESULT, user, LOOK).sessions[0].notes == ()
+
+
+def test_counts_beside_the_tokens_of_a_call_are_known():
+    usage = {"inputTokens": 900, "availableToolCount": 17, "toolTokenCount": 5748, "numToolCalls": 1}
+    usage |= {"toolCounts": {"view": 1}, "accounting": {"sequence": 1, "usageId": "c0"}, "orphanToolCallCount": 0}
+    recording = recordings.read(lines(*HEAD, event("session.usage_record", usage=usage), LOOK), strict=True)
+    assert recording.notes.problem_count == 0
 
 
 def test_a_message_with_a_date_and_a_reminder_is_one_of_those_that_are_cut_off():

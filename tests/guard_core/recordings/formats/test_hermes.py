@@ -66,13 +66,16 @@ def row(
 def database(tmp_path: Path):
     """Write a state.db of message rows and session rows; its bytes."""
 
-    def write(*rows: dict[str, Any], sessions: tuple[dict[str, Any], ...] = (SESSION,)) -> bytes:
+    def write(*rows: dict[str, Any], sessions: tuple[dict[str, Any], ...] = (SESSION,), schema: int = 0) -> bytes:
         path = tmp_path / "state.db"
         path.unlink(missing_ok=True)
         with sqlite3.connect(path) as connection:
             more = "parent_session_id, end_reason, ended_at, title, model_config"
             connection.execute(f"CREATE TABLE sessions ({', '.join(SESSION)}, {more})")
             connection.execute(f"CREATE TABLE messages ({COLUMNS})")
+            if schema:
+                connection.execute("CREATE TABLE schema_version (version)")
+                connection.execute("INSERT INTO schema_version VALUES (?)", (schema,))
             for table, items in (("sessions", sessions), ("messages", rows)):
                 for number, item in enumerate(items, 1):
                     values = {"id": number, "session_id": "s1", **item} if table == "messages" else item
@@ -273,6 +276,118 @@ def test_a_session_whose_first_rows_are_lost_says_so(database):
     assert texts(recording.sessions[0]) == ["List", "Done"]
     assert (compaction.at, compaction.base, compaction.evidence) == (1, (Span(0, 1), Inserted(0)), Evidence.DECLARED)
     assert "not in the file" in compaction.note
+
+
+def chained(*calls: int, **last: Any) -> tuple[dict[str, Any], ...]:
+    """Sessions that compressions ended, but for the last one, with so many calls each."""
+    rows = [
+        SESSION
+        | {"id": f"s{number}", "parent_session_id": f"s{number - 1}", "started_at": 100.0 * number}
+        | {"ended_at": 100.0 * number + 99, "api_call_count": count, "end_reason": "compression"}
+        for number, count in enumerate(calls, 1)
+    ]
+    return (rows[0] | {"parent_session_id": None}, *rows[1:-1], rows[-1] | {"end_reason": None} | last)
+
+
+def written(session: str, start: float, *texts: str) -> list[dict[str, Any]]:
+    """Messages of a session, in milliseconds of each other: "u" and a text of the user, "a" and one of the model."""
+    roles = {"u": "user", "a": "assistant"}
+    return [
+        row(roles[text[0]], text[2:], start + number / 1000, session_id=session) for number, text in enumerate(texts)
+    ]
+
+
+def test_compactions_within_a_turn_are_placed_by_the_calls_of_their_sessions(database):
+    """To 0.16 the messages of a turn are written at its end, into its last session."""
+    turn = written("s3", 300, "u List", f"u {MARK}", "a One", "a Two", "a Three")
+    recording = read_as(FORMAT, database(*turn, sessions=chained(2, 1, 1)))
+    (session,) = recording.sessions
+    assert texts(session) == ["List", "One", "Two", "Three"]
+    assert [(item.at, item.kind, item.tokens_before) for item in session.compactions] == [
+        (2, "opaque", None),
+        (3, "summary+tail", 100),
+    ]
+    assert [item.base for item in session.compactions] == [
+        (Span(0, 1), Inserted(0), Span(1, 2)),
+        (Span(0, 1), Inserted(0), Span(1, 3)),
+    ]
+    assert [item.timestamp for item in session.compactions] == [199, 299]
+    assert (recording.facts.compactions, session.total_calls) == (2, 4)
+    assert "1 compactions within turns no message was written" in session.notes[0]
+
+
+def test_a_session_that_ends_a_turn_and_begins_the_next_has_calls_of_both(database):
+    first = written("s2", 200, "u List", f"u {MARK}", "a One", "a Two")
+    second = written("s4", 400, "u List", f"u {MARK}", "u Go", "a Three", "a Four", "a Five")
+    (session,) = read_as(FORMAT, database(*first, *second, sessions=chained(1, 2, 1, 1))).sessions
+    assert texts(session) == ["List", "One", "Two", "Go", "Three", "Four", "Five"]
+    assert [item.at for item in session.compactions] == [2, 5, 6]
+    assert [item.tokens_before for item in session.compactions] == [100, None, 100]
+
+
+def test_compactions_of_an_unfinished_turn_are_at_the_end(database):
+    rows = written("s1", 100, "u List", "a One")
+    recording = read_as(FORMAT, database(*rows, sessions=chained(1, 1, 1)))
+    (session,) = recording.sessions
+    assert [(item.at, item.kind, item.base) for item in session.compactions] == [(2, "opaque", (Inserted(0),))] * 2
+    assert "Neither the summary nor what was kept" in session.compactions[0].note
+    assert recording.facts.compactions == 2
+
+
+def test_compactions_among_lost_answers_are_behind_them(database):
+    turn = written("s3", 300, "u List", "a One", f"u {MARK}", "a Six")
+    (session,) = read_as(FORMAT, database(*turn, sessions=chained(2, 3, 1))).sessions
+    assert [item.at for item in session.compactions] == [2, 2]
+    assert [item.base for item in session.compactions] == [(Span(0, 2), Inserted(0))] * 2
+
+
+def test_a_call_without_a_result_has_the_words_that_are_sent_for_it(database):
+    rows = [row("user", "List", 1), row("assistant", "", 2, "c1"), row("user", "Go", 3), row("assistant", "", 4, "c2")]
+    recording = read_as(FORMAT, database(*rows))
+    (session,) = recording.sessions
+    stub = ToolResultPart("bash", "[Result unavailable — see context summary above]", "c1")
+    assert [event.parts for event in session.events[2:4]] == [(stub,), (TextPart("Go"),)]
+    assert [call.at for call in session.calls] == [1, 4]  # the call at the end may still get its result
+    assert recording.facts.tool_results == 0
+
+
+def test_an_answer_that_lost_its_call_in_a_compaction_is_the_one_of_its_time(database):
+    """0.19, run: behind it the kept rows come again, all with the time at which they were written."""
+    before = [
+        old("user", "List", 1),
+        old("assistant", "", 2, "c1"),
+        old("user", "Go", 3),
+        old("assistant", "Look", 4, "c2"),
+        old("tool", "a.txt", 5, "c2"),
+    ]
+    kept = [row("assistant", "Look", 9.000001, "c2"), row("tool", "a.txt", 9.000002, "c2")]
+    after = [row("user", MARK, 9), row("assistant", "(tool call removed)", 2), *kept, row("assistant", "Done", 11)]
+    (session,) = read_as(FORMAT, database(*before, *after)).sessions
+    (compaction,) = session.compactions
+    assert [call.at for call in session.calls] == [1, 4, 6]
+    removed, tail = compaction.base[1:]
+    assert (removed.event, removed.message.parts, tail) == (1, (TextPart("(tool call removed)"),), Span(4, 6))
+
+
+def test_what_a_child_session_has_that_none_before_it_had_is_behind_the_compaction(database):
+    """0.17, run: messages are written before a session ends, those of a child all at its own end."""
+    sessions = chained(2, 1)
+    before = written("s1", 100, "u List", "a One", "u Go", "a Two")
+    child = written("s2", 200, f"u {MARK}", "u Go", "a Two", "a Three")
+    (session,) = read_as(FORMAT, database(*before, *child, sessions=sessions, schema=16)).sessions
+    assert texts(session) == ["List", "One", "Go", "Two", "Three"]
+    assert [(item.at, item.base) for item in session.compactions] == [(4, (Inserted(0), Span(2, 4)))]
+
+
+@pytest.mark.parametrize(("schema", "version"), [(11, "before 0.18"), (16, "before 0.18"), (17, "0.18"), (22, "")])
+def test_the_schema_of_a_database_names_the_versions_of_the_agent(database, schema, version):
+    assert read_as(FORMAT, database(row("user", "List", 1), schema=schema)).sessions[0].version == version
+
+
+def test_the_limit_of_the_output_is_a_setting(database):
+    config = SESSION | {"model_config": '{"max_tokens": 32000}'}
+    (session,) = read_as(FORMAT, database(row("user", "List", 1), sessions=(config,))).sessions
+    assert [(item.name, item.value) for item in session.settings] == [("max_output_tokens", 32_000)]
 
 
 def test_damaged_columns_are_told_with_their_message(database):

@@ -396,7 +396,7 @@ def windowed(window: int, protocol: str = "1.9", prompt: int = 30_000) -> Sessio
         ("1.9", 1_000_000, {}, 850_000, "total_pending"),
         ("1.9", 262_144, {"reserved_context_size": "10000"}, 222_823, "total_pending"),
         ("1.9", 262_144, {"compaction_trigger_ratio": "0.5"}, 131_072, "total_pending"),
-        ("1.9", 40_000, {}, -10_000, "total_pending"),
+        ("1.9", 40_000, {}, 0, "total_pending"),
         ("1.5", 1_000_000, {}, 850_000, "total"),
         ("1.2", 1_000_000, {}, 950_000, "total"),
     ],
@@ -404,6 +404,11 @@ def windowed(window: int, protocol: str = "1.9", prompt: int = 30_000) -> Sessio
 def test_it_has_the_threshold_of_its_version(protocol, window, typed, threshold, counter):
     rule = explain(windowed(window, protocol), typed=typed).rule
     assert (rule.threshold, rule.counter) == (threshold, counter)
+
+
+@pytest.mark.parametrize(("records", "profile"), [(WIRE, "1.28"), (WIRE[1:], "before-1.17"), (WIRE[2:], "1.28")])
+def test_a_wire_that_begins_with_a_turn_is_older_than_any_protocol(records, profile):
+    assert explain(session_of(*records)).rule.profile == profile
 
 
 def test_a_compaction_at_its_threshold_agrees():

@@ -82,6 +82,20 @@ def test_sdk_events_give_prompt_tools_calls_and_results():
     assert [call.at for call in session.calls] == [1, 3]
 
 
+def test_a_result_of_the_terminal_is_sent_with_its_folder_interpreter_and_exit_code():
+    """As 1.58.2 sends it."""
+    about = {"exit_code": 0, "working_dir": "/w", "py_interpreter_path": "/bin/python", "prefix": "", "suffix": "\n[x]"}
+    terminal = observed("o1", "c1")
+    terminal["observation"] |= {"kind": "TerminalObservation", "metadata": about}
+    failed = observed("o2", "c1", "no")
+    failed["observation"] |= {"kind": "TerminalObservation", "is_error": True, "metadata": {"exit_code": -1}}
+    results = [
+        read_as(FORMAT, lines(*TALK[:3], item)).sessions[0].events[-1].parts[0].content for item in (terminal, failed)
+    ]
+    place = "[Current working directory: /w]\n[Python interpreter: /bin/python]\n[Command finished with exit code 0]"
+    assert results == [f"a.txt\n[x]\n{place}", "[An error occurred during execution.]\nno"]
+
+
 def test_actions_of_one_response_are_one_answer():
     both = (action("a1", "c1", "r1", "Both"), action("a2", "c2", "r1"), observed("o1", "c1"), observed("o2", "c2"))
     session = read_as(FORMAT, lines(message("Go"), *both)).sessions[0]

@@ -130,6 +130,16 @@ def test_a_call_at_the_end_of_a_compressed_history_that_is_still_to_come_is_not_
     assert len(item.messages) == 2
 
 
+def test_an_answer_that_a_compressed_history_holds_before_it_is_written_is_not_sent_twice():
+    """0.15.10 wrote down the history when the answer to its request was in it already."""
+    done = {"role": "model", "parts": [{"text": "Done"}]}
+    waits = {"role": "user", "parts": result("b")["message"]["parts"]}
+    (item,) = session_of(*chain(*TALK[:6], compressed(CALLED, waits, done), TALK[-1])).compactions
+    assert (item.base, len(item.messages)) == ((Inserted(0), Inserted(1), Span(3, 5)), 2)
+    (other,) = session_of(*chain(*TALK[:6], compressed(), answer(20_000, ACK["parts"][0]))).compactions
+    assert len(other.messages) == 2
+
+
 def test_a_compaction_is_declared_with_the_history_after_it_and_what_waited():
     session = session_of(*chain(*TALK))
     (item,) = session.compactions
@@ -271,6 +281,20 @@ def test_pictures_of_a_result_follow_it():
     assert session.events[2].parts[1:] == (MediaPart("image/png", 3),)
 
 
+def test_the_calls_of_a_sub_agents_answer_are_one_answer():
+    """0.24, run: the usage is a line without parts, then each call is one."""
+    pieces = [said("assistant", "model", call("a")), said("assistant", "model", call("b"))]
+    worded = [said("assistant", "model", {"text": "And c"}), said("assistant", "model", call("c"))]  # 0.15: no usage
+    records = [user("Go"), answer(900), *pieces, result("a"), result("b"), *worded, result("c"), answer(950)]
+    session = session_of(*({**record, "isSidechain": True} for record in chain(*records)))
+    assert [(item.at, item.response, item.prompt_tokens) for item in session.calls] == [
+        (1, 1, 900),
+        (4, 4, None),
+        (6, None, 950),
+    ]
+    assert [len(event.parts) for event in session.events] == [1, 2, 1, 1, 2, 1]
+
+
 def test_a_sub_agents_file_names_its_parent():
     fork = system(
         "agent_bootstrap",
@@ -388,3 +412,17 @@ def test_the_views_of_the_calls_are_what_was_sent():
 
 def test_the_seed_is_one_of_its_kind():
     assert json.loads(SEEDS["qwen-code"].splitlines()[1])["contextWindowSize"] == 1_000_000
+
+
+def test_a_chat_of_one_value_is_of_an_early_version_and_may_lack_calls():
+    """0.1.4 with `-p` writes neither tool calls nor the answers that made them, and compacts at 70 %."""
+    spoken = {"timestamp": TIME, "tokens": {"input": 90, "output": 3, "cached": 0}}
+    messages = [
+        {"id": "u1", "type": "user", "content": "List"},
+        {"id": "q1", "type": "qwen", "content": "Done", **spoken},
+    ]
+    (session,) = read_as(FORMAT, {"sessionId": "s", "projectHash": "h", "messages": messages}).sessions
+    assert session.version == "before 0.3"
+    rule = explain(session).rule
+    assert (rule.profile, rule.counter) == ("before-0.8", "prompt")
+    assert any("No tool call is in the file" in note for note in session.notes)

@@ -55,6 +55,26 @@ def test_views_and_virtual_tables_are_not_tables():
     assert rows(data) == []
 
 
+def test_an_index_over_json_hinders_no_reading_and_no_function_of_the_schema_is_run():
+    """SQLite 3.40 refuses to open such a database where it distrusts the schema from the beginning."""
+    index = "CREATE INDEX words ON notes (json_extract(text, '$.words'))"
+    view = "CREATE VIEW shown AS SELECT load_extension('x') AS text"
+    data = content(TABLE, "INSERT INTO notes VALUES (1, '{}')", index, view)
+
+    assert rows(data, "text") == [{"text": "{}"}]
+    with ByteSource.open(data) as source, Database(source) as database:
+        assert list(database._connection.execute("SELECT count(*) FROM notes")) == [(1,)]
+        with pytest.raises(DamagedRecording, match=r"prohibited|not authorized|unsafe use"):
+            list(database._query("SELECT text FROM shown"))
+
+
+def test_a_database_that_cannot_be_opened_is_refused_with_the_words_of_sqlite():
+    data = content(TABLE).replace(b"CREATE TABLE notes", b"CREATE TABBY notes")
+
+    with pytest.raises(UnknownFormat, match=r"no table that can be read, as .*malformed database schema"):
+        read(data)
+
+
 def test_names_are_quoted():
     data = content('CREATE TABLE "a""; DROP TABLE b" ("x y" INTEGER)', 'INSERT INTO "a""; DROP TABLE b" VALUES (1)')
 

@@ -126,6 +126,7 @@ def test_a_compaction_is_one_of_every_context_that_sees_it():
 
     assert main.compactions[0].base == (Inserted(0), Span(3, 6))
     assert first.compactions[0].base == (Inserted(0), Span(2, 4))
+    assert "Up to 1.26" in main.compactions[0].note
     assert [len(session.side_calls) for session in (main, first)] == [1, 0]
 
 

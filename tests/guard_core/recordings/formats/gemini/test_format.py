@@ -244,6 +244,22 @@ def test_a_fall_of_the_tokens_without_a_mark_is_told():
     assert not any("fell" in note for note in marked.notes)
 
 
+def test_calls_of_several_answers_in_one_message_are_answers_of_their_own():
+    """0.30.0 adds the calls of an answer without text to the message before; each answer's calls have one time."""
+    times = ("10:00:01.000", "10:00:01.001", "10:00:02.000")
+    whole = gemini("g1", "Look", 90, "c1", "c2", "c3")
+    calls = [{**call, "timestamp": f"2026-03-01T{time}Z"} for call, time in zip(whole["toolCalls"], times, strict=True)]
+    value = {**HEADER, "messages": [user("u1", "List"), {**whole, "toolCalls": calls}, gemini("g2", "Done", 120)]}
+    recording = read_as(FORMAT, value)
+    (session,) = recording.sessions
+    assert [call.prompt_tokens for call in session.calls] == [90, None, 120]
+    asked = [[part.id for part in event.parts if isinstance(part, ToolCallPart)] for event in session.events]
+    assert [ids for ids in asked if ids] == [["c1", "c2"], ["c3"]]
+    assert recording.facts.messages == 3
+    assert any("1 answers were written into the message" in note for note in session.notes)
+    assert [item.name for item in session.settings] == ["writes_compressions"]
+
+
 def test_an_error_of_a_request_that_was_too_long_is_a_refused_request():
     words = "[API Error: The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).]"
     error = {"id": "e1", "type": "error", "timestamp": TIME, "content": words}

@@ -96,6 +96,31 @@ def test_a_step_is_an_answer_and_its_results():
     assert (facts.model_calls, facts.messages, facts.tool_calls, facts.tool_results) == (1, 3, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("tool", "output", "text"),
+    [
+        ("Bash", "a", "Wall time: 0.017 seconds\na"),
+        ("mcp__docs__find", "a", "Wall time: 0.017 seconds\na"),
+        ("Bash", "", "Wall time: 0.017 seconds\n<system>Tool output is empty.</system>"),
+        ("Read", "a", "a"),
+    ],
+)
+def test_shells_and_servers_of_tools_say_how_long_they_took(tool, output, text):
+    records = [{**item} for item in read_file(output=output, durationMs=17)]
+    records[2] = event("tool.call", toolCallId="c1", name=tool, args={})
+    assert session_of(said("Go"), *records).events[2].parts == (ToolResultPart(tool, text, "c1"),)
+
+
+def test_after_a_refusal_a_compaction_below_the_threshold_is_neither_early_nor_a_contradiction():
+    """Kimi Code goes by a window that it learned from the refusal, 85 % of its estimate of the request."""
+    refused = [*begin(), event("step.end", finishReason="error")]
+    records = [*read_file(), *refused, *compacted(), *read_file("c2"), *compacted(), *read_file("c3")]
+    explanation = explain(session_of(said("Go"), *records), window=Sourced(100_000, Provenance.USER))
+    assert [item.verdict for item in explanation.compactions] == [Agreement.AGREES, Agreement.NOT_MODELLED]
+    assert "a smaller window that it has learned" in explanation.compactions[1].reason
+    assert not any(item.at_most or item.contradiction for item in explanation.inference)
+
+
 def test_results_follow_the_order_of_their_calls_and_messages_that_came_meanwhile():
     records = [
         *begin(),

@@ -17,6 +17,7 @@ from guard_core.recordings.formats.opencode.format import FORMAT
 from guard_core.recordings.formats.opencode.session import CLEARED, QUESTION, RAN
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import SubAgent
+from guard_core.triggers import AUTOMATIC, trigger_of
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
@@ -344,6 +345,68 @@ def test_messages_in_the_table_of_a_later_layout_are_told(tmp_path):
     connection.close()
     with ByteSource.open(path) as source:
         assert "1 rows of the table session_message" in FORMAT.read(source).notes.problems[0].message
+
+
+# A prompt with an answer after TALK, which Kilo compacts within this turn, and the message by which it continues.
+KILO_TURN = (
+    user("k1", 12, text("Sort them")),
+    assistant("k2", 13, {"type": "step-start"}, text("I sort"), finish(200)),
+    user("k3", 20, {"type": "compaction", "auto": True, "tail_start_id": "m4"}),
+    assistant("k4", 21, {"type": "step-start"}, text("One file was found"), finish(150), summary=True),
+    user("k5", 22, text("Continue", synthetic=True)),
+    assistant("k6", 23, {"type": "step-start"}, text("Sorted"), finish(90)),
+)
+
+
+def kilo_session(tmp_path, *messages: dict[str, Any]):
+    """The session of a database that has a table of Kilo."""
+    path = database(tmp_path, export(*messages))
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE kilo_board (root_session_id)")
+        connection.execute("CREATE INDEX recall ON message (json_extract(data, '$.role'))")
+    connection.close()
+    with ByteSource.open(path) as source:
+        assert FORMAT.matches(source)
+        (session,) = FORMAT.read(source).sessions
+    check_session(session)
+    return session
+
+
+def test_a_database_with_a_table_of_kilo_is_kilos(tmp_path):
+    session = kilo_session(tmp_path, *TALK)
+    assert session.agent == "Kilo Code"
+    assert any("time and the folder" in note for note in session.notes)
+
+
+def test_kilo_sends_of_a_tail_at_first_what_belongs_to_the_turn_and_all_of_it_from_the_next_prompt_on(tmp_path):
+    """As 7.7.9 did on the wire: a tail that begins within an earlier turn."""
+    session = kilo_session(tmp_path, *TALK, *KILO_TURN, user("k7", 30, text("Thanks")))
+    compaction, whole = session.compactions
+    assert (compaction.at, kept(compaction.base), compaction.trigger) == (7, [5, 6], "auto")
+    assert (whole.at, whole.kind, kept(whole.base)) == (8, "edit", [4, 5, 6, 7])
+    assert [event.parts[0].text for event in whole.messages] == [QUESTION, "One file was found", "Continue"]
+    assert whole.base == (Inserted(0), Inserted(1), Span(4, 5), Span(5, 7), Inserted(2), Span(7, 8))
+
+
+def test_a_prompt_right_after_a_compaction_of_kilo_has_the_whole_tail(tmp_path):
+    session = kilo_session(tmp_path, *TALK, *KILO_TURN[:4], user("k7", 30, text("Thanks")))
+    assert [(item.at, kept(item.base)) for item in session.compactions] == [(7, [4, 5, 6])]
+
+
+def test_opencode_and_a_person_who_compacts_keep_the_whole_tail(tmp_path):
+    assert kept(session_of(*TALK, *KILO_TURN).compactions[0].base) == [4, 5, 6]
+    asked = user("k3", 20, {"type": "compaction", "auto": False, "tail_start_id": "m4"})
+    by_person = kilo_session(tmp_path, *TALK, *KILO_TURN[:2], asked, *KILO_TURN[3:])
+    assert kept(by_person.compactions[0].base) == [4, 5, 6]
+
+
+def test_what_kilo_compacts_before_it_sends_a_prompt_has_a_trigger_of_its_own(tmp_path):
+    unsent = assistant("k2", 13, tokens={"input": 0, "output": 0, "cache": {"read": 0, "write": 0}})
+    session = kilo_session(tmp_path, *TALK, KILO_TURN[0], unsent, *KILO_TURN[2:])
+    (compaction,) = session.compactions
+    assert (compaction.trigger, trigger_of(compaction)) == ("preflight", AUTOMATIC)
+    (compaction,) = session_of(*TALK, KILO_TURN[0], unsent, *KILO_TURN[2:]).compactions
+    assert compaction.trigger == "auto"
 
 
 def run_lines(message: str, *parts: dict[str, Any]) -> list[dict[str, Any]]:

@@ -141,6 +141,38 @@ def test_without_any_setting_the_default_is_200_000():
     assert explain(session_of(*JOURNAL[1:])).rule.threshold == 200_000
 
 
+KEPT_OUTSIDE = "<system>The result of this call is kept outside this summary request.</system>"
+
+
+def tool_gave(call: str, content: Any) -> Record:
+    outcome = {"type": "tool_succeeded", "call_id": call, "result": {"structured_content": content}}
+    return record("action_result", action_id=f"tool {call}", result=outcome)
+
+
+@pytest.mark.parametrize("shown", [KEPT_OUTSIDE, "x" * 4_000])
+def test_what_the_summariser_is_not_sent_was_compacted_all_the_same(shown):
+    """3.0.3 sends it other words than the last result, 2.26 leaves out the oldest rounds."""
+    compaction = asked("a3", [SYSTEM, called("c2"), result("c2", shown), message("user", "Sum")], purpose="compaction")
+    session = session_of(*JOURNAL[:5], tool_gave("c2", {"content": "x" * 3_985}), compaction, *JOURNAL[6:])
+    assert len(session.compactions) == 1
+    assert [len(event.parts[0].content) for event in session.events if event.parts[0].__class__ is ToolResultPart] == [
+        5,
+        3_999,
+    ]
+
+
+@pytest.mark.parametrize(("usage", "pending"), [({}, 97), ({"cache_write_tokens": 0}, 33_042)])
+def test_vibes_own_estimate_of_the_request_counts_where_it_is_more_than_the_answers_total(usage, pending):
+    """The request is 1,097 tokens of the estimate; the provider counted 31 times that of the one before it, which 3.0.3
+    expects again."""
+    first, answer = asked("a1", [SYSTEM, message("user", "Go")]), answered("a1", 993, tool("c1"))
+    first["payload"]["request"]["model_input"]["tool_catalog"] = {"type": "replace", "tools": []}
+    answer["payload"]["result"]["result"]["usage"] |= usage
+    second = asked("a2", [called("c1"), result("c1", "x" * 4_000)], whole=False)
+    session = session_of(first, answer, second, answered("a2", 2_000, tool("c2")))
+    assert session.calls[1].pending_tokens == pending
+
+
 def test_a_refused_request_before_a_compaction_is_a_recovery():
     failed = record("action_result", action_id="a2", result={"action_id": "a2", "type": "completion_failed"})
     session = session_of(*JOURNAL[:4], failed, *JOURNAL[5:])
@@ -242,6 +274,44 @@ def test_a_folder_is_read_as_an_archive_of_it(tmp_path):
     assert read(str(tmp_path)).sessions == read(archive(FOLDER)).sessions
 
 
+RUNTIME_STATE = {"core_settings": {"context": {"model_facts": {"compaction_threshold": 50_000}}}}
+
+
+def test_the_settings_of_the_latest_generation_and_the_format_of_the_store_count():
+    current = {"store_format": "mistral.vibe.unified-session-store/v1", "generation": "2", "store_format_minor": 10}
+    older = {"core_settings": {"context": {"compaction": {"token_threshold": 30_000}}}}
+    files = {
+        **FOLDER,
+        "s/CURRENT": json.dumps(current).encode(),
+        "s/journal/1.jsonl": lines(*LATER[1:]),
+        "s/generations/1/runtime-state.json": json.dumps(older).encode(),
+        "s/generations/2/runtime-state.json": json.dumps(RUNTIME_STATE).encode(),
+    }
+    (session,) = read(archive(files), strict=True).sessions
+    assert (session.settings[0].value, session.versions) == (50_000, ((0, "store 10"),))
+    assert explain(session).rule.counter == "total_pending"
+
+
+def test_a_session_that_was_resumed_before_any_compaction_has_none():
+    """Its history names the calls by ids of its own, the first request of the journal by those of the model."""
+    rounds = [item for call in ("c1", "c2", "c3") for item in (called(call), result(call))]
+    first = [SYSTEM, message("user", "Go"), *rounds, message("assistant", "Read"), message("user", "More")]
+    journal = [settings(1_000), asked("a1", first), answered("a1", 700, {"type": "text", "text": "Done"})]
+    chunk = [spoken(1, "user", "Go"), *(effect(place, "a") for place in (2, 3, 4)), spoken(5, "assistant", "Read")]
+    files = {"s/chunks/1.json": json.dumps(chunk).encode(), "s/chunks/2.json": b"[]"}
+    (session,) = read(archive({**FOLDER, **files, "s/journal/1.jsonl": lines(*journal)})).sessions
+    assert (session.compactions, len(session.calls), len(session.events)) == ((), 5, 10)
+
+
+def test_the_round_that_a_compaction_before_the_journal_kept_is_no_call_of_its_own():
+    first = [SYSTEM, *compacted_head("sum"), called("c3"), result("c3", '{"content":"c"}'), called("c4"), result("c4")]
+    journal = [asked("a1", first), answered("a1", 700, {"type": "text", "text": "Done"})]
+    (session,) = read(archive({**FOLDER, "s/journal/1.jsonl": lines(*journal)})).sessions
+    check_session(session)
+    assert [call.at for call in session.calls] == [1, 4, 6, 8]  # two before it, one since, and that of the journal
+    assert session.compactions[0].base == (Inserted(0), Span(0, 1), Inserted(1), Span(4, 6))
+
+
 def test_a_damaged_chunk_is_named_and_left_out():
     files = {**FOLDER, "s/chunks/2.json": b'[{"id":'}
     with pytest.raises(DamagedRecording, match=r"chunks/2\.json"):
@@ -298,6 +368,24 @@ def test_an_older_log_has_its_settings_and_totals_beside_it():
     )
     assert (session.compactions[0].base, len(session.events)) == ((Inserted(0),), 1)
     assert explain(session).rule.threshold == 150_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<summary>The files were read.</summary>",
+        "The files were read.\n\nLast request from user was: Go\non",
+        "## 1. User's Primary Goals and Intent\nTo read.\n\n## 7. Immediate Next Step\nNone.",
+    ],
+)
+def test_the_first_logs_begin_with_the_summary_as_the_model_worded_it(text):
+    settings_of_all = {"active_model": "devstral-2", "auto_compact_threshold": 14_000}
+    metadata = {"session_id": "s", "start_time": "2025-12-01T00:00:00Z", "agent_config": settings_of_all}
+    messages = [old("system", "Be brief."), old("user", text), old("assistant", "Done")]
+    (session,) = read(json.dumps({"metadata": metadata, "messages": messages}).encode()).sessions
+    assert [item.base for item in session.compactions] == [(Inserted(0),)]
+    assert (texts(session), session.system) == (["Done"], (TextPart("Be brief."),))
+    assert explain(session).rule.threshold == 14_000
 
 
 def test_the_first_logs_were_one_object():

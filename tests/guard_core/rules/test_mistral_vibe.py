@@ -1,0 +1,38 @@
+"""Mistral Vibe: the threshold of each version where none is configured."""
+
+from __future__ import annotations
+
+import pytest
+
+from guard_core.rules.base import Stretch
+from guard_core.rules.mistral_vibe import AGENT, default_threshold
+
+
+@pytest.mark.parametrize(
+    ("window", "threshold"),
+    [
+        (262_144, 202_144),
+        (400_000, 256_000),
+        (128_000, 68_000),
+        (100_000, 50_000),  # the least
+        (20_000, 10_000),
+        (13_334, 10_000),
+    ],
+)
+def test_the_default_of_3_0_3_leaves_60_000_tokens_of_the_window_within_bounds(window, threshold):
+    assert default_threshold(window) == threshold
+
+
+@pytest.mark.parametrize(
+    ("version", "threshold", "counter"),
+    [
+        ("store 10", 202_144, "total_pending"),
+        ("3.0.3", 202_144, "total_pending"),
+        ("store 9", 200_000, "total"),
+        ("3.0.2", 200_000, "total"),
+        ("", 200_000, "total"),
+    ],
+)
+def test_the_default_and_the_count_are_those_of_the_version(version, threshold, counter):
+    rule = AGENT.ruled(Stretch(0, 1, version, "m", None), {})
+    assert (rule.threshold, rule.counter) == (threshold, counter)
