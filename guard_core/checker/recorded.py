@@ -389,6 +389,8 @@ def _outgrows_the_model(story: Story, index: int) -> bool:
         return False
     if story.session.usage_ratio is not None:
         return True
+    if _is_forced(story, index):
+        return False
     earlier = [item.step for item in story.compactions[:index] if 0 <= item.step < step]
     counted = [story.counts[at] for at in range(max(earlier, default=0), step)]
     last = next(filter(None, reversed(counted)), None)

@@ -200,8 +200,8 @@ def _is_larger(case: Case, item: Fired) -> bool:
         return False
     if case.facts.ledger.usage_ratio is not None:  # of a simulation every count is exact
         return True
-    if case.modelled[item.step] or _is_before_guessed(case, item):
-        return False
+    if case.modelled[item.step] or _is_before_guessed(case, item) or case.facts.is_forced(item):
+        return False  # of a refused request all that is known is that it was too large
     if item.after < _last_count(case, item):  # whatever the agent counted itself: requests only grow
         return False
     modelled = item.before - _counted_before(case, item)

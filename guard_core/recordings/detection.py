@@ -110,6 +110,8 @@ def _check_single_line(source: ByteSource) -> None:
 
 
 def _unknown(source: ByteSource) -> UnknownFormat:
+    if source.shape is Shape.SQLITE and (reason := sqlite_source.why_unreadable(source)):
+        return UnknownFormat(f"this is a SQLite database with no table that can be read: {reason}")
     seen = f"this is {_seen(source)}, which no known format writes"
     if whose := _elsewhere(source):
         return UnknownFormat(f"{seen}; {whose}")
@@ -173,9 +175,8 @@ def _seen(source: ByteSource) -> str:
 
 
 def _database(source: ByteSource) -> str:
-    names, reason = sqlite_source.tables(source), sqlite_source.why_unreadable(source)
-    nothing = f"no table that can be read{f', as {reason}' if reason else ''}"
-    content = f"the tables {_keys(dict.fromkeys(names))}" if names else nothing
+    names = sqlite_source.tables(source)
+    content = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
     missing = sqlite_source.is_wal_missing(source)
     return f"a SQLite database with {content}{' and without its -wal file, which may hold the rest' if missing else ''}"
 

@@ -24,6 +24,7 @@ KNOWN = (
     "~/.pi/agent/sessions",
     "~/.kimi/sessions",
     "~/.local/share/opencode/opencode.db",
+    "~/.local/share/kilo/kilo.db",
 )
 LINES = (".jsonl", ".ndjson")
 DATABASES = (".db", ".sqlite", ".sqlite3")

@@ -34,15 +34,24 @@ def tables(source: ByteSource) -> Tables:
 
 
 def why_unreadable(source: ByteSource) -> str:
-    """Why a SQLite source cannot be opened, in SQLite's own words; empty where it can."""
+    """Why a SQLite source cannot be opened: it is cut off, or what SQLite says; empty where it can."""
     if "unreadable" not in source.memo:
         try:
             with Database(source) as database:
                 source.memo.update(tables=database.tables, unreadable="")
         except DamagedRecording as error:
-            source.memo["unreadable"] = str(error)
+            source.memo["unreadable"] = _cut_off(source) or str(error)
     reason: str = source.memo["unreadable"]
     return reason
+
+
+def _cut_off(source: ByteSource) -> str:
+    """That a file has fewer bytes than its pages need; empty where it has not. The header has the size of a page at 16
+    (1: 65,536) and their number at 28: https://www.sqlite.org/fileformat2.html, section 1.3."""
+    header = source.head(32)
+    page, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+    needed = pages * (65_536 if page == 1 else page)
+    return f"it is cut off: it has {source.size:,} of {needed:,} bytes" if source.size < needed else ""
 
 
 def is_wal_missing(source: ByteSource) -> bool:

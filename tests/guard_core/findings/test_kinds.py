@@ -488,6 +488,14 @@ def test_a_request_that_a_compaction_made_larger_is_said():
     assert by_kind["grown"].severity == "warning"
 
 
+def test_after_a_refused_request_nothing_is_said_of_growth():
+    """Of that request all that is known is that it was too large: the agent's own count is of less."""
+    built = chat(
+        5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (1, 3), tokens_before=5_100, trigger="overflow"),)
+    )
+    assert "grown" not in findings(built)
+
+
 def test_a_long_message_after_a_compaction_is_no_growth_by_it():
     events = [user("Please begin with the report of the week"), *(model("word " * 800) for _ in range(4))]
     events += [user("Here is the whole report: " + "word " * 4_000), model("word " * 800), model("word " * 800)]

@@ -71,8 +71,15 @@ def test_an_index_over_json_hinders_no_reading_and_no_function_of_the_schema_is_
 def test_a_database_that_cannot_be_opened_is_refused_with_the_words_of_sqlite():
     data = content(TABLE).replace(b"CREATE TABLE notes", b"CREATE TABBY notes")
 
-    with pytest.raises(UnknownFormat, match=r"no table that can be read, as .*malformed database schema"):
+    with pytest.raises(UnknownFormat, match=r"no table that can be read: .*malformed database schema"):
         read(data)
+
+
+def test_a_database_that_is_cut_off_is_said_to_be_with_its_bytes():
+    data = content(TABLE, ROWS)
+
+    with pytest.raises(UnknownFormat, match=f"can be read: it is cut off: it has 3,000 of {len(data):,} bytes"):
+        read(data[:3_000])
 
 
 def test_names_are_quoted():
