@@ -247,6 +247,7 @@ def request_lost(story: Story, finding: Finding) -> None:
     message, quote = number(finding, "message"), str(number(finding, "quote"))
     texts = [" ".join(part_text(part).split()) for part in story.session.events[message].parts]
     typed = [" ".join(_TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
+    typed += [text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))]
     if not quote or not any(text.lstrip(_MARKS).startswith(quote.lstrip(_MARKS)) for text in (*texts, *typed)):
         raise Wrong(f"message {message} does not begin with the quoted words")
     removals = [

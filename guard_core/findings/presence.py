@@ -43,6 +43,8 @@ _UNDERSCORES = re.compile(r"_(?<!\w_)(?:([^\W\d_]+)_|(_?)(?=[^\s_])([^_\n]{0,300
 # How Claude Code writes commands down: `/name` with arguments, which becomes a prompt, and what is done without the
 # model (`/model`, `!ls`), which has none or is a shell's.
 _MARKUP = ("<command-", "<bash-input>")
+# Tags that Cline and Roo Code put around what was typed (formatResponse, src/core/prompts/responses.ts).
+_WRAPPED = re.compile(r"<(task|user_message|feedback)>\s*(.*?)\s*(?:</\1>|$)")
 _COMMAND, _ARGUMENTS = (re.compile(f"<command-{part}>(.*?)</command-{part}>") for part in ("name", "args"))
 _LETTERS = re.compile("[0-9a-z]+")  # in words that are normalised
 # Scripts of which a character is a syllable or a word: kana, CJK ideographs with their extensions, Hangul.
@@ -225,9 +227,11 @@ def may_say(letters: tuple[str, ...], runs: Runs) -> bool:
 
 
 def first_words(event: Event) -> str:
-    """A user's words, folded and without quotation marks around them: the first part that has text. Of a command of
-    Claude Code what was typed; "" where that is no request to the model."""
+    """A user's words, folded and without quotation marks or an agent's tags around them: the first part that has text.
+    Of a command of Claude Code what was typed; "" where that is no request to the model."""
     words = next((words for part in event.parts if (words := " ".join(part_text(part).split()).strip('"'))), "")
+    if wrapped := _WRAPPED.match(words):
+        return wrapped[2]
     if not words.startswith(_MARKUP):
         return words
     name, arguments = (

@@ -202,8 +202,9 @@ def output_tokens(facts: Facts) -> Ints:
 
 
 def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summarising, ...]:
-    """The summariser's calls of every compaction. What it is given is read from the cache as far as the call before
-    sent it."""
+    """The summariser's calls of every compaction, also of a recording's that no call followed. What it is given is read
+    from the cache as far as the call before sent it."""
+    alive = np.append(alive, alive.any())  # behind the last call
 
     def item(step: int, calls: int, prompt: int, output: int, is_estimated: bool = True) -> Summarising:
         before = int(sent.tokens[step - 1]) if step and alive[step] else 0
@@ -211,14 +212,14 @@ def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summaris
 
     if sent.trace is not None:
         return tuple(item(*row) for row in modelled_summaries(sent, sent.trace))
-    requests = []
-    for fired in sent.fired:
-        assert fired.counted is not None
-        record = sent.facts.session.compactions[fired.counted.place]
-        tokens = _recorded(sent, record, fired.counted.place, fired.compacted)
-        if tokens is not None:
-            requests.append(item(fired.step, *tokens))
-    return tuple(requests)
+    facts, last = sent.facts, len(sent.tokens)
+    grown = int(sent.tokens[-1]) if last else 0  # at least
+    places = [(fired.step, fired.counted.place, fired.compacted) for fired in sent.fired if fired.counted is not None]
+    for counted in facts.counts.compactions:
+        if counted.step < 0:
+            places.append((last, counted.place, max(grown, facts.ledger.bases[counted.place].tokens_before)))
+    summaries = [(step, _recorded(sent, facts.session.compactions[at], at, before)) for step, at, before in places]
+    return tuple(item(step, *tokens) for step, tokens in summaries if tokens is not None)
 
 
 def modelled_summaries(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:

@@ -73,7 +73,8 @@ def _body(report: Report) -> Iterator[Content]:
     yield [tag("blockquote", item.text) for item in report.remarks if item.step < 0]
     window = report.window
     note = f": {window.note}" if window.note else ""
-    yield tag("p", f"Context window {window.value:,} tokens ({window.source}, {window.status}{note}).")
+    doubt = "" if window.status in ("known", "table") else f", {window.status}"
+    yield tag("p", f"Context window {window.value:,} tokens ({window.source}{doubt}{note}).")
     for side in report.sides:
         yield from _side(report, side)
     yield from _rule(report)
@@ -127,8 +128,8 @@ def _compactions(report: Report, side: Side) -> Iterator[Content]:
     yield tag(
         "p",
         "Prompt tokens of the request that was replaced (the last one, and what was added since, which is modelled) "
-        "and of the first one after it; count and threshold in the tokens of the rule; lost: instructions that the "
-        f"requests after it no longer hold.{rest}",
+        "and of the first one after it; count and threshold: what the rule compares, in its own unit; lost: "
+        f"instructions that the requests after it no longer hold.{rest}",
         class_="muted",
     )
     for item in side.compactions:
@@ -141,7 +142,8 @@ def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Conten
     yield tag("h3", f"Compaction {item.index + 1:,}, {place}", id=anchor(side, item))
     yield [tag("blockquote", remark.text) for remark in report.remarks if remark.step == item.step >= 0]
     if item.decision is not None:
-        yield tag("p", item.decision.sentence, f" {item.decision.inequality}" if item.decision.inequality else "")
+        compared = item.decision.inequality if item.decision.terms else ""  # else there was nothing to compare
+        yield tag("p", item.decision.sentence, f" {compared}" if compared else "")
         rows = [
             (
                 term.name,
@@ -152,7 +154,8 @@ def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Conten
             )
             for term in item.decision.terms
         ]
-        yield table(("", "value", "source", "as of", ""), rows, ("value",))
+        if rows:
+            yield table(("", "value", "source", "as of", ""), rows, ("value",))
     elif item.reason:
         yield tag("p", item.reason.replace(">=", "≥"))
     if item.bridge is not None:

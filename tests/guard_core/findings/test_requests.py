@@ -292,6 +292,14 @@ def test_very_short_words_are_no_request_to_look_for():
     assert lost(talk(compaction(3), ask="go on")) == []
 
 
+@pytest.mark.parametrize("wrapped", ["<task>\n{}\n</task>", "<user_message>\n{}"])
+def test_a_request_is_quoted_without_the_tags_that_an_agent_put_around_it(wrapped):
+    built = talk(compaction(3), ask=wrapped.format(ASK))
+    (finding,) = lost(built)
+    assert finding.numbers["quote"] == lost(talk(compaction(3), ask=ASK))[0].numbers["quote"]
+    assert check(built, [finding], Facts.of(built).window) == []
+
+
 def test_a_long_request_is_quoted_by_its_first_words():
     (finding,) = lost(talk(compaction(3), ask=ASK + " and then tell me which tests failed and why they did"))
     assert len(finding.numbers["quote"]) <= 60

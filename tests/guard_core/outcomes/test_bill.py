@@ -113,3 +113,13 @@ def test_a_file_without_times_never_expires():
     ledger = facts.ledger
     ledger.events["time_ms"] = np.full(ledger.event_count, -1)
     assert warm(ledger).tolist() == [False, True, True]
+
+
+def test_the_summary_of_a_compaction_that_no_call_followed_is_on_the_bill():
+    base = (Inserted(0),)
+    cut = RecordedCompaction(7, Evidence.DECLARED, "summary", base, (user("In short."),), "auto", tokens_before=41_000)
+    sent, bill = recorded_bill(counted((20_000, 30_000, 40_000), compactions=(cut,)))
+    (summary,) = bill.summarising
+    assert (summary.step, summary.calls, summary.prompt, summary.read) == (3, 1, 41_000, 40_000)
+    assert bill.total == sum(bill.costs.tolist()) + bill.summary_cost
+    assert len(sent.fired) == 0
