@@ -155,6 +155,15 @@ MAY_BE_REPEATED = (
     "A later conversation in this file perhaps continues this one from a summary: it begins with passages of several "
     "messages of this one. The file does not say so."
 )
+# The notes of two such conversations where only the word suggests it.
+MAY_BEGIN_WITH_SUMMARY = (
+    "This conversation begins where another one in this file ends, and its first message is headed a summary: perhaps "
+    "it continues from one. The file does not say so."
+)
+MAY_BE_SUMMARISED = (
+    "A later conversation in this file perhaps continues this one from a summary, as its first message is headed. The "
+    "file does not say so."
+)
 # The note of a recording in which a compaction may have left no trace.
 UNRECORDED_COMPACTIONS = "A compaction need not be in the file: newer versions (0.169) print nothing of it."
 # The note of a recording of calls without their messages.

@@ -25,6 +25,8 @@ from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
     MAY_BE_REPEATED,
+    MAY_BE_SUMMARISED,
+    MAY_BEGIN_WITH_SUMMARY,
     MAY_CONTINUE,
     MAY_REPEAT,
     NO_CONTENT,
@@ -47,6 +49,8 @@ _NO_WHOLE = {
     NO_CONTENT: "No compaction can be seen, as no message content was found",
     MAY_BE_CONTINUED: "No compaction in the file, perhaps continued in another conversation",
     MAY_BE_REPEATED: "No compaction in the file, perhaps continued in another conversation",
+    MAY_BEGIN_WITH_SUMMARY: "No compaction in the file, perhaps continued from another conversation",
+    MAY_BE_SUMMARISED: "No compaction in the file, perhaps continued in another conversation",
 }
 
 Wording = Callable[[Case, Finding], str]

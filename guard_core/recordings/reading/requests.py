@@ -40,6 +40,8 @@ from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
     MAY_BE_REPEATED,
+    MAY_BE_SUMMARISED,
+    MAY_BEGIN_WITH_SUMMARY,
     MAY_CONTINUE,
     MAY_REPEAT,
     Evidence,
@@ -51,6 +53,7 @@ from guard_core.sessions import (
 )
 from guard_core.views import CHANGED, Inserted, Rewritten, Segment, Span, View
 
+_HEADED = re.compile(r"\W*summary\b", re.IGNORECASE)
 UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history continued
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
 MOST_PLACES = 64  # of one message in the log that are tried where a request is compared with it
@@ -620,6 +623,11 @@ def _is_same_prompt(one: tuple[Part, ...] | None, other: tuple[Part, ...] | None
     return next(differs, min(map(len, texts))) >= SETUP_SHARE * max(map(len, texts))
 
 
+def _is_headed_summary(event: Event) -> bool:
+    """Is "summary" the first word of a message: one to summarise something begins with another."""
+    return _HEADED.match(_text(event.parts)) is not None
+
+
 def _speaks_of_summary(event: Event) -> bool:
     return "summar" in _text(event.parts)[:OPENING_CHARS].casefold()
 
@@ -688,12 +696,17 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
                 continue
             named = next((one for one in before if one.names_in(request)), None)
             repeated = next((one for one in before if one.passages_in(request)), None) if named is None else None
-            if named is not None:
-                named.followed = MAY_BE_CONTINUED
-            if repeated is not None:
-                repeated.followed = repeated.followed or MAY_BE_REPEATED
+            spoken = before[0] if before and any(map(_is_headed_summary, request.messages[:1])) else None
+            follows = ""
+            for one, note, others in (
+                (named, MAY_CONTINUE, MAY_BE_CONTINUED),
+                (repeated, MAY_REPEAT, MAY_BE_REPEATED),
+                (spoken, MAY_BEGIN_WITH_SUMMARY, MAY_BE_SUMMARISED),
+            ):
+                if one is not None and not follows:
+                    follows, one.followed = note, one.followed or others
             branches = any(one.has_summary(keys[index]) for one in threads)
-            thread = Thread(follows=MAY_CONTINUE if named else MAY_REPEAT if repeated else "", branches=branches)
+            thread = Thread(follows=follows, branches=branches)
             threads.append(thread)
             thread.add(request, keys[index])
         elif thread.extends(keys[index], request.lost):

@@ -14,6 +14,8 @@ from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
     MAY_BE_REPEATED,
+    MAY_BE_SUMMARISED,
+    MAY_BEGIN_WITH_SUMMARY,
     MAY_CONTINUE,
     MAY_REPEAT,
     Evidence,
@@ -437,6 +439,13 @@ def test_a_conversation_that_repeats_passages_of_the_one_before_may_continue_it(
 def test_another_conversation_of_the_same_task_continues_nothing(words):
     """Not with words of its own, with one message of the other one, or with what that one began with, too."""
     assert not {MAY_REPEAT, MAY_BE_REPEATED} & {note for session in begun_again(user(words)) for note in session.notes}
+
+
+@pytest.mark.parametrize(("begin", "is_noted"), [("Summary 2: all was looked at.", True), ("Summarise it.", False)])
+def test_a_conversation_that_is_headed_a_summary_may_continue_the_one_before(begin, is_noted):
+    notes = [session.notes for session in begun_again(user(begin))]
+    assert [MAY_BE_SUMMARISED in each for each in notes] == [is_noted, False]
+    assert [MAY_BEGIN_WITH_SUMMARY in each for each in notes] == [False, is_noted]
 
 
 FRAMED = user(f"{CLAUDE_CODE} that ran out of context. {SUMMARY}")
