@@ -22,7 +22,7 @@ DEFAULT_THRESHOLD = 200_000  # tokens, where neither threshold nor window is dec
 DECLARED_SHARE = 0.8  # of a window that is declared; measured in 3.0.2: 262,144 -> 209,715
 USER_BUDGET = 20_000  # tokens of the person's messages that stay
 CONTEXT, FRAME = 228, 118  # characters: a note before the messages, and around the summary; runs of 3.0.2
-CURRENT, BEFORE_TURNS = "3.0", "2.18"
+CURRENT, OLDER = "3.0", "2.18"
 _SOURCE = "measured in 3.0.2, specification of new policies section 2"
 
 
@@ -38,7 +38,7 @@ class MistralVibeSettings(msgspec.Struct, frozen=True):
 
     def limit(self, window: int) -> tuple[str, int]:
         """The threshold as an expression and in tokens."""
-        own, declared = self.auto_compact_threshold, self.window_declared and self.profile != BEFORE_TURNS
+        own, declared = self.auto_compact_threshold, self.window_declared and self.profile != OLDER
         if own and (own < window or not declared):
             return f"{own:,}, set", own
         if declared:
@@ -52,12 +52,7 @@ class MistralVibe(CountedPolicy):
     settings: MistralVibeSettings
     name = "mistral-vibe"
     agent = "mistral-vibe"
-
-    @property
-    def looks(self) -> tuple[Point, ...]:
-        return (
-            (Point.BEFORE_TURN,) if self.settings.profile == BEFORE_TURNS else (Point.AFTER_RESULTS, Point.BEFORE_TURN)
-        )
+    looks = (Point.AFTER_RESULTS, Point.BEFORE_TURN)
 
     def threshold(self, window: int) -> int:
         return self.settings.limit(window)[1]
@@ -87,7 +82,7 @@ KIND = PolicyKind(
             _SOURCE,
             unit="tokens",
             main=True,
-            profiles={BEFORE_TURNS: DEFAULT_THRESHOLD},
+            profiles={OLDER: DEFAULT_THRESHOLD},
             sweep=(0, 100_000, 150_000, 168_000),
         ),
         Setting(
@@ -98,10 +93,10 @@ KIND = PolicyKind(
             "max_context_length is set for the model; otherwise the threshold is 200,000",
             _SOURCE,
             main=True,
-            not_in=(BEFORE_TURNS,),
-            profiles={BEFORE_TURNS: False},
+            not_in=(OLDER,),
+            profiles={OLDER: False},
         ),
-        Setting("share", "Share", SHARE, DECLARED_SHARE, "share of a declared window", _SOURCE, not_in=(BEFORE_TURNS,)),
+        Setting("share", "Share", SHARE, DECLARED_SHARE, "share of a declared window", _SOURCE, not_in=(OLDER,)),
         Setting(
             "user_budget",
             "User messages",
@@ -114,8 +109,8 @@ KIND = PolicyKind(
         summary_budget(),
     ),
     (
-        Profile(CURRENT, "3.0.2: checks before a turn and between its steps"),
-        Profile(BEFORE_TURNS, "2.18.4: checks only before a turn"),
+        Profile(CURRENT, "3.0.2: 80 % of a declared window"),
+        Profile(OLDER, "2.18.4: the same threshold for every window"),
     ),
     known_problems=(
         KnownProblem(

@@ -4,9 +4,10 @@ Measured by running 2.26.1, 3.0.2 and 3.0.3: compared before every call with the
 estimate of the request, whichever is larger (`recordings.formats.vibe.estimate`). To 3.0.2 a declared context length of
 the model sets 80 % of it, rounded down, a configured threshold is taken where it is below that length, and without both
 it is 200,000. In 3.0.3 the default leaves 60,000 tokens of the length, within bounds, and a threshold outside of them
-is refused. The session's files hold the threshold that results. Before 2.26 it is compared before turns only
-(vibe/core/middleware.py of https://github.com/mistralai/mistral-vibe at ac8f1a0), 168,000 is that of one profile there,
-and until 1.1 the default was 100,000. A recording has the format of its store instead of a version: 10 came with 3.0.3.
+is refused. The session's files hold the threshold that results. Before 2.26 the count is the last answer's total alone,
+compared before every call, too (1.3.5, 2.9.6, 2.12.1, 2.18.4 and 2.22.0, run; vibe/core/middleware.py, `before_turn`);
+168,000 is the threshold of one profile in 2.18.4 (https://github.com/mistralai/mistral-vibe at ac8f1a0), and until 1.1
+the default was 100,000. A recording has the format of its store instead of a version: 10 came with 3.0.3.
 """
 
 from __future__ import annotations

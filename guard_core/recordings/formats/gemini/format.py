@@ -56,6 +56,10 @@ _SPEAKERS = frozenset({"user", "gemini", "model"})
 AT_ONCE = 0.0015  # seconds between the calls of one answer: they get their times one after the other, in milliseconds
 FURTHER = "#further-"  # in the ids of answers that their message does not name
 SILENT = AgentSetting("writes_compressions", 0, "one JSON object, or counts that fell without a mark")
+CANCELLED = (  # closeUnansweredToolResponseTurn of 0.61; 0.45 has it not, and the file names no version
+    "Cancelled answers to results of tools: {:,}. From there on newer versions (0.61) send 60 characters in the model's"
+    " name that are not in the file."
+)
 MOST_INSERTED = 3  # by a compaction itself: what opens the chat, the snapshot, and the model's word on it
 
 
@@ -175,7 +179,7 @@ class GeminiChatReader:
         self.waiting: tuple[ToolResultPart, ...] = ()
         self.left = LeftBranches()  # what rewinds took back
         self.snapshot = ""  # the last one that was seen
-        self.edits = 0
+        self.edits = self.cancelled = 0
         self.based: list[str] = []  # ids of the messages of the last replacing history
 
     def record(self, record: JSON, line: int | None) -> None:
@@ -221,6 +225,7 @@ class GeminiChatReader:
         """Put a message behind those so far, if it says anything; its place in the log."""
         self._flush(message.event)
         at = len(self.log.events)
+        self.cancelled += self._follows_results(message.event)
         if message.event.parts:
             self._append(message.event)
             self.places[message_id] = at
@@ -229,6 +234,15 @@ class GeminiChatReader:
             self.empty.add(message_id)
         self.waiting = message.results
         return at
+
+    def _follows_results(self, event: Event) -> bool:
+        """Does the user speak where the model has not answered to results: the request with them was cancelled."""
+        last: Segment | None = Span(0, len(self.log.events)) if self.log.events else None
+        if self.log.compactions and (change := self.log.compactions[-1]).at == len(self.log.events):
+            last = change.base[-1] if change.base else None
+        if event.role is not Role.USER or event.meta or _has_results(event) or not isinstance(last, Span):
+            return False
+        return _has_results(self.log.outlines[last.stop - 1])
 
     def _again(self, message_id: str, message: GeminiMessage, record: JSON, line: int | None) -> None:
         """A message written once more: the last one counts."""
@@ -444,6 +458,8 @@ class GeminiChatReader:
             )
         if further := sum(FURTHER in call.source_id for call in self.log.calls):
             notes.append(f"{further} answers were written into the message of the one before, without their tokens.")
+        if self.cancelled and self.name == NAME and self.source.shape is Shape.LINES:
+            notes.append(CANCELLED.format(self.cancelled))
         notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
         notes += [f"The history was reloaded {self.edits} times (resumed sessions)."] if self.edits else []
         session = self.log.session(
@@ -467,6 +483,10 @@ def _snapshot(history: tuple[Event, ...]) -> str:
             if event.role is Role.USER and isinstance(part, TextPart) and summary_words.SNAPSHOT in part.text:
                 return event.source_id or part.text
     return ""
+
+
+def _has_results(event: Event) -> bool:
+    return any(isinstance(part, ToolResultPart) for part in event.parts)
 
 
 def _kind(base: View) -> str:

@@ -4,7 +4,8 @@ A ZIP archive (`kimi export` writes one) or a folder holds all files of a sessio
 sub-agents; each file is read by itself, too. A context alone is what was sent until it was put aside, without times and
 window; a wire alone lacks the system prompt, summaries and what the software added. Prompt tokens are the provider's,
 cached ones included. Two user messages in a row, as behind a summary, are sent as one and kept here as two. Neither
-tools nor the model's name are in any file; of the version there is only the wire's protocol.
+tools nor the model's name are in any file; of the version there is only the wire's protocol, for sub-agents their
+session's.
 Source: https://github.com/MoonshotAI/kimi-cli, src/kimi_cli/soul/context.py, src/kimi_cli/wire, 0.32 to 1.49.
 """
 
@@ -107,6 +108,11 @@ class _Files:
         else:
             self.contexts.append((order, contexts.read_context(source)))
 
+    def take_protocol(self, parent: _Files | None) -> None:
+        """The protocol of the session that started this one, which the same program wrote, where its own says less."""
+        if self.wire and not self.wire.protocol and parent and parent.wire:
+            self.wire.protocol = parent.wire.protocol
+
     def session(self, source: ByteSource, facts: FactCounter, *, lined: bool = False, **fields: str) -> Session | None:
         """The session, None where no file says anything."""
         ordered = [context for _, context in sorted(self.contexts, key=lambda pair: pair[0]) if context.messages]
@@ -136,6 +142,8 @@ def _read_bundle(source: ByteSource, facts: FactCounter) -> list[Session]:
         above = PurePosixPath(folder).parent
         is_sub = above.name == SUB_AGENTS
         parent = mains.get(str(above.parent), "") if is_sub else own if stem != "context" else ""
+        if is_sub:
+            files.take_protocol(groups.get((str(above.parent), "context")))
         source_id = own if stem == "context" else f"{own}/{stem}"
         session = files.session(source, facts, source_id=source_id, parent=parent)
         if session is not None:

@@ -11,7 +11,8 @@ NAMES = Names(
     windows=words("max_context_tokens"),
     holders=words("payload"),
     tools=words(
-        "message payload tool_calls ToolCall ToolResult ToolCallPart function tool tools ToolCallRequest HookTriggered"
+        "message payload event tool_calls ToolCall ToolResult ToolCallPart function tool tools ToolCallRequest"
+        " HookTriggered"
     ),
     kinds=words("ToolCall ToolResult"),
     passed_over=words("display extras mcp_status"),

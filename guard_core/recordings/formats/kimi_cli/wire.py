@@ -23,6 +23,9 @@ from guard_core.sessions import ModelCall
 JSON = dict[str, Any]
 
 UNNUMBERED = "1.0"  # ours: of a file that begins without the line that names a protocol, as those of 0.77
+# What every version from 1.6 on names in a file that was there before its first line, as a sub-agent's is:
+# WIRE_PROTOCOL_LEGACY_VERSION of wire/protocol.py, 1.6 to 1.46.
+LEGACY = "1.1"
 
 
 @dataclass
@@ -60,7 +63,8 @@ def key_of(answer: Event) -> object:
 
 @dataclass
 class Wire:
-    """One file: its entries in order, what else it says, and the calls of sub-agents."""
+    """One file: its entries in order, what else it says, and the calls of sub-agents. `protocol` is "" where it names
+    none that tells the version."""
 
     entries: list[Entry] = field(default_factory=list)
     protocol: str = ""
@@ -130,7 +134,8 @@ class _Reader:
 
     def _header(self, record: JSON) -> None:
         if fields.text(record, "type") == "metadata":
-            self.wire.protocol = fields.text(record, "protocol_version")[:20]
+            protocol = fields.text(record, "protocol_version")[:20]
+            self.wire.protocol = "" if protocol == LEGACY else protocol
         else:
             self.notes.skip("line without a message")
 

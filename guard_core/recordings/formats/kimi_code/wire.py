@@ -30,7 +30,8 @@ MAIN = "main"  # the agent that the user talks to
 SUMMARY_OUTPUT = 128 * 1024  # tokens: the most that a compaction asks for where no limit of the output is configured
 SLASH = "user-slash"  # the trigger of commands and skills that the user typed
 _NUMBER = re.compile("[0-9]{1,9}")
-_BROKEN_OFF = frozenset({"interrupted", "error"})  # reasons at which a step stays open until the next one
+_CANCELLED = "interrupted"
+_BROKEN_OFF = frozenset({_CANCELLED, "error"})  # reasons at which a step stays open until the next one
 WINDOW_NOTE = "what its requests may answer with, which is the window where no limit of the output is configured"
 
 
@@ -53,6 +54,7 @@ class _Step:
     later: list[tuple[JSON, Line]] = field(default_factory=list)  # messages that came while it ran
     usage: JSON = field(default_factory=dict)
     name: str = ""  # the provider's id of the answer
+    cancelled: bool = False
 
 
 class WireReader:
@@ -71,7 +73,7 @@ class WireReader:
         self._names: list[str] = []  # what distinguishes this session from others: when it began, was forked
         self._step: _Step | None = None
         self._requests: tuple[set[int], set[int]] = (set(), set())  # limits of answers: of steps, of compactions
-        self._refused = False  # the last request was answered by nothing
+        self._refused = False  # the last request was answered by nothing, and the user said nothing since
         self._begun = False  # a compaction was begun
         self._begun_at = 0  # events before it
         self._trigger = ""
@@ -176,6 +178,7 @@ class WireReader:
         place = {**_place(line), "source_id": fields.text(message, "id")}
         index = self.log.event(messages.ROLES[role], parts, meta=meta, author=kind if meta else "", **place)
         event = Event(messages.ROLES[role], parts) if is_users else None
+        self._refused = self._refused and not is_users
         self.context.add(Message(index, tokens, kind or role, is_users, event))
 
     # -- steps
@@ -219,7 +222,9 @@ class WireReader:
     def _end(self, step: _Step, event: JSON, line: Line) -> None:
         step.usage = fields.mapping(event, "usage") or step.usage
         step.name = fields.text(event, "messageId")
-        if fields.text(event, "finishReason") not in _BROKEN_OFF:
+        reason = fields.text(event, "finishReason")
+        step.cancelled = reason == _CANCELLED
+        if reason not in _BROKEN_OFF:
             step.place = {**step.place, **_place(line)}
             self._settle()
 
@@ -232,7 +237,7 @@ class WireReader:
             at=step.at, pending_tokens=step.pending, source_id=step.name, **step.place, **_counts(step.usage)
         )
         is_empty = all(map(messages.is_blank, step.parts))
-        self._refused = call.prompt_tokens is None and is_empty
+        self._refused = call.prompt_tokens is None and is_empty and not step.cancelled
         if not is_empty:
             self._answer(step, call)
         elif call.prompt_tokens is not None:
@@ -289,6 +294,7 @@ class WireReader:
         self._begun_at = len(self.log.events)
         if self._trigger == "auto" and self._refused:
             self._trigger = "overflow"
+            self.log.refused.append(len(self.log.events))
 
     def _cancel_compaction(self, line: Line) -> None:
         self._begun = False

@@ -19,8 +19,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import Event, Role, TextPart, ToolCallPart
+from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini.format import GeminiChatReader, chat_records
 from guard_core.recordings.formats.qwen import look
@@ -44,6 +45,13 @@ NAME, LABEL = "qwen-code", "Qwen Code"
 MISSING = "The system prompt, the tools and the context texts before the first prompt are not in the file."
 NO_CALLS = "No tool call is in the file: with `-p` these versions write neither calls nor the answers that made them."
 TRIGGERS = {"token_limit": "auto", "manual": "manual", "payload_overflow": "overflow"}
+# What is sent for a call without a result: ORPHAN_TOOL_USE_REPAIR_REASON of 0.21.2 and 0.24.4; 0.15.10 has it not yet,
+# and of the versions between it is not known.
+REPAIR = (
+    "Tool execution result was not recorded — likely interrupted by network failure, abort, or process exit. Treat as"
+    " failure and retry if needed."
+)
+REPAIRED_FROM = (0, 21, 2)
 _MESSAGES = frozenset({"user", "assistant", "tool_result"})
 _REFUSALS = frozenset({400, 413, 422})  # HTTP statuses of a provider for a request that is too large
 
@@ -119,6 +127,7 @@ class QwenChatReader:
         self.session = self.parent = self.title = self.agent = self.agent_id = ""
         self.reported: list[ModelCall] = []  # by telemetry, of no answer so far
         self.answered: ModelCall | None = None  # the last answer, if no telemetry reported it yet
+        self.unanswered: list[ToolCallPart] = []  # calls of the last answer that never get a result
         self.refused = False  # a request was too large for the provider since the last answer
         self.elsewhere = 0  # messages that were taken back, or of a sub-agent
         self.left = LeftBranches()  # what was taken back
@@ -160,6 +169,11 @@ class QwenChatReader:
         self.elsewhere += not on_path
         if not on_path and self._was_taken_back(line):
             self.left = replace(self.left, messages=self.left.messages + 1)
+        if on_path and kind == "assistant" and self._is_piece(record, event):
+            self._add_piece(event)
+            return
+        if on_path and kind != "tool_result":
+            self._stand_in(fields.text(record, "version"))
         if kind == "assistant":
             self._answer(line, event, on_path)
         elif on_path and subtype == "mid_turn_user_message" and self._follows_user():
@@ -170,6 +184,12 @@ class QwenChatReader:
             self._append(event)
         elif not event.parts:
             self.notes.skip(f"{kind} without content")
+
+    def _stand_in(self, version: str) -> None:
+        """What the program that goes on sends as the results of calls that have none, behind those that are there."""
+        if self.unanswered and numbers(version) >= REPAIRED_FROM:
+            self.log.event(Role.USER, [ToolResultPart(call.name, REPAIR, call.id, True) for call in self.unanswered])
+        self.unanswered = []
 
     def _was_taken_back(self, line: Line) -> bool:
         """Is a line that is not on the path one of this conversation, and none of a sub-agent."""
@@ -192,14 +212,16 @@ class QwenChatReader:
             if self._was_taken_back(line):
                 self.left = replace(self.left, largest=max(self.left.largest, call.prompt_tokens or 0))
             return
-        if self._is_piece(line.obj, event):
-            self._add_piece(event)
-            return
         self.log.states_window(at, fields.window(line.obj, "contextWindowSize"))
         self.refused = False
         self._take_early(event)
         response = self._append(event) if event.parts else None
         self.log.calls.append(replace(call, at=at, response=response))
+        self._await_results(event)
+
+    def _await_results(self, answer: Event) -> None:
+        calls = (part for part in answer.parts if isinstance(part, ToolCallPart))
+        self.unanswered += (call for call in calls if call.id and call.id not in self.path.answered)
 
     def _is_piece(self, record: JSON, event: Event) -> bool:
         """Is a line of a sub-agent a call of the answer before it: each is a line of its own there, and the words and
@@ -211,6 +233,7 @@ class QwenChatReader:
         return follows and bool(event.parts) and all(isinstance(part, ToolCallPart) for part in event.parts)
 
     def _add_piece(self, piece: Event) -> None:
+        self._await_results(piece)
         call = self.log.calls[-1]
         if call.response is None:
             self.log.calls[-1] = replace(call, response=self._append(piece))
@@ -312,6 +335,7 @@ class QwenChatReader:
         if not isinstance(history, list):
             raise DamagedRecording("a compaction without the history after it", line=line.number)
         self.facts.compaction()
+        self.unanswered = [] if on_path else self.unanswered
         if not on_path:
             if self._was_taken_back(line):
                 self.left = replace(self.left, compactions=self.left.compactions + 1)

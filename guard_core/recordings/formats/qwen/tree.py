@@ -10,17 +10,21 @@ from guard_core.recordings.reading.source import ByteSource
 
 
 class Path:
-    """The lines of the last state, and whether the file is a sub-agent's (all its lines are of a side chain)."""
+    """The lines of the last state, and whether the file is a sub-agent's (all its lines are of a side chain).
+    `answered` are the ids of the calls whose results the file has."""
 
     def __init__(self, source: ByteSource) -> None:
         self._lines: dict[str, list[int]] = {}  # of each uuid: a message may be written in pieces
         self._parents: dict[str, str] = {}
+        self.answered: set[str] = set()
         lost_at: set[int] = set()
         main, last, before = "", "", ""
         for line in source.lines():
             uuid, parent = fields.text(line.obj, "uuid"), fields.text(line.obj, "parentUuid")
             if not uuid:
                 continue
+            parts = fields.objects(fields.mapping(line.obj, "message").get("parts"))
+            self.answered |= {fields.text(fields.mapping(part, "functionResponse"), "id") for part in parts}
             self._lines.setdefault(uuid, []).append(line.number)
             lost = bool(parent) and parent not in self._lines
             self._parents.setdefault(uuid, before if lost else parent)

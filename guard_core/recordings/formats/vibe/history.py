@@ -20,6 +20,7 @@ from guard_core.recordings.reading.requests import Declared, Request
 from guard_core.sessions import ModelCall
 
 LOST = "The summary is not in the file."
+INTERRUPTED = "Interrupted"  # the error of a tool that was cancelled; 3.0.3, run
 KEPT_CHARS = 80_000  # of the user's messages that a compaction keeps, newest first: 20,000 tokens of four characters
 
 
@@ -219,7 +220,13 @@ def _output(effect: JSON) -> str | None:
         if structured is not None:
             return value_text(structured)
         if output.get("type") == "failure" and (error := fields.mapping(state, "error")):
-            details = {"name": error.get("code"), "message": error.get("message"), "details": error.get("details")}
-            return msgspec.json.encode({"result": {"type": "error", "error": details}}).decode()  # in this order
+            return _error(name=error.get("code"), message=error.get("message"), details=error.get("details"))
         return fields.plain_text(output.get("content"))
-    return fields.text(state, "outputText") or None
+    if (text := fields.text(state, "outputText")) or fields.text(state, "status") != "cancelled":
+        return text or None
+    return _error(name=INTERRUPTED, message=fields.text(state, "reason"))
+
+
+def _error(**details: Any) -> str:
+    """An error in the harness's words; the details in their order."""
+    return msgspec.json.encode({"result": {"type": "error", "error": details}}).decode()

@@ -19,7 +19,7 @@ from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
-PREFIX = "Another language model started"  # of summaries before the envelope; compact_summary_prefix.md
+PREFIX = "Another language model started"  # of summaries from 2.12 on, before the envelope; compact_summary_prefix.md
 OPENING = "<summary>"  # with which models open a summary unasked; before 2.18 nothing else marks it
 OUTLINE = ("1. User's Primary Goals and Intent", "7. Immediate Next Step")  # of summaries in 1.3.5, 2.9.6; compact.md
 LAST_REQUEST = "\n\nLast request from user was: "  # behind a summary; 1.3.5, vibe/core/agent.py, compact
@@ -61,23 +61,27 @@ class LogReader:
             return
         self.facts.message()
         self.facts.parts(event.parts)
-        if not len(self.log.events) and not self.log.compactions:
-            if event.role is Role.SYSTEM:
-                self.system = event.parts
-                return
-            if _is_summary(event):
-                self._compaction(event)
-                return
+        begins = not len(self.log.events) and not self.log.compactions
+        if begins and event.role is Role.SYSTEM:
+            self.system = event.parts
+            return
+        if not self.log.calls and not self.log.compactions and _is_summary(event, first=begins):
+            self._compaction(event)
+            return
         at = len(self.log.events)
         name = fields.text(message, "message_id")
         index = self.log.event(event.role, event.parts, line=line, source_id=name, meta=event.meta)
         if event.role is Role.MODEL:
             self.log.calls.append(ModelCall(at=at, response=index, line=line))
 
-    def _compaction(self, event: Event) -> None:
+    def _compaction(self, summary: Event) -> None:
+        """A log that begins with a summary, from 2.12 on behind the user's messages that were kept (2.12.1, run)."""
         self.facts.compaction()
+        messages = (*self.log.events, summary)
+        del self.log.events[:]
+        base = tuple(map(Inserted, range(len(messages))))
         self.log.compaction(
-            RecordedCompaction(0, Evidence.MATCHED, "summary", (Inserted(0),), (event,), line=event.line, note=LOST)
+            RecordedCompaction(0, Evidence.MATCHED, "summary", base, messages, line=summary.line, note=LOST)
         )
 
     def session(self) -> Session:
@@ -107,14 +111,20 @@ class LogReader:
         )
 
 
-def _is_summary(event: Event) -> bool:
+def _is_summary(event: Event, *, first: bool) -> bool:
+    """Is it a message with a summary; one that is not the log's first only by the words that Vibe itself opens with."""
     texts = [part.text for part in event.parts if isinstance(part, TextPart)]
     return event.role is Role.USER and any(
+        text.startswith(PREFIX) or (first and _has_words_of_summary(text)) for text in texts
+    )
+
+
+def _has_words_of_summary(text: str) -> bool:
+    return (
         text.rstrip().endswith(messages.SUMMARY_END)
-        or text.startswith((PREFIX, OPENING))
+        or text.startswith(OPENING)
         or LAST_REQUEST in text
         or all(heading in text for heading in OUTLINE)
-        for text in texts
     )
 
 

@@ -290,6 +290,20 @@ def test_sub_agents_are_sessions_of_their_own():
     assert [call.prompt_tokens for call in main.side_calls] == [500]
 
 
+def test_a_sub_agent_has_the_protocol_of_its_session():
+    """1.46, run: a sub-agent's wire names the constant 1.1, whatever the version."""
+    sub = [{"type": "metadata", "protocol_version": "1.1"}, shown("TurnBegin", user_input="Look"), *shown_step(1, 900)]
+    main, other = joined({"context.jsonl": FIRST, "wire.jsonl": WIRE, "subagents/a1/wire.jsonl": sub})
+    assert (main.version, other.version) == ("wire 1.9", "wire 1.9")
+    assert session_of(*sub).version == ""
+
+
+def test_a_call_of_a_sub_agent_in_its_sessions_wire_is_no_unknown_name():
+    call = {"type": "ToolCall", "payload": {"id": "t", "function": {"name": "Shell", "arguments": "{}"}}}
+    event = shown("SubagentEvent", agent_id="a1", parent_tool_call_id="a", event=call)
+    assert read(lines(*WIRE, event)).notes.problems == []
+
+
 def test_contexts_of_old_sub_agents_belong_to_the_session_beside_them():
     main, other = joined(
         {"context.jsonl": FIRST, "context_sub_1.jsonl": [checkpoint(0), user("Look"), *step(1, 50, done())]}

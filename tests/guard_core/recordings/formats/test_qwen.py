@@ -281,6 +281,18 @@ def test_pictures_of_a_result_follow_it():
     assert session.events[2].parts[1:] == (MediaPart("image/png", 3),)
 
 
+@pytest.mark.parametrize(("version", "has_words"), [("0.24.4", True), ("0.21.2", True), ("0.15.10", False)])
+def test_a_call_without_a_result_has_the_words_that_are_sent_for_it(version, has_words):
+    records = [user("Go"), answer(900, call("a"), call("b")), result("b"), user("Go on"), answer(950, call("c"))]
+    recording = read_as(FORMAT, lines(*({**record, "version": version} for record in chain(*records))))
+    (session,) = recording.sessions
+    results = [part for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert [(part.call_id, part.is_error) for part in results] == [("b", False), *[("a", True)] * has_words]
+    assert [item.at for item in session.calls] == [1, 4 + has_words]
+    assert recording.facts.tool_results == 1
+    assert not has_words or str(results[1].content).startswith("Tool execution result was not recorded — likely")
+
+
 def test_the_calls_of_a_sub_agents_answer_are_one_answer():
     """0.24, run: the usage is a line without parts, then each call is one."""
     pieces = [said("assistant", "model", call("a")), said("assistant", "model", call("b"))]

@@ -72,6 +72,15 @@ def session_of(*records: dict[str, Any]):
     return session
 
 
+def test_what_is_sent_in_place_of_a_cancelled_answer_is_named_as_missing():
+    """0.61, run: where the user goes on behind results, in the same program or in one that resumed."""
+    loaded = {"$set": {"messages": [*TALK[:1], *TALK[2:4]]}}
+    went_on = [user("u3", "Go on"), gemini("g3", "Yes", 150)]
+    for records in ([*TALK[:4], *went_on], [*TALK[:4], loaded, *went_on]):
+        assert "Cancelled answers to results of tools: 1." in session_of(*records).notes[1]
+    assert len(session_of(*TALK, *went_on).notes) == 1
+
+
 def test_a_message_written_again_is_one_message_and_one_call():
     recording = read_as(FORMAT, lines(HEADER, *TALK))
     session = recording.sessions[0]

@@ -251,8 +251,15 @@ def test_older_compactions_kept_the_last_messages_behind_the_summary():
 def test_a_compaction_behind_a_request_without_an_answer_is_a_recovery():
     refused = [*begin(), event("step.end", finishReason="error")]
     session = session_of(said("Go"), *read_file(), *refused, *compacted(), *read_file("c2"))
+    assert session.refused == (3,)
     assert session.compactions[0].trigger == OVERFLOW
     assert [call.prompt_tokens for call in session.calls] == [1000, 1000]
+
+
+@pytest.mark.parametrize("between", [[event("step.end", finishReason="interrupted")], [said("Go on")]])
+def test_a_step_that_the_user_cancelled_or_that_failed_before_the_user_spoke_was_not_refused(between):
+    session = session_of(said("Go"), *read_file(), *begin(), *between, *compacted(), *read_file("c2"))
+    assert (session.refused, session.compactions[0].trigger) == ((), "auto")
 
 
 def test_what_a_compaction_used_that_ran_beside_a_step_and_was_cancelled_is_a_call_beside():

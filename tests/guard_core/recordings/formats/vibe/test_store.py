@@ -235,6 +235,17 @@ def test_a_tool_that_failed_tells_the_model_why():
     assert part.is_error
 
 
+def test_a_tool_that_was_cancelled_tells_the_model_that_it_was():
+    """3.0.3, run."""
+    cancelled = effect(3, "a")
+    cancelled["state"] = {"status": "cancelled", "outputText": "", "reason": "client interrupt"}
+    chunk = [spoken(1, "user", "Go"), cancelled, checkpoint(95)]
+    (session,) = read(archive({**FOLDER, "s/chunks/1.json": json.dumps(chunk).encode()}), strict=True).sessions
+    part = session.events[2].parts[0]
+    assert part.content == '{"result":{"type":"error","error":{"name":"Interrupted","message":"client interrupt"}}}'
+    assert part.is_error
+
+
 def test_words_and_the_tools_that_ran_together_behind_them_are_one_answer():
     first, second = effect(3, "a"), effect(4, "b")
     first["updatedAt"] += 5  # still runs when the second begins
@@ -386,6 +397,17 @@ def test_the_first_logs_begin_with_the_summary_as_the_model_worded_it(text):
     assert [item.base for item in session.compactions] == [(Inserted(0),)]
     assert (texts(session), session.system) == (["Done"], (TextPart("Be brief."),))
     assert explain(session).rule.threshold == 14_000
+
+
+def test_a_log_that_begins_with_the_users_kept_messages_begins_with_their_summary():
+    """2.12.1, run."""
+    summary = old("user", "Another language model started to solve this problem. To read.")
+    log = [old("user", "Read"), old("user", "Go"), summary, old("assistant", "Done"), old("user", "On")]
+    (session,) = read(lines(*log)).sessions
+    (compaction,) = session.compactions
+    assert (compaction.at, compaction.base) == (0, (Inserted(0), Inserted(1), Inserted(2)))
+    assert [event.parts[0].text for event in compaction.messages] == ["Read", "Go", summary["content"]]
+    assert (texts(session), [call.at for call in session.calls]) == (["Done", "On"], [0])
 
 
 def test_the_first_logs_were_one_object():
