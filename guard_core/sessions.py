@@ -165,7 +165,7 @@ MAY_BE_SUMMARISED = (
     "file does not say so."
 )
 # The note of a recording in which a compaction may have left no trace.
-UNRECORDED_COMPACTIONS = "A compaction need not be in the file: newer versions (0.169) print nothing of it."
+UNRECORDED_COMPACTIONS = "A compaction need not be in the file."
 # The note of a recording of calls without their messages.
 NO_CONTENT = "No message content was found: the tokens of each call are known, and a compaction need not show."
 # The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that

@@ -86,7 +86,7 @@ def _recorded_words(explanation: Explanation) -> str:
     doubt = f" No request can have had what the file also says: {_listed(impossible)}." if impossible else ""
     if not counted:
         with_count = " with a count" if explanation.compactions else ""
-        return f"The recording has no compaction{with_count}.{doubt.replace(' also', '')}"
+        return f"No compaction{with_count} is recorded.{doubt.replace(' also', '')}"
     manual = [item.decision_tokens or 0 for item in counted if item.trigger == MANUAL]
     others = [item for item in counted if item.trigger != MANUAL]
     own, forced = (

@@ -622,7 +622,7 @@ def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
 def test_of_a_simulated_session_no_agent_is_said_to_have_a_rule():
     session = SAMPLES["healthy"].build()
     assert headline(explain(session)) == (
-        "This session is simulated: no agent wrote it, so no agent's rule applies. The recording has no compaction."
+        "This session is simulated: no agent wrote it, so no agent's rule applies. No compaction is recorded."
     )
 
 
@@ -903,7 +903,7 @@ def test_codex_answers_a_prompt_above_the_usable_part_of_its_window():
 @pytest.mark.parametrize("trigger", ["manual", "auto"])
 def test_the_headline_quotes_no_count_that_no_request_can_have_had(trigger):
     explanation = explain(transcript(trigger=trigger, tokens_before=620_000))
-    words = "The recording has no compaction with a count. No request can have had what the file says: 620,000."
+    words = "No compaction with a count is recorded. No request can have had what the file says: 620,000."
     assert words in headline(explanation)
     assert explanation.compactions[0].reason.startswith("the file says 620,000, but no request")
 
@@ -913,7 +913,7 @@ def test_the_headline_parts_automatic_compactions_from_those_that_a_person_asked
     manual = tuple(msgspec.structs.replace(item, trigger="manual") for item in built.compactions)
     by_hand, never = msgspec.structs.replace(built, compactions=manual), msgspec.structs.replace(built, compactions=())
     assert headline(explain(by_hand)).endswith("Recorded manually at 155,010.")
-    assert headline(explain(never)).endswith("The recording has no compaction.")
+    assert headline(explain(never)).endswith("No compaction is recorded.")
 
 
 def test_state_of_contextguard_in_a_recording_makes_it_the_agent():

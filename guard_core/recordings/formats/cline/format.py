@@ -34,7 +34,7 @@ from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import AgentSetting, Evidence, RecordedCompaction, Session
+from guard_core.sessions import UNRECORDED_COMPACTIONS, AgentSetting, Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted, View
 
 JSON = dict[str, Any]
@@ -198,7 +198,8 @@ class _History:
         notes = [] if system else ["The system prompt is not in the file."]
         is_whole = "sessionId" in self.wrapper
         if self.wrapper:
-            notes += [_SDK_NOTE, _LAST_NOTE if self.left else _BESIDE_NOTE if is_whole else ""]
+            notes.append(_SDK_NOTE)
+            notes += [_LAST_NOTE] if self.left else [UNRECORDED_COMPACTIONS, _BESIDE_NOTE] if is_whole else []
         agent = "Roo Code" if _is_roos(messages) else "Cline"
         version = fields.text(fields.mapping(self.wrapper, "origin"), "version")
         if agent == "Roo Code":
@@ -209,7 +210,7 @@ class _History:
             agent=agent,
             versions=((0, version),) if version else (),
             settings=(OF_SDK,) if self.wrapper else (),
-            notes=(*filter(None, notes), "The schemas of the tools are not in the file."),
+            notes=(*notes, "The schemas of the tools are not in the file."),
         )
 
     def _left(self) -> None:

@@ -236,7 +236,7 @@ class ExecThread:
                 " next answer."
             )
             if not self.log.compactions:
-                notes.append(UNRECORDED_COMPACTIONS)
+                notes += (UNRECORDED_COMPACTIONS, "Newer versions (0.169) print nothing of it.")
         if self.counted:
             notes.append(
                 "Tokens are reported at the end of a turn only, as a running sum over the thread's calls:"

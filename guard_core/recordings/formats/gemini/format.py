@@ -44,7 +44,7 @@ from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import AgentSetting, Evidence, LeftBranches, RecordedCompaction
+from guard_core.sessions import UNRECORDED_COMPACTIONS, AgentSetting, Evidence, LeftBranches, RecordedCompaction
 from guard_core.triggers import RESUME, is_counted
 from guard_core.views import Inserted, Segment, Span, View, content_count
 
@@ -460,6 +460,8 @@ class GeminiChatReader:
             notes.append(f"{further} answers were written into the message of the one before, without their tokens.")
         if self.cancelled and self.name == NAME and self.source.shape is Shape.LINES:
             notes.append(CANCELLED.format(self.cancelled))
+        is_silent = bool(falls) or self.source.shape is Shape.JSON
+        notes += [UNRECORDED_COMPACTIONS] if is_silent else []
         notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
         notes += [f"The history was reloaded {self.edits} times (resumed sessions)."] if self.edits else []
         session = self.log.session(
@@ -468,7 +470,7 @@ class GeminiChatReader:
             agent=self.agent,
             versions=((0, self.version),) if self.version else (),
             started_at=fields.timestamp(self.header, "startTime"),
-            settings=(SILENT,) if falls or self.source.shape is Shape.JSON else (),
+            settings=(SILENT,) if is_silent else (),
             notes=tuple(notes),
             left=self.left if self.left != LeftBranches() else None,
         )

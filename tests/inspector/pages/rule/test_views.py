@@ -72,7 +72,7 @@ def test_a_session_whose_agent_has_no_known_rule_says_so(client, store):
     text = page(client, store(session(user("Hello"), model("Hi"), format="openai-chat", agent="Homemade")))
     assert "The rule by which Homemade (openai-chat) compacts is not known here." in text
     assert "Below is what its recording shows about the threshold." in text
-    assert "This recording has no compaction." in text
+    assert "No compaction is recorded." in text
 
 
 @pytest.mark.once  # computed from one session
