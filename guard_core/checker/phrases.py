@@ -240,6 +240,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "{left_refused} overflow(s) on others",
         "{left_compactions} on others",
         "{left_largest} tokens on another",
+        "peak {peak} tokens of an unknown window at step {peak_step:place}",
     ),
     "window_contradicted": ("A prompt of {tokens} tokens was", _ON_AVERAGE, _OF_STATED_WINDOW),
     "window_doubted": ("{compactions} compaction(s)", *_FIRED),

@@ -57,7 +57,9 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
     peak = max(story.sent)
     same("the peak", verdict.numbers.get("peak"), peak)
     step = int(verdict.numbers["peak_step"])
-    same("the window at the peak", verdict.numbers.get("window"), story.windows[step] or story.window)
+    is_unknown = story.has_other_window(step) and not story.windows[step]
+    window = None if is_unknown else story.windows[step] or story.window
+    same("the window at the peak", verdict.numbers.get("window"), window)
     same("the tokens at the peak's step", peak, story.sent[int(verdict.numbers["peak_step"])])
     same("compactions", verdict.numbers.get("compactions"), len(story.compactions))
     if verdict.sentence.startswith("Healthy") and story.compactions:

@@ -108,8 +108,8 @@ def _healthy(case: Case, left: Finding | None) -> Verdict:
     peak = peak_of(case)
     modelled = (MODELLED_TOKENS,) if peak.source == MODELLED else ()
     uncounted = modelled and not case.facts.requests.reported.any() and case.facts.ledger.usage_ratio is None
-    window = case.window_at(peak.step)
-    numbers = {"peak": peak.tokens, "peak_step": peak.step, "peak_source": peak.source, "window": window}
+    numbers: dict[str, Any] = {"peak": peak.tokens, "peak_step": peak.step, "peak_source": peak.source}
+    numbers |= {} if _is_window_unknown(case, peak.step) else {"window": case.window_at(peak.step)}
     numbers["compactions"] = _total(case)
     assumptions = (*assumptions_at(case, peak.step), *modelled, *((SIZES_ONLY,) if uncounted else ()))
     count = _total(case)
@@ -168,11 +168,16 @@ def _total(case: Case) -> int:
     return case.facts.counts.total if case.is_recorded else len(case.fired)
 
 
+def _is_window_unknown(case: Case, step: int) -> bool:
+    """Is a step's call of another model, whose window is not known."""
+    return not case.rests_on_window(step) and not case.windows[step]
+
+
 def _peak_words(case: Case, peak: Peak) -> str:
     source = "estimated" if case.facts.is_uncounted else "modelled"
     estimated = f" ({source})" if peak.source == MODELLED else ""
-    if not case.rests_on_window(peak.step) and not case.windows[peak.step]:
-        return f"peak {peak.tokens:,} tokens at {at_step(peak.step)}{estimated}, its model's window not known"
+    if _is_window_unknown(case, peak.step):
+        return f"peak {peak.tokens:,} tokens of an unknown window at {at_step(peak.step)}{estimated}"
     window = case.window_at(peak.step)
     share = percent(peak.tokens / window) if window else "?"
     whose = "the window" if case.rests_on_window(peak.step) else "its model's window"

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from inspector.accounts import audit
 from inspector.models import Share
 from inspector.pages.shared.attachments import sandboxed
-from inspector.pages.shared.reports import FORM, alone, report_answer
+from inspector.pages.shared.reports import FORM, OF_A_FORM, alone, report_answer
 from inspector.sharing import publishing
 from inspector.sharing.making import NAMES
 
@@ -92,7 +92,8 @@ def _asked(request: HttpRequest, share: Share, token: str) -> HttpResponse:
 
 
 def _question(request: HttpRequest, share: Share, error: str = "", status: int = 200) -> HttpResponse:
-    return alone(render(request, "inspector/report/password.html", {"error": error}, status=status), FORM)
+    page = render(request, "inspector/report/password.html", {"error": error}, status=status)
+    return alone(page, FORM, referrer=OF_A_FORM)
 
 
 def _unusable_link(request: HttpRequest) -> HttpResponse:

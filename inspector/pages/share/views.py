@@ -143,9 +143,12 @@ def share_review(request: HttpRequest, pk: UUID) -> HttpResponse:
     return redirect(row)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def share_publish(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Publish a draft; this one answer has the link."""
+    """Publish a draft; this one answer has the link, and who loads it anew comes to the page of the share."""
+    row = _share(request, pk)
+    if request.method != "POST" or row.published:
+        return redirect(row)
     row = _draft(request, pk)
     token = publishing.publish(row)
     audit.note(request, "share published", row.pk)

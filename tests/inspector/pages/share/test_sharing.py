@@ -136,6 +136,15 @@ def test_a_draft_can_be_discarded(client, row):
     assert "discarded" in client.get(share.get_absolute_url()).text
 
 
+def test_who_loads_the_answer_with_the_link_anew_comes_to_the_share(client, row):
+    share = drafted(client, row)
+    address = reverse("share_publish", args=[share.pk])
+    assert client.get(address)["Location"] == share.get_absolute_url()
+    assert "The link, shown only once" in client.post(address).text
+    for answer in (client.post(address), client.get(address)):
+        assert answer["Location"] == share.get_absolute_url()
+
+
 def test_a_published_report_is_in_frames_of_named_origins_only(client, row, settings):
     link = published(client, drafted(client, row))
     answer = client.get(link)
