@@ -18,7 +18,7 @@ from guard_core.estimation.usage import PROVIDER, Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Provenance
 from guard_core.trace import PROMPT_SOURCES, Trace
-from guard_core.views import Inserted, Rewritten, Span, View
+from guard_core.views import Inserted, Rewritten, Span, View, has_beginning
 
 UNRECORDED = "messages without content"  # the file has them, not what they say
 # Messages by class, each with the kinds of content that make it up; the framing of a message goes with its content.
@@ -224,7 +224,7 @@ def _ends(ledger: Ledger, attribution: Attribution, request: _Request | None) ->
     """The parts of a request that are not messages of the log."""
     if request is None:
         return {FIXED: 0, PROLOGUE: 0, REPEATED: 0, INSERTED: 0}
-    begins = any(isinstance(item, Span) and item.start == 0 for item in request.view)
+    begins = has_beginning(request.view)
     parts = {FIXED: attribution.overhead, PROLOGUE: attribution.prologue if begins else 0, REPEATED: 0, INSERTED: 0}
     repeated = ledger.repeated[request.epoch] if request.epoch >= 0 else frozenset()
     for item in request.view:

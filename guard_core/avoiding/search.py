@@ -163,7 +163,8 @@ class _Search:
         sentence = ""
         if unchanged is not None:
             sentence = (
-                f"Replayed over the same messages under {self.base.name} as it is, {words(goal, self.base.window)}: "
+                f"Replayed over the same messages under {self.base.name} as it is, "
+                f"{_reached(goal, unchanged, self.base.window)}: "
                 f"{self._outcome_words(unchanged)}. So no change of settings can be credited; the recording went "
                 f"another way."
             )
@@ -185,7 +186,7 @@ class _Search:
 
     def _sentence(self, goal: Goal, way: Way, case: Case, rivals: list[Case]) -> str:
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
-        reached = words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, way.window)
+        reached = _reached(goal, case, way.window)
         return (
             f"{_change_words(way, self.base, self.facts.counts.total)}, replayed over the same messages{assumed}, "
             f"{reached}{_rival_words(rivals)}: {self._outcome_words(case)}."
@@ -219,13 +220,18 @@ def _loss(case: Case) -> tuple[bool, int, int]:
     return bool(rewrites(SentRequests(case))), len(case.fired), int(case.tokens.sum())
 
 
+def _reached(goal: Goal, case: Case, window: int) -> str:
+    """What a replay that reaches a goal has, as a clause: compactions that last, only where there are any."""
+    return words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, window)
+
+
 def _rival_words(rivals: list[Case]) -> str:
-    """That of several other policies the gentlest was taken (`_loss`), in brackets."""
+    """How many other policies avoid a finding, and that of several the gentlest was taken (`_loss`), in brackets."""
     if len(rivals) < 2:
         return ""
     gentle = sum(not _loss(case)[0] for case in rivals)
-    which = f" of the {gentle:,} that send messages as they were recorded" if 0 < gentle < len(rivals) else ""
-    return f" (of {len(rivals):,} other policies that do, the one with fewest compactions{which})"
+    of = f"of the {gentle:,} that send messages as they were recorded, " if 0 < gentle < len(rivals) else ""
+    return f" ({len(rivals):,} other policies avoid this; {of}it is the one with fewest compactions)"
 
 
 def _peak(case: Case) -> int:

@@ -287,7 +287,11 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "usage_in_characters": ("{same} recorded counts",),
     "usage_repeated": ("{repeated} of {counted} recorded counts",),
     "cached_above": ("{above} of {counted} recorded count(s)",),
-    "results_cleared": ("Tool results of {messages} message(s)", "first at step {step:place};"),
+    "results_cleared": (
+        "Tool results of {messages} message(s)",
+        "first at step {step:place};",
+        "peak {largest/largest_window:share} % (",
+    ),
     "no_usage": ("{total} prompt tokens in sum, {each} each if there were {calls};",),
     "timing_gap": ("step {step:place} was caught", "(last count {seen}, estimate {now})"),
     "no_fit": ("about {floor} tokens", "over the limit at step {step:place}"),

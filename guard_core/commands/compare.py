@@ -129,7 +129,7 @@ def _costs(costs: Costs | None) -> dict[str, Any] | None:
 def _text(facts: Facts, rows: list[Compared], errors: Forecast) -> str:
     return "\n".join(
         [
-            f"window {facts.window.value:,} tokens ({facts.window.words}), {facts.ledger.step_count:,} calls",
+            f"window {facts.window.value:,} tokens ({facts.window.words}), {counted(facts.ledger.step_count, 'call')}",
             *filter(None, [windows_words(facts.recording.call_windows, Judged.COMPARISON)]),
             "",
             cli.table(HEADER, [_cells(item) for item in rows], left=1),

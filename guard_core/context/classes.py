@@ -145,8 +145,6 @@ class ClassCosts:
             case Span(start, stop, form) if stop > start:
                 prefix = self.costs(form).prefix
                 row[first : first + prefix.shape[1]] = prefix[stop] - prefix[start]
-                if start == 0:
-                    row[self.place(MISSING)] = self.attribution.prologue
             case Rewritten(event=event):
                 row[first + self.main_class(event)] = self.attribution.prices.segment(segment, epoch)
             case Inserted(index):

@@ -82,12 +82,14 @@ class ContextFilling:
             run = self._run(int(steps[start]), int(steps[stop - 1]) + 1)
             repeated = self.ledger.repeated[run.epoch] if run.epoch >= 0 else frozenset()
             rows = table[start:stop]
-            rows += sums.total(run.head.view, run.epoch, repeated)
+            head, contents, begins = sums.total(run.head.view, run.epoch, repeated)
+            rows += head
             ends = np.maximum(at[steps[start:stop]], run.head.kept_from)
             prefix = self.costs.costs(run.head.form).prefix
             rows[:, first : first + prefix.shape[1]] += prefix[ends] - prefix[run.head.kept_from]
-            if run.head.kept_from == 0:
-                rows[ends > 0, first - 1] += self.costs.attribution.prologue
+            if contents >= run.head.kept_from:  # no message of the log was left out (`has_beginning`)
+                has_first = (ends > 0) & (run.head.kept_from == 0)
+                rows[has_first | (begins > 0), first - 1] += self.costs.attribution.prologue
         table[:, :first] += self.costs.fixed
         table[:, -1] = self.sent.tokens[steps] - table.sum(axis=1)
         return table
@@ -145,24 +147,27 @@ class ContextFilling:
 
 
 class _HeadSums:
-    """The classes of heads, where one begins as the one before: only what differs is added up again."""
+    """The classes of heads, how many messages they have and how many of their segments begin the log. Where one begins
+    as the one before, only what differs is added up again."""
 
     def __init__(self, costs: ClassCosts) -> None:
         self._costs = costs
         self._view: View = ()
         self._epoch = -1
-        self._sums: list[Ints] = [np.zeros(len(costs.classes), dtype=np.int64)]
+        self._sums: list[Ints] = [np.zeros(len(costs.classes) + 2, dtype=np.int64)]
 
-    def total(self, view: View, epoch: int, repeated: frozenset[int]) -> Ints:
+    def total(self, view: View, epoch: int, repeated: frozenset[int]) -> tuple[Ints, int, int]:
         same = common_length(self._view, view) if epoch == self._epoch else 0
         del self._sums[same + 1 :]
         for segment in view[same:]:
             self._sums.append(self._sums[-1] + self._of(segment, epoch, repeated))
         self._view, self._epoch = view, epoch
-        return self._sums[-1]
+        *_, contents, begins = self._sums[-1].tolist()
+        return self._sums[-1][:-2], contents, begins
 
     def _of(self, segment: Segment, epoch: int, repeated: frozenset[int]) -> Ints:
-        return self._costs.segment(segment, epoch, repeated)
+        begins = isinstance(segment, Span) and segment.start == 0 < segment.stop
+        return np.append(self._costs.segment(segment, epoch, repeated), [content_count((segment,)), begins])
 
 
 def _alike(numbers: Ints) -> Iterator[tuple[int, int]]:

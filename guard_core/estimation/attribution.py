@@ -37,7 +37,7 @@ from guard_core.estimation.sharing import ASSUMED, SESSION, SHARED, TOTAL, USUAL
 from guard_core.estimation.unrecorded import usual_overhead
 from guard_core.ledger import Base, Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
-from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, has_beginning
 
 ATTRIBUTION_VERSION = 5
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
@@ -80,8 +80,8 @@ class PriceList:
     result_ratio: float = 0.0
 
     def view(self, view: View, epoch: int) -> int:
-        """Prompt tokens of a view, without the overhead; with the prologue where the log's beginning is kept."""
-        begins = any(isinstance(segment, Span) and segment.start == 0 for segment in view)
+        """Prompt tokens of a view, without the overhead; with the prologue where no message of the log was left out."""
+        begins = self.prologue and has_beginning(view)
         return (self.prologue if begins else 0) + sum(self.segment(segment, epoch) for segment in view)
 
     def segment(self, segment: Segment, epoch: int) -> int:

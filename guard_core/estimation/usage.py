@@ -25,7 +25,7 @@ from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, followed
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, content_count, events_up_to, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -171,7 +171,9 @@ class AttributedUsage:
         starts, stops = (np.maximum(rows, 0) for rows in views[:2])  # of messages, which are not spans, any event
         spans = np.where(is_span, np.maximum(anchors.kept[stops] - anchors.kept[starts], 0), 0)
         tokens = (spans + views.by_message(lambda message: prices.segment(message, -1))).sum(axis=0)
+        contents = np.where(is_span, stops - starts, views.is_message).sum(axis=0)
         begins = (is_span & (views.starts == 0)).any(axis=0)
+        begins &= contents >= np.where(is_span, stops, 0).max(axis=0, initial=0)
         cut = overhead + np.where(begins, prologue, 0) + np.where(written, anchors.unrecorded.tokens, 0) + tokens
         saved = views.of_forms(self._saved, self._saved_by)
         plain = views.without_forms().normal()
@@ -196,12 +198,19 @@ class AttributedUsage:
             return None
         recorded = self.ledger.steps["prompt_tokens"][steps]
         rows = [
-            (self._segment(item, -1), isinstance(item, Synthetic), isinstance(item, Span) and item.start == 0)
+            (
+                self._segment(item, -1),
+                isinstance(item, Synthetic),
+                isinstance(item, Span) and item.start == 0,
+                content_count((item,)),
+            )
             for item in segments
         ]
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-        tokens, written, begins = (prefix_sums(column)[filled] for column in columns)
-        cut = np.where(begins + sums.begins + ((kept_from == 0) & (at > 0)) > 0, self.attribution.prologue, 0)
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        tokens, written, begins, contents = (prefix_sums(column)[filled] for column in columns)
+        has_first = begins + sums.begins + ((kept_from == 0) & (at > 0)) > 0
+        is_whole = has_first & (sums.contents + contents >= kept_from)
+        cut = np.where(is_whole, self.attribution.prologue, 0)
         cut += np.where(written + sums.written > 0, self.anchors.unrecorded.tokens, 0)
         kept = self.anchors.kept
         tail = np.where(at > kept_from, np.maximum(kept[np.maximum(at, kept_from)] - kept[kept_from], 0), 0)
@@ -229,10 +238,11 @@ class AttributedUsage:
 
     def _sums_of(self, segments: View) -> tuple[int, ...]:
         """`_Sums` of some segments, in one pass: every request of a replay asks for them."""
-        saved = tokens = begins = written = formed = inserted = rewritten = 0
+        saved = tokens = begins = written = formed = inserted = rewritten = contents = 0
         for segment in segments:
             if isinstance(segment, Span):
                 tokens += self._segment(segment, -1)
+                contents += segment.stop - segment.start
                 begins += segment.start == 0 < segment.stop
                 if segment.form:
                     formed += 1
@@ -244,7 +254,8 @@ class AttributedUsage:
                 inserted += 1
             else:
                 rewritten += 1
-        return saved, tokens, begins, written, formed, inserted, rewritten
+        contents += written + inserted + rewritten
+        return saved, tokens, begins, written, formed, inserted, rewritten, contents
 
     def _saved_by(self, segment: Span) -> int:
         start, stop, form = segment.start, segment.stop, segment.form
@@ -342,7 +353,7 @@ class AttributedUsage:
             tokens = sums.tokens
         else:
             tokens = sum(self._segment(item, epoch) for item in view)
-        return self.attribution.overhead + self._cut(sums) + tokens
+        return self.attribution.overhead + self._cut(view, sums) + tokens
 
     def _is_replaced(self, sums: _Sums) -> bool:
         """Has a view a message that some policy wrote, as no recorded request has."""
@@ -394,10 +405,12 @@ class AttributedUsage:
         """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
         return place >= 0 and self.ledger.whole_resumes[place] and plain == (Span(0, at),)
 
-    def _cut(self, sums: _Sums) -> int:
-        """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""
+    def _cut(self, view: View, sums: _Sums) -> int:
+        """What goes with a request that was cut: the part before the file while no message of the log was left out
+        (`has_beginning`), and what is not recorded."""
         unrecorded = self.anchors.unrecorded.tokens if sums.written else 0
-        return (self.attribution.prologue if sums.begins else 0) + unrecorded
+        begins = self.attribution.prologue and sums.begins and sums.contents >= events_up_to(view)
+        return (self.attribution.prologue if begins else 0) + unrecorded
 
     def _segment(self, segment: Segment, epoch: int) -> int:
         if isinstance(segment, Span):
@@ -438,7 +451,8 @@ class AttributedUsage:
 
 class _Sums(NamedTuple):
     """Sums over a view: tokens that its forms save, tokens of its segments that depend on no epoch, and how many
-    segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording."""
+    segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording;
+    and how many messages all of them are."""
 
     saved: int
     tokens: int
@@ -447,6 +461,7 @@ class _Sums(NamedTuple):
     formed: int
     inserted: int
     rewritten: int
+    contents: int
 
 
 class _Beginning(NamedTuple):
@@ -472,7 +487,8 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
     if attribution.prologue:
         notes.append(
             f"of the first prompt {attribution.overhead:,} tokens are taken as system prompt and tools "
-            f"({_overhead_source(attribution)}), {attribution.prologue:,} as messages before this file begins"
+            f"({_overhead_source(attribution)}), {attribution.prologue:,} as messages before this file begins, which "
+            "are taken to be left out as soon as a message of this file is"
         )
     notes += [
         f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (call "

@@ -36,6 +36,12 @@ _REQUEST = re.compile(
 )
 
 
+_TAG = re.compile(
+    r",\s*(?:ok|okay|right|alright|please|yes|no|clear|understood|agreed|got it|will you|would you)\s*[?？]+$",
+    re.IGNORECASE,
+)
+
+
 def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
     """The sentences and lines of the texts of a message."""
     for part in parts:
@@ -44,12 +50,12 @@ def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
 
 
 def kind_of(sentence: str, *, of_user: bool = False) -> str:
-    """RULE, or REQUEST of a user's own words; "" for any other sentence. A question states no rule, and an address has
-    no words."""
+    """RULE, or REQUEST of a user's own words; "" for any other sentence. A question states no rule, but
+    for a tag such as ", ok?", and an address has no words."""
     words = sentence.strip()
     if len(sentence) > LONGEST_RULE:
         return ""
-    if not words.endswith(("?", "？")) and _RULE.search(_ADDRESS.sub("", words)):
+    if not _TAG.sub("", words).endswith(("?", "？")) and _RULE.search(_ADDRESS.sub("", words)):
         return RULE
     request = _REQUEST.match(words) if of_user else None
     is_code = request is not None and (words[request.end() :].startswith("(") or words.endswith(("{", ";")))

@@ -226,10 +226,13 @@ def may_say(letters: tuple[str, ...], runs: Runs) -> bool:
     return False
 
 
+_QUOTES = re.compile(r'^(?:\\?")+|(?:\\?")+$')
+
+
 def first_words(event: Event) -> str:
     """A user's words, folded and without quotation marks or an agent's tags around them: the first part that has text.
     Of a command of Claude Code what was typed; "" where that is no request to the model."""
-    words = next((words for part in event.parts if (words := " ".join(part_text(part).split()).strip('"'))), "")
+    words = next((words for part in event.parts if (words := _unquoted(" ".join(part_text(part).split())))), "")
     if wrapped := _WRAPPED.match(words):
         return wrapped[2]
     if not words.startswith(_MARKUP):
@@ -238,6 +241,11 @@ def first_words(event: Event) -> str:
         " ".join(found[1].split()) if (found := kind.search(words)) else "" for kind in (_COMMAND, _ARGUMENTS)
     )
     return f"{name} {arguments}" if name and arguments else ""
+
+
+def _unquoted(words: str) -> str:
+    """Words without the quotation marks around them, escaped or not."""
+    return _QUOTES.sub("", words)
 
 
 def width(words: str) -> int:

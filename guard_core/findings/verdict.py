@@ -295,9 +295,12 @@ def _truncated(case: Case, finding: Finding) -> str:
 
 def _cleared(case: Case, finding: Finding) -> str:
     numbers, peak = finding.numbers, peak_of(case)
+    words = _peak_words(case, peak)
+    if if_window_at(case, peak.step):  # there is no room for where, too
+        words = words.replace(f" of the window at {at_step(peak.step)}", "")
     return (
         f"{_head(case)}tool results of {counted(numbers['messages'], 'message')} cleared or shortened, first at "
-        f"{at_step(finding.step)}; {_peak_words(case, peak)}."
+        f"{at_step(finding.step)}; {words}."
     )
 
 

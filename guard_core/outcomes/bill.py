@@ -253,5 +253,7 @@ def _recorded(
         return 1, call.prompt_tokens, call.output_tokens or 0, False
     if record.kind not in WRITTEN_KINDS:
         return None
+    if not record.at and record.tokens_before is None:  # what it was given is not in the file, nor how much that was
+        return None
     inserted = sent.facts.attribution.inserted
     return 1, before, sum(inserted[place]) if place < len(inserted) else 0, True

@@ -8,7 +8,7 @@ from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.forecast import Forecast
 from guard_core.findings.facts import CHARACTERS, ESTIMATES, Facts
 from guard_core.findings.words import counted, off_words
-from guard_core.outcomes.bill import OFF, REPORTED, Prices
+from guard_core.outcomes.bill import OFF, REPORTED, WRITTEN_KINDS, Prices
 from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.payback import Payback
 from guard_core.windows.prices import UNIT, break_even_calls
@@ -52,10 +52,23 @@ def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:
     return (
         *filter(None, [count_words(facts)]),
         retention,
+        *_beginning_words(facts),
         *overflows,
         held,
         _cache_words(prices),
         _price_words(prices),
+    )
+
+
+def _beginning_words(facts: Facts) -> tuple[str, ...]:
+    """That replays lack what a recording begins with, where that is a compaction's summary."""
+    first = next(iter(facts.session.compactions), None)
+    if first is None or first.at or not first.messages:
+        return ()
+    what = "summary" if first.kind in WRITTEN_KINDS else "compaction"
+    return (
+        f"The recording begins with a {what}: the messages that it replaced are not in the file. Replays begin without "
+        f"them and without it, so their requests are smaller than they would have been.",
     )
 
 
@@ -219,7 +232,7 @@ def _times(prices: Prices) -> str:
 
 def _price_words(prices: Prices) -> str:
     if prices.unknown:
-        names = ", ".join(name or "no model named" for name in prices.unknown)
+        names = ", ".join(name or "calls that name no model" for name in prices.unknown)
         return f"Price unknown: the price table has none for {names[:200]}."
     notes = dict.fromkeys(rates.note for rates in prices.rates if rates is not None)
     cliffs = sorted({size for rates in prices.rates if rates is not None for size in rates.cliffs})

@@ -4,9 +4,9 @@ Source of the extension's rule: ContextManager of Cline, revision 01cfde0d, as s
 
 The SDK (@cline/core of Cline CLI 3.0.65, run: createContextCompactionPrepareTurn) compacts where its estimate of the
 request (characters / 3, system prompt and tools included), scaled by up to four times where the provider counted more
-of the last request, reaches 90 % of the model's input limit: in effect the larger of that estimate and the last prompt.
-The estimate is not in the file, so the last prompt is the least that was compared, and a compaction below the threshold
-is not compared with it.
+of the last request, reaches 90 % of the model's input limit: the larger of that estimate and the last prompt, which is
+limited to four times the estimate. The estimate is not in the file, so the last prompt is compared with the threshold
+at compactions that it explains, and nowhere else.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def sdk_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     formula, threshold = sdk_threshold(window.value if window else None, limit)
     own = RuleSetting("max_input_tokens", limit, "tokens", Provenance.USER, "typed in")
     return OwnRule(
-        policy="none",
+        policy="",
         settings=(window_setting(window), *((own,) if limit else ())),
         counter=PROMPT,
         threshold=threshold,
@@ -81,10 +81,11 @@ def sdk_variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
 
 
 def sdk_counts(session: Session, ledger: Ledger, checks: Checks, stretch: Stretch) -> Ints:
-    """The last prompt; at a compaction that it alone does not explain, nothing is known."""
+    """The last prompt, at a compaction that it explains; elsewhere nothing is known: it may be more than what was
+    compared (the scale of the estimate ends at four) and less."""
     counts = counts_at(session, ledger, checks, LAST_PROMPT)
     threshold = sdk_threshold(stretch.window.value if stretch.window else None)[1]
-    return np.where((checks.place >= 0) & (counts < threshold), UNKNOWN, counts)
+    return np.where((checks.place >= 0) & (counts >= threshold), counts, UNKNOWN)
 
 
 SDK_AGENT = Agent(

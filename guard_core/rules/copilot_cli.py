@@ -27,8 +27,8 @@ SHARE = 80.0  # per cent of the window
 TRIM = "trim"  # kind of a recorded compaction that only cuts off the oldest messages
 COUNTER = Counter(
     TOTAL_PENDING,
-    "currentTokens at the start of a compaction; at checks that passed prompt and output tokens of the last answer, at "
-    "least",
+    "currentTokens at the start of a compaction, preCompactionTokens where it has none; at checks that passed prompt "
+    "and output tokens of the last answer, at least",
 )
 
 

@@ -454,7 +454,7 @@ class ByteSource:
         first = self.first_bytes
         for magic, name in REFUSED.items():
             if first.startswith(magic):
-                raise UnknownFormat(f"this is {name}, not a recording; archives are not unpacked")
+                raise UnknownFormat(f"this is {name}, not a recording that can be read")
         if first[257:262] == b"ustar":
             raise UnknownFormat("this is a tar archive, not a recording; unpack it and import its files")
         for magic, name in _UTF16.items():

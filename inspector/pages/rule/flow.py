@@ -101,7 +101,7 @@ def _counted(decision: Decision, terms: dict[str, Term], at: int) -> dict[str, A
     where = "The agent wrote this number into its recording." if decision.recorded is not None else ""
     if decision.recorded is not None and decision.computed not in (None, decision.recorded):
         where += f" The numbers of the file add up to {decision.computed:,}."
-    text = f"The sum is what the rule looks at. {where}".strip()
+    text = f"The rule compares this number with the threshold. {where}".strip()
     return stage(RULE, "The count", tokens(decision.count), text, term_row(terms["count"], at))
 
 

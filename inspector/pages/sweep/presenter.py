@@ -120,7 +120,7 @@ def recommendation(answer: Answer) -> dict[str, Any]:
         "order": f"{ORDER} The chosen figure: {answer.question.measure.title}.",
         "folds": [sentence_of(fold_words(result, fold)) for fold in result.folds],
         "not_checked": "" if result.folds else NOT_CHECKED,
-        "equal": f"{counted(len(equal), 'other setting')} come to the same: {', '.join(equal[:5])}"
+        "equal": f"{counted(len(equal), 'other setting')} with the same result: {', '.join(equal[:5])}"
         f"{' …' if len(equal) > 5 else ''}."
         if equal
         else "",

@@ -257,7 +257,7 @@ def totals(known: Analysis) -> list[dict[str, str]]:
         ("Manual", counts[Cause.MANUAL], "no evidence of a threshold"),
         ("After a refused request", counts[Cause.REFUSED], "whatever the threshold"),
         ("Change points", len(known.changes.changes), "later sessions contradict earlier ones"),
-        ("Against a stated setting", len(disobeying), "sessions that do not obey it"),
+        ("Against a stated setting", len(disobeying), "that do not obey it"),
     )
     return [{"name": name, "value": f"{value:,}", "note": note} for name, value, note in values]
 

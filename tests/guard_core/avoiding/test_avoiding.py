@@ -198,8 +198,8 @@ def test_the_policy_that_is_named_has_the_fewest_compactions_of_those_that_it_is
             reaching[way.label] = len(case.fired), bool(rewrites(SentRequests(case)))
     gentle = {label: fired for label, (fired, rewritten) in reaching.items() if not rewritten}
     assert 1 < len(gentle) < len(reaching) == remedy.rivals
-    said = f"(of {len(reaching)} other policies that do, the one with fewest compactions of the {len(gentle)} that send"
-    assert f"{said} messages as they were recorded)" in remedy.sentence
+    of = f"of the {len(gentle)} that send messages as they were recorded, it is the one with fewest compactions"
+    assert f"({len(reaching)} other policies avoid this; {of})" in remedy.sentence
     assert gentle[remedy.way.label] == min(gentle.values())
 
 

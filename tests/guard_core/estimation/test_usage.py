@@ -13,6 +13,7 @@ from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.trace import PROMPT_SOURCES
+from guard_core.view_columns import ViewColumns
 from guard_core.views import Inserted, Span, Synthetic, View
 from tests.builders import bundled, image, model, session, user
 
@@ -68,6 +69,37 @@ def test_another_request_is_modelled_from_what_it_keeps(tool_heavy):
     price = usage.attribution.prices.view((Span(at - 4, at),), -1)
     assert tokens == pytest.approx(usage.attribution.overhead + price + 200, abs=60)
     assert PROMPT_SOURCES[source] == "modelled"
+
+
+def begun_in_the_middle() -> Session:
+    """A recording whose first request has far more than the file, until a compaction."""
+    events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
+    cut = RecordedCompaction(6, Evidence.DECLARED, "summary", (Inserted(0),), (user("summary " * 400),))
+    prompts = (127_000, 127_700, 128_400, 6_700)
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
+    return session(*events, calls=calls, compactions=(cut,))
+
+
+@pytest.mark.parametrize(
+    ("view", "keeps"),
+    [
+        ((Span(0, 5),), True),
+        ((Synthetic("note", 80), Span(0, 5)), True),
+        ((Span(0, 1), Synthetic("placeholder", 80), Span(2, 5)), True),
+        ((Span(0, 1), Synthetic("summary", 900), Span(4, 5)), False),
+        ((Span(0, 2), Span(4, 5)), False),
+        ((Span(2, 5),), False),
+    ],
+)
+def test_what_came_before_the_file_is_sent_until_a_message_is_left_out(view, keeps):
+    usage = attributed(begun_in_the_middle())
+    prologue, prices = usage.attribution.prologue, usage.attribution.prices
+    assert prologue > 100_000
+    (tokens, _, _) = usage.one(2, view, 0)
+    assert (tokens > prologue) is keeps
+    assert (prices.view(view, -1) > prologue) is keeps
+    columns = ViewColumns.of([view])
+    assert usage.many(np.array([2]), columns, np.zeros(1, dtype=np.int64)).tokens.tolist() == [tokens]
 
 
 def test_without_any_count_it_is_assumed_and_not_reported(no_usage_reported):

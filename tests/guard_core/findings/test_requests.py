@@ -59,6 +59,7 @@ LONG = (
     ("ask", "summary", "shown"),
     [
         (LONG, 'The user: "Please migrate the billing exporter to the new queue client".', LONG[:59]),
+        (f'"\\"{ASK}.\\""', f'The user wants "{ASK}", half is done', ASK),
         (f"{ASK}.", f'The user wants "{ASK}", half is done', ASK),
         (
             "请把计费导出器迁移到新的队列客户端，不要改动旧的适配器。",

@@ -115,6 +115,12 @@ def test_a_file_without_times_never_expires():
     assert warm(ledger).tolist() == [False, True, True]
 
 
+def test_the_summariser_of_what_is_not_in_the_file_is_not_billed():
+    base = RecordedCompaction(0, Evidence.MATCHED, "summary", (Inserted(0),), (user("summary " * 50),))
+    _, bill = recorded_bill(counted((20_000, 30_000), compactions=(base,)))
+    assert bill.summarising == ()
+
+
 def test_the_summary_of_a_compaction_that_no_call_followed_is_on_the_bill():
     base = (Inserted(0),)
     cut = RecordedCompaction(7, Evidence.DECLARED, "summary", base, (user("In short."),), "auto", tokens_before=41_000)

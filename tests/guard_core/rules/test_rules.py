@@ -224,6 +224,15 @@ def test_a_compaction_of_the_sdk_of_cline_below_its_threshold_is_not_compared():
         assert compaction.verdict is verdict
 
 
+def test_checks_of_the_sdk_of_cline_that_passed_prove_nothing():
+    """The scale of its estimate ends at four, so a prompt far above the threshold may be one that it lets pass."""
+    built = msgspec.structs.replace(transcript("cline", "3.0.65", ""), settings=(AgentSetting("is_of_sdk", 1),))
+    silent = msgspec.structs.replace(built, compactions=())
+    explanation = explain(silent, window=Sourced(100_000, Provenance.USER))
+    assert max(call.prompt_tokens for call in silent.calls) > explanation.rule.threshold
+    assert (explanation.missed, explanation.inference) == ((), ())
+
+
 @pytest.mark.parametrize("format_", ["pi", "opencode", "codex", "hermes", "crush", "cline", "kimi-code", "inspect"])
 def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
     own_rule = rule(format_, window=0)

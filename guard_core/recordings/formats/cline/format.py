@@ -17,11 +17,14 @@ Source: https://github.com/cline/cline and https://github.com/RooCodeInc/Roo-Cod
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from guard_core.errors import DamagedRecording
+from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.anthropic_messages import message_event
@@ -52,6 +55,7 @@ _MESSAGES, _COMPACTION = ".messages.json", ".compaction.json"  # how the SDK's f
 _USER_INPUT = re.compile(r"\s*<user_input\b[^>]*>(.*)</user_input>\s*", re.DOTALL)
 OF_SDK = AgentSetting("is_of_sdk", 1, "a session file of the Cline SDK")
 _BESIDE_NOTE = "Compactions are in a file beside this one (….compaction.json): a ZIP archive of the folder gives both."
+_LACKING_NOTE = "The archive has no file of its last compaction (….compaction.json): it had none, or it is missing."
 _LAST_NOTE = "The SDK keeps what its last compaction left: of earlier ones only the summary is in the file, if at all."
 _SDK_NOTE = "Requests held long results shortened and outdated contents of files not at all; here they are whole."
 
@@ -67,7 +71,7 @@ class ClineFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.ZIP:
             with Bundle(source, noting=False) as bundle:
-                return bool(_sdk_sessions(bundle))
+                return any(map(partial(_holds_sdk, bundle), _sdk_sessions(bundle)))
         if source.shape is not Shape.JSON:
             return False
         value = source.json()
@@ -84,20 +88,39 @@ class ClineFormat:
 
 
 def _sdk_sessions(bundle: Bundle) -> list[str]:
-    """The sessions of the SDK in an archive whose compactions it holds, too: what their files' names begin with."""
-    names = set(bundle.names())
-    stems = [name.removesuffix(_MESSAGES) for name in bundle.names() if name.endswith(_MESSAGES)]
-    return [stem for stem in stems if stem + _COMPACTION in names]
+    """What may be sessions of the SDK in an archive: what their files' names begin with."""
+    return [name.removesuffix(_MESSAGES) for name in bundle.names() if name.endswith(_MESSAGES)]
+
+
+def _holds_sdk(bundle: Bundle, stem: str) -> bool:
+    """Has an archive a session of the SDK."""
+    if stem + _COMPACTION in bundle.names():
+        return True
+    try:
+        with bundle.open(stem + _MESSAGES) as whole:
+            return whole is not None and whole.shape is Shape.JSON and _is_sdk_session(whole.json())
+    except RecordingError:
+        return False
+
+
+@contextmanager
+def _left_of(bundle: Bundle, stem: str) -> Iterator[Any]:
+    """What the file of a session's last compaction says, where the archive has it."""
+    if stem + _COMPACTION not in bundle.names():
+        yield None
+        return
+    with bundle.open(stem + _COMPACTION) as left:
+        yield left.json() if left is not None else None
 
 
 def _read_archive(source: ByteSource) -> Recording:
     facts, sessions = FactCounter(NAME), []
     with Bundle(source) as bundle:
         for stem in _sdk_sessions(bundle):
-            with bundle.open(stem + _MESSAGES) as whole, bundle.open(stem + _COMPACTION) as left:
+            with bundle.open(stem + _MESSAGES) as whole, _left_of(bundle, stem) as left:
                 value = whole.json() if whole is not None else None
                 if isinstance(value, dict) and _is_sdk_session(value):
-                    history = _History(source, value, left.json() if left is not None else None)
+                    history = _History(source, value, left, _LACKING_NOTE)
                     history.facts = facts
                     facts.session()
                     sessions.append(history.session(fields.items(value, "messages")))
@@ -159,8 +182,9 @@ class _Mark(NamedTuple):
 class _History:
     """One conversation as it is sent to the API; `left` is the SDK's file of what its last compaction left."""
 
-    def __init__(self, source: ByteSource, wrapper: JSON, left: Any = None) -> None:
+    def __init__(self, source: ByteSource, wrapper: JSON, left: Any = None, beside: str = _BESIDE_NOTE) -> None:
         self.source = source
+        self.beside = beside  # what to say of compactions where that file is not known
         self.wrapper = wrapper
         self.left = left if isinstance(left, dict) else {}
         self.facts = FactCounter(NAME)
@@ -199,7 +223,7 @@ class _History:
         is_whole = "sessionId" in self.wrapper
         if self.wrapper:
             notes.append(_SDK_NOTE)
-            notes += [_LAST_NOTE] if self.left else [UNRECORDED_COMPACTIONS, _BESIDE_NOTE] if is_whole else []
+            notes += [_LAST_NOTE] if self.left else [UNRECORDED_COMPACTIONS, self.beside] if is_whole else []
         agent = "Roo Code" if _is_roos(messages) else "Cline"
         version = fields.text(fields.mapping(self.wrapper, "origin"), "version")
         if agent == "Roo Code":

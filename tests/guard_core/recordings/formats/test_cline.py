@@ -103,6 +103,10 @@ def test_an_archive_of_an_sdk_session_has_the_compaction_that_lies_beside_it():
     assert (compaction.at, compaction.kind, compaction.tokens_before) == (3, "summary+tail", 900)
     assert compaction.base == (Inserted(0), Span(1, 3))
     assert (session.version, session.agent, recording.facts.compactions) == ("3.0.65", "Cline", 1)
+    (lone,) = read_as(FORMAT, archive(messages={**origin, "messages": log}, other={})).sessions
+    assert (texts(lone), lone.compactions) == (texts(session), ())
+    assert any("it had none, or it is missing" in note for note in lone.notes)
+    assert not recognises(FORMAT, archive(messages={"messages": []}))
     alone = read_as(FORMAT, {**origin, "messages": log}).sessions[0]
     assert any("Compactions are in a file beside this one" in note for note in alone.notes)
 
