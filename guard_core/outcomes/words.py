@@ -173,9 +173,12 @@ def price_words(price: Payback, prices: Prices) -> str:
             f"{name}: the first call after it sends {price.uncached:,} tokens that are not in the cache; without it, "
             f"{price.uncached_without:,} (modelled)."
         )
-    first = f"{'cost' if price.paid >= 0 else 'saved'} {dollars(abs(price.paid))}"
-    later = f"{'saved' if price.saved >= 0 else 'cost'} {dollars(abs(price.saved))}"
-    return f"{name} {first} at once and {later} on later calls (modelled)."
+    first, later = "cost" if price.paid >= 0 else "saved", "saved" if price.saved >= 0 else "cost"
+    verb = "" if first == later else f"{later} "
+    return (
+        f"{name} {first} {dollars(abs(price.paid))} at once and {verb}{dollars(abs(price.saved))} on later calls "
+        f"(modelled)."
+    )
 
 
 def balance_words(all_prices: Sequence[Payback], prices: Prices) -> str:

@@ -88,7 +88,7 @@ def test_where_the_tokens_go_and_how_good_the_estimate_is(page, session):
     assert nodes(page) < MOST_NODES
     page.locator("a.context-tile, .context-tile a").first.click()
     page.wait_for_url(re.compile("steps|messages"))
-    page.keyboard.press("5")
+    page.keyboard.press("9")
     page.wait_for_url(re.compile("estimator"))
     drawn(page)
     assert "%" in page.locator("main").inner_text()

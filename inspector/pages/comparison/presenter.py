@@ -64,7 +64,7 @@ def _peak(row: PolicyOutcome) -> Cell:
 def _room(row: PolicyOutcome) -> Cell:
     if row.least_room is None:
         return Cell(DASH)
-    stuck = f"none left at cycle {row.stuck + 1:,}" if row.stuck >= 0 else ""
+    stuck = f"made no room at cycle {row.stuck + 1:,}" if row.stuck >= 0 else ""
     return Cell(short(row.least_room) if row.least_room > 0 else "none", stuck, row.stuck >= 0)
 
 

@@ -316,7 +316,7 @@ def _filled(case: Case, at: int) -> str:
         return f"a prompt above the window of {tokens(case.window.value)} was answered"
     share = percent(int(case.tokens[at]), window, 1)
     condition = if_window_at(case, at)
-    return f"{share} of it{condition}" if condition else f"{share} of the window of {tokens(window)}"
+    return f"{share} of the window{condition}" if condition else f"{share} of the window of {tokens(window)}"
 
 
 def _growth(page: Frame, growth: Growth | None) -> list[dict[str, str]]:

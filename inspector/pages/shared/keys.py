@@ -45,10 +45,11 @@ SHORTCUTS = (
                 ("2", "steps"),
                 ("3", "compactions"),
                 ("4", "replayed compactions"),
-                ("5", "estimator"),
+                ("5", "context"),
                 ("6", "rule"),
                 ("7", "policies"),
-                ("8", "context"),
+                ("8", "facts"),
+                ("9", "estimator"),
             )
         ),
         Shortcuts((("c", "context of the step"), ("w", "what-if"), ("s", "share"))),

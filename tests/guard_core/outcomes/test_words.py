@@ -26,6 +26,16 @@ def test_a_compaction_that_pays_with_the_very_next_call_is_not_said_to_cost_less
     assert price_words(price, bill.prices).startswith(f"Compaction 1 (step 1) saved {dollars(-price.paid)} at once and")
 
 
+def test_a_compaction_that_saves_twice_says_so_once():
+    item = RecordedCompaction(
+        1, Evidence.DECLARED, "summary", (Inserted(0), Span(1, 1)), (user("short"),), "auto", tokens_before=168_000
+    )
+    sent, bill = recorded_bill(counted((18_000, *range(18_100, 19_000, 100)), compactions=(item,)))
+    (price,) = paybacks(sent, bill)
+    assert price.saved > 0 > price.paid
+    assert price_words(price, bill.prices).count("saved") == 1
+
+
 def test_no_price_of_a_summary_is_said_where_messages_were_only_dropped():
     item = RecordedCompaction(21, Evidence.INFERRED, "trim", (Span(0, 1), Span(11, 21)))
     sent, bill = recorded_bill(counted((*range(20_000, 30_000, 1_000), 25_000, 26_000), compactions=(item,)))
