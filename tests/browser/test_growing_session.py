@@ -52,7 +52,7 @@ def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_aw
     page.goto(followed(served, grow(2)))
     field = page.locator("#settings [name=window]")
     grow(3)
-    page.get_by_label("Follow").check()
+    page.get_by_label("Follow").click()  # at which the page may be loaded anew, with the box in it
     says("Following")
     page.route("**/growth?*", lambda route: route.abort("connectionrefused"))
     says("The server does not answer; trying again.")
