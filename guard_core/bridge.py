@@ -224,7 +224,7 @@ def _ends(ledger: Ledger, attribution: Attribution, request: _Request | None) ->
     """The parts of a request that are not messages of the log."""
     if request is None:
         return {FIXED: 0, PROLOGUE: 0, REPEATED: 0, INSERTED: 0}
-    begins = has_beginning(request.view)
+    begins = has_beginning(request.view, request.at)
     parts = {FIXED: attribution.overhead, PROLOGUE: attribution.prologue if begins else 0, REPEATED: 0, INSERTED: 0}
     repeated = ledger.repeated[request.epoch] if request.epoch >= 0 else frozenset()
     for item in request.view:

@@ -320,24 +320,12 @@ def content_count(view: View) -> int:
     return count
 
 
-def has_beginning(view: View) -> bool:
-    """Does a view begin where the log does, and have as many messages as the log up to the last event of the view: none
-    was left out, though some may stand changed. What a conversation had before its log began is taken to be in such a
-    request alone, as a compaction takes the oldest messages first."""
-    if not any(isinstance(segment, Span) and segment.start == 0 for segment in view):
-        return False
-    return content_count(view) >= events_up_to(view)
-
-
-def events_up_to(view: View) -> int:
-    """How many events the log has up to the last one that the view holds."""
-    last = 0
-    for segment in view:
-        if isinstance(segment, Span) and segment.start < segment.stop:
-            last = max(last, segment.stop)
-        elif isinstance(segment, Rewritten):
-            last = max(last, segment.event + 1)
-    return last
+def has_beginning(view: View, at: int) -> bool:
+    """Does a view begin where the log does, and have as many messages as the log's first `at` events: none was left
+    out, though some may be changed. What a conversation had before its log began is taken to be in such a request
+    alone, as a compaction takes the oldest messages first."""
+    begins = any(isinstance(segment, Span) and segment.start == 0 for segment in view)
+    return begins and content_count(view) >= at
 
 
 def held_events(view: View) -> Iterator[Span]:

@@ -79,9 +79,10 @@ class PriceList:
     prologue: int = 0
     result_ratio: float = 0.0
 
-    def view(self, view: View, epoch: int) -> int:
-        """Prompt tokens of a view, without the overhead; with the prologue where no message of the log was left out."""
-        begins = self.prologue and has_beginning(view)
+    def view(self, view: View, epoch: int, at: int) -> int:
+        """Prompt tokens of a view once the log has `at` events, without the overhead; with the prologue where no
+        message was left out (`has_beginning`)."""
+        begins = self.prologue and has_beginning(view, at)
         return (self.prologue if begins else 0) + sum(self.segment(segment, epoch) for segment in view)
 
     def segment(self, segment: Segment, epoch: int) -> int:
@@ -138,8 +139,10 @@ class Attribution:
         return PriceList(prefix_sums(self.tokens), self.inserted, ratios, text_ratio, self.prologue, result_ratio)
 
     def price(self, view: View, epoch: int = -1) -> int:
-        """Prompt tokens of a request: the overhead and a view. `epoch` says whose inserted messages the view means."""
-        return self.overhead + self.prices.view(view, epoch)
+        """Prompt tokens of a request: the overhead and a view that ends with the last events of the log, if only with
+        an empty span behind them. `epoch` says whose inserted messages the view means."""
+        last = next((segment.stop for segment in reversed(view) if isinstance(segment, Span)), 0)
+        return self.overhead + self.prices.view(view, epoch, last)
 
     def prefix_at(self, at: Ints) -> Ints:
         """Attributed tokens of all events before each index."""
@@ -303,7 +306,8 @@ def _rests(
 ) -> tuple[list[int], list[int]]:
     """For the first call of each epoch: tokens of its view, and what the recorded count holds beyond it."""
     prices = PriceList(prefix_sums(tokens), guesses, prologue=prologue)
-    priced = [prices.view(*ledger.recorded_view(step)) for step in first.values()]
+    at = ledger.steps["at"]
+    priced = [prices.view(*ledger.recorded_view(step), at=int(at[step])) for step in first.values()]
     recorded = [int(ledger.steps["prompt_tokens"][step]) for step in first.values()]
     return priced, [count - size for count, size in zip(recorded, priced, strict=True)]
 
@@ -353,7 +357,9 @@ def _explained(guess: tuple[int, ...], missing: int, base: Base) -> tuple[int, .
 
 def attributed_steps(ledger: Ledger, overhead: int, prices: PriceList) -> Ints:
     """What an attribution says of the request that was really sent at every step."""
-    bases = [prices.view(base.view, epoch) - int(prices.prefix[base.at]) for epoch, base in enumerate(ledger.bases)]
+    bases = [
+        prices.view(base.view, epoch, base.at) - int(prices.prefix[base.at]) for epoch, base in enumerate(ledger.bases)
+    ]
     offsets = np.array([prices.prologue, *bases], dtype=np.int64)
     return overhead + offsets[ledger.steps["epoch"] + 1] + prices.prefix[ledger.steps["at"]]
 

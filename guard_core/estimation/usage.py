@@ -25,7 +25,7 @@ from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, content_count, events_up_to, followed
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, content_count, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -150,7 +150,7 @@ class AttributedUsage:
         recorded: int = self.ledger.steps["prompt_tokens"].item(step)
         sums = self._sums(view)
         if self._is_replaced(sums):
-            same, tokens = False, self._price_cut(view, sums, epoch)
+            same, tokens = False, self._price_cut(step, view, sums, epoch)
         else:
             plain = self._plain.of(view)
             same = recorded > 0 and self._same(step, plain, epoch)
@@ -172,8 +172,7 @@ class AttributedUsage:
         spans = np.where(is_span, np.maximum(anchors.kept[stops] - anchors.kept[starts], 0), 0)
         tokens = (spans + views.by_message(lambda message: prices.segment(message, -1))).sum(axis=0)
         contents = np.where(is_span, stops - starts, views.is_message).sum(axis=0)
-        begins = (is_span & (views.starts == 0)).any(axis=0)
-        begins &= contents >= np.where(is_span, stops, 0).max(axis=0, initial=0)
+        begins = (is_span & (views.starts == 0)).any(axis=0) & (contents >= at)
         cut = overhead + np.where(begins, prologue, 0) + np.where(written, anchors.unrecorded.tokens, 0) + tokens
         saved = views.of_forms(self._saved, self._saved_by)
         plain = views.without_forms().normal()
@@ -209,7 +208,7 @@ class AttributedUsage:
         columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
         tokens, written, begins, contents = (prefix_sums(column)[filled] for column in columns)
         has_first = begins + sums.begins + ((kept_from == 0) & (at > 0)) > 0
-        is_whole = has_first & (sums.contents + contents >= kept_from)
+        is_whole = has_first & (sums.contents + contents + np.maximum(at - kept_from, 0) >= at)
         cut = np.where(is_whole, self.attribution.prologue, 0)
         cut += np.where(written + sums.written > 0, self.anchors.unrecorded.tokens, 0)
         kept = self.anchors.kept
@@ -335,7 +334,7 @@ class AttributedUsage:
         """Tokens of a request that is not the one sent at this step, without what its forms save, and whether it
         extends a recorded one. `plain` is the view without forms."""
         if self._is_replaced(sums):
-            return self._price_cut(view, sums, epoch), False
+            return self._price_cut(step, view, sums, epoch), False
         prices, anchors = self.attribution.prices, self.anchors
         overhead, current = self.attribution.overhead, self.ledger.steps["epoch"].item(step)
         resumed = self.ledger.last_resumes.item(current) if current >= 0 else -1
@@ -343,17 +342,17 @@ class AttributedUsage:
             stop = self._extends(place, plain, epoch)
             if stop is not None:
                 at, base = self._left_by(place)
-                begin = overhead + (prices.view(base, place) if base else prices.prologue)
+                begin = overhead + (prices.view(base, place, at) if base else prices.prologue)
                 return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
-        return self._price_cut(view, sums, epoch), False
+        return self._price_cut(step, view, sums, epoch), False
 
-    def _price_cut(self, view: View, sums: _Sums, epoch: int) -> int:
+    def _price_cut(self, step: int, view: View, sums: _Sums, epoch: int) -> int:
         """The same of a request that extends no recorded one."""
         if epoch < 0 and not sums.inserted and not sums.rewritten:
             tokens = sums.tokens
         else:
             tokens = sum(self._segment(item, epoch) for item in view)
-        return self.attribution.overhead + self._cut(view, sums) + tokens
+        return self.attribution.overhead + self._cut(step, sums) + tokens
 
     def _is_replaced(self, sums: _Sums) -> bool:
         """Has a view a message that some policy wrote, as no recorded request has."""
@@ -405,11 +404,12 @@ class AttributedUsage:
         """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
         return place >= 0 and self.ledger.whole_resumes[place] and plain == (Span(0, at),)
 
-    def _cut(self, view: View, sums: _Sums) -> int:
+    def _cut(self, step: int, sums: _Sums) -> int:
         """What goes with a request that was cut: the part before the file while no message of the log was left out
         (`has_beginning`), and what is not recorded."""
         unrecorded = self.anchors.unrecorded.tokens if sums.written else 0
-        begins = self.attribution.prologue and sums.begins and sums.contents >= events_up_to(view)
+        at = self.ledger.steps["at"].item(step)
+        begins = self.attribution.prologue and sums.begins and sums.contents >= at
         return (self.attribution.prologue if begins else 0) + unrecorded
 
     def _segment(self, segment: Segment, epoch: int) -> int:

@@ -173,7 +173,7 @@ def _is_window_unknown(case: Case, step: int) -> bool:
     return not case.rests_on_window(step) and not case.windows[step]
 
 
-def _peak_words(case: Case, peak: Peak) -> str:
+def _peak_words(case: Case, peak: Peak, *, is_short: bool = False) -> str:
     source = "estimated" if case.facts.is_uncounted else "modelled"
     estimated = f" ({source})" if peak.source == MODELLED else ""
     if _is_window_unknown(case, peak.step):
@@ -181,7 +181,8 @@ def _peak_words(case: Case, peak: Peak) -> str:
     window = case.window_at(peak.step)
     share = percent(peak.tokens / window) if window else "?"
     whose = "the window" if case.rests_on_window(peak.step) else "its model's window"
-    return f"peak {share} of {whose} at {at_step(peak.step)}{estimated}{if_window_at(case, peak.step)}"
+    where = "" if is_short else f" of {whose} at {at_step(peak.step)}"
+    return f"peak {share}{where}{estimated}{if_window_at(case, peak.step)}"
 
 
 def _head(case: Case) -> str:
@@ -295,9 +296,7 @@ def _truncated(case: Case, finding: Finding) -> str:
 
 def _cleared(case: Case, finding: Finding) -> str:
     numbers, peak = finding.numbers, peak_of(case)
-    words = _peak_words(case, peak)
-    if if_window_at(case, peak.step):  # there is no room for where, too
-        words = words.replace(f" of the window at {at_step(peak.step)}", "")
+    words = _peak_words(case, peak, is_short=bool(if_window_at(case, peak.step)))  # there is no room for where, too
     return (
         f"{_head(case)}tool results of {counted(numbers['messages'], 'message')} cleared or shortened, first at "
         f"{at_step(finding.step)}; {words}."

@@ -59,8 +59,7 @@ def plain_rows(filling: ContextFilling) -> np.ndarray:
                 row = [a + int(b) for a, b in zip(row, filling.costs.segment(segment, epoch, repeated), strict=True)]
         held = [(part.start, part.stop) for part in view if isinstance(part, Span) and part.start < part.stop]
         others = sum(not isinstance(part, Span) for part in view)
-        changed = [(part.event, part.event + 1) for part in view if isinstance(part, Rewritten)]
-        left_out = max([stop for _, stop in held + changed], default=0) - sum(stop - start for start, stop in held)
+        left_out = int(filling.ledger.steps["at"][step]) - sum(stop - start for start, stop in held)
         if any(start == 0 for start, _ in held) and left_out <= others:
             row[filling.costs.first_event_class - 1] += filling.costs.attribution.prologue
         row[-1] = int(filling.sent.tokens[step]) - sum(row)

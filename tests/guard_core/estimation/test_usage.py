@@ -66,7 +66,7 @@ def test_another_request_is_modelled_from_what_it_keeps(tool_heavy):
     usage = attributed(tool_heavy)
     at = int(usage.ledger.steps["at"][30])
     tokens, _, source = usage.one(30, (Synthetic("summary", 600), Span(at - 4, at)), 0)
-    price = usage.attribution.prices.view((Span(at - 4, at),), -1)
+    price = usage.attribution.prices.view((Span(at - 4, at),), -1, at)
     assert tokens == pytest.approx(usage.attribution.overhead + price + 200, abs=60)
     assert PROMPT_SOURCES[source] == "modelled"
 
@@ -87,6 +87,7 @@ def begun_in_the_middle() -> Session:
         ((Synthetic("note", 80), Span(0, 5)), True),
         ((Span(0, 1), Synthetic("placeholder", 80), Span(2, 5)), True),
         ((Span(0, 1), Synthetic("summary", 900), Span(4, 5)), False),
+        ((Span(0, 1), Synthetic("summary", 900), Span(5, 5)), False),
         ((Span(0, 2), Span(4, 5)), False),
         ((Span(2, 5),), False),
     ],
@@ -97,7 +98,7 @@ def test_what_came_before_the_file_is_sent_until_a_message_is_left_out(view, kee
     assert prologue > 100_000
     (tokens, _, _) = usage.one(2, view, 0)
     assert (tokens > prologue) is keeps
-    assert (prices.view(view, -1) > prologue) is keeps
+    assert (prices.view(view, -1, 5) > prologue) is keeps
     columns = ViewColumns.of([view])
     assert usage.many(np.array([2]), columns, np.zeros(1, dtype=np.int64)).tokens.tolist() == [tokens]
 

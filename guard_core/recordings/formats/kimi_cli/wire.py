@@ -64,7 +64,7 @@ def key_of(answer: Event) -> object:
 @dataclass
 class Wire:
     """One file: its entries in order, what else it says, and the calls of sub-agents. `protocol` is "" where it names
-    none that tells the version."""
+    none, or one of several versions."""
 
     entries: list[Entry] = field(default_factory=list)
     protocol: str = ""

@@ -20,7 +20,7 @@ EMPTY_WORDS = "Tool output is empty."  # an output that says so is worded as an 
 INTERRUPTED = (
     "Tool execution was interrupted before its result was recorded. Do not assume the tool completed successfully."
 )
-# Tools whose results tell the model how long they took; 2.1.0, shouldRenderWallTime.
+# Tools whose results begin with the time that they took; 2.1.0, shouldRenderWallTime.
 TIMED = frozenset({"Agent", "AgentSwarm", "Bash", "FetchURL", "Glob", "Grep", "WebSearch"})
 MCP = "mcp__"  # begins the names of those that servers of tools offer
 MEDIA_TOKENS = 2_000  # of a picture, sound or video

@@ -186,7 +186,7 @@ class QwenChatReader:
             self.notes.skip(f"{kind} without content")
 
     def _stand_in(self, version: str) -> None:
-        """What the program that goes on sends as the results of calls that have none, behind those that are there."""
+        """Add the results that the resumed program sends for calls without one, after the recorded results."""
         if self.unanswered and numbers(version) >= REPAIRED_FROM:
             self.log.event(Role.USER, [ToolResultPart(call.name, REPAIR, call.id, True) for call in self.unanswered])
         self.unanswered = []

@@ -109,7 +109,7 @@ class StoreReader:
 
     @property
     def _version(self) -> str:
-        """The format of the store, which stands for the version of the agent."""
+        """The number of the store's format, in place of the agent's version, which the store does not have."""
         known = journal.CORRECTED_STORE if self.journal.is_corrected else None
         number = self.store_format or known
         return "" if number is None else f"store {number}"

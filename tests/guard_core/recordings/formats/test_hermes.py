@@ -352,7 +352,7 @@ def test_a_call_without_a_result_has_the_words_that_are_sent_for_it(database):
 
 
 def test_an_answer_that_lost_its_call_in_a_compaction_is_the_one_of_its_time(database):
-    """0.19, run: behind it the kept rows come again, all with the time at which they were written."""
+    """0.19, run: after it the kept rows are repeated, all with the time at which they were written."""
     before = [
         old("user", "List", 1),
         old("assistant", "", 2, "c1"),

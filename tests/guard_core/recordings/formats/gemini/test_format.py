@@ -73,7 +73,7 @@ def session_of(*records: dict[str, Any]):
 
 
 def test_what_is_sent_in_place_of_a_cancelled_answer_is_named_as_missing():
-    """0.61, run: where the user goes on behind results, in the same program or in one that resumed."""
+    """0.61, run: where the user writes again after results, in the same program or in a resumed one."""
     loaded = {"$set": {"messages": [*TALK[:1], *TALK[2:4]]}}
     went_on = [user("u3", "Go on"), gemini("g3", "Yes", 150)]
     for records in ([*TALK[:4], *went_on], [*TALK[:4], loaded, *went_on]):
