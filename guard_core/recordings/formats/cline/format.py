@@ -117,7 +117,7 @@ def _read_archive(source: ByteSource) -> Recording:
     facts, sessions = FactCounter(NAME), []
     with Bundle(source) as bundle:
         for stem in _sdk_sessions(bundle):
-            with bundle.open(stem + _MESSAGES) as whole, _left_of(bundle, stem) as left:
+            with source.tolerate(), bundle.open(stem + _MESSAGES) as whole, _left_of(bundle, stem) as left:
                 value = whole.json() if whole is not None else None
                 if isinstance(value, dict) and _is_sdk_session(value):
                     history = _History(source, value, left, _LACKING_NOTE)

@@ -7,6 +7,9 @@ import json
 import zipfile
 from typing import Any
 
+import pytest
+
+from guard_core.errors import DamagedRecording
 from guard_core.events import ReasoningPart, ToolResultPart
 from guard_core.recordings.formats.cline.format import FORMAT
 from guard_core.recordings.formats.cline.screen import FORKS_NOTE
@@ -109,6 +112,20 @@ def test_an_archive_of_an_sdk_session_has_the_compaction_that_lies_beside_it():
     assert not recognises(FORMAT, archive(messages={"messages": []}))
     alone = read_as(FORMAT, {**origin, "messages": log}).sessions[0]
     assert any("Compactions are in a file beside this one" in note for note in alone.notes)
+
+
+def test_a_damaged_session_of_an_archive_leaves_the_others():
+    log = [user(0, "List", id="m1"), assistant(1, "Look", id="m2")]
+    whole = {"version": 1, "sessionId": "s", "agent": "lead", "origin": {"version": "3.0.65"}, "messages": log}
+    stream = io.BytesIO(archive(messages=whole))
+    with zipfile.ZipFile(stream, "a") as packed:
+        packed.writestr("t/t.messages.json", "{broken")
+    recording = read_as(FORMAT, stream.getvalue())
+    assert [texts(one) for one in recording.sessions] == [["List", "Look"]]
+    (problem,) = recording.notes.problems
+    assert problem.message.startswith("t/t.messages.json: not valid JSON")
+    with pytest.raises(DamagedRecording, match="not valid JSON"):
+        read_as(FORMAT, stream.getvalue(), strict=True)
 
 
 def test_users_of_the_sdk_are_sent_without_the_tags_of_their_input():
