@@ -197,6 +197,15 @@ class LeftBranches(msgspec.Struct, frozen=True, omit_defaults=True):
     largest: Count = 0
 
 
+class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a provider stated when it refused a request as too long, both in prompt tokens, 0 where it did not say:
+    `tokens` is how many the request had, `limit` the most that it would have taken. `at` is as in `Session.refused`."""
+
+    at: Count
+    tokens: Count = 0
+    limit: Count = 0
+
+
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One agent conversation, immutable.
 
@@ -210,11 +219,12 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     `settings` are those of the agent's compaction, where the file has them. `written_by` is the format of the agent's
     own recordings where another program recorded its requests and knew the agent; empty everywhere else. `refused` has,
     for each request that failed because it was too long, in files that hold such errors and no call for them, the
-    number of log events before it. `windows` are the context windows in tokens where the file states several, each with
-    the event from which it holds; `window` is the last of them. `left` is what is on branches that were left, None
-    where the file has none or the format no branches. `guarded_by` is the policy, by its name in the registry, of the
-    guard that recorded the session while it decided over its requests; empty elsewhere. `cache_seconds` is how long the
-    provider's cache keeps most of what these calls wrote, where the file says so, else 0.
+    number of log events before it; `refusals` are those of which the provider stated a size. `windows` are the context
+    windows in tokens where the file states several, each with the event from which it holds; `window` is the last of
+    them. `left` is what is on branches that were left, None where the file has none or the format no branches.
+    `guarded_by` is the policy, by its name in the registry, of the guard that recorded the session while it decided
+    over its requests; empty elsewhere. `cache_seconds` is how long the provider's cache keeps most of what these calls
+    wrote, where the file says so, else 0.
     """
 
     events: tuple[Event, ...]
@@ -246,6 +256,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     left: LeftBranches | None = None
     guarded_by: str = ""
     cache_seconds: Count = 0
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def agent_format(self) -> str:

@@ -77,7 +77,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         _OF_WINDOW,
         _MORE,
     ),
-    "refused": _REFUSED,
+    "refused": (*_REFUSED, "stated {stated} tokens", "a limit of {limit}", _OF_WINDOW),
     "refused_again": (
         *_REQUESTS,
         "{requests} requests between step {first:place} and step {last:place} are",
@@ -253,7 +253,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "near_miss": ("step {step:place} fills {share:share} % of",),
     "late": ("too late: step {step_over:place} was {tokens/window:excess} % over",),
     "counted_over": ("counted {tokens} tokens at step {step:place}", _OF_WINDOW),
-    "refused": _REFUSED,
+    "refused": (*_REFUSED, "{stated} tokens, the provider", "provider takes {limit}"),
     "refused_again": ("{requests} request(s), up to {tokens} tokens",),
     "needless": (
         "{all_compactions} compaction(s), not needed",

@@ -157,6 +157,16 @@ def refused(story: Story, finding: Finding) -> None:
         compacted += any(place <= cut and (not later or cut <= later[0]) for cut in cuts)
     before = sum(call.at < places[0] for call in calls)
     agree(finding, requests=len(places), after=before - 1, compacted=compacted)
+    limits, sizes = ({getattr(item, name) for item in story.session.refusals} for name in ("limit", "tokens"))
+    if len(limits) == 1:
+        agree(finding, limit=max(limits))
+        same("stated", finding.numbers.get("stated", 0), max(sizes))
+    elif {"limit", "stated"} & set(finding.numbers):
+        raise Wrong("the provider stated no limit, or several")
+    window = story.judgement.value
+    same("window", finding.numbers.get("window", window), window)
+    if "window" in finding.numbers and not number(finding, "limit") < window:
+        raise Wrong("the limit is not below the window")
     if ("A compaction followed" in finding.sentence) != (compacted == len(places)):
         raise Wrong("a compaction followed each of them, or not, and the claim says otherwise")
     same("step", finding.step, max(0, before - 1))

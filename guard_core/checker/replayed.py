@@ -48,9 +48,13 @@ def refused_again(story: Replay, finding: Finding) -> None:
     for place in story.session.refused:
         before = [step for step, call in enumerate(story.session.calls) if call.at < place]
         start = story.session.calls[before[-1]].at if before else 0
-        if any(start < item.at < place for item in story.session.compactions):
-            continue
         if before and story.has_other_window(before[-1]):
+            continue
+        stated = [item.tokens for item in story.session.refusals if item.at == place and item.tokens]
+        if stated:
+            sizes.append((stated[-1], before[-1] if before else -1))
+            continue
+        if any(start < item.at < place for item in story.session.compactions):
             continue
         if before and story.session.calls[before[-1]].response == place - 1:
             continue

@@ -61,8 +61,8 @@ class Fired:
 
 
 class RefusedRequest(NamedTuple):
-    """A request that a provider refused as too long: its prompt tokens, modelled, and the last step before it, -1 where
-    there is none."""
+    """A request that a provider refused as too long: its prompt tokens, as the provider stated them, else modelled, and
+    the last step before it, -1 where there is none."""
 
     tokens: int
     after: int
@@ -255,11 +255,17 @@ class Facts:
         as large."""
         steps, sizes = self.ledger.steps, []
         bases = [base.at for base in self.ledger.bases]
+        stated = {item.at: item.tokens for item in self.session.refusals if item.tokens}
         for at in self.session.refused:
             before = int(np.searchsorted(steps["at"], at)) - 1
             start = int(steps["at"][before]) if before >= 0 else 0
-            if any(start < base < at for base in bases) or (before >= 0 and self.other_windows[before]):
-                continue  # what was sent there is not known, or the model is another
+            if before >= 0 and self.other_windows[before]:
+                continue  # the model is another
+            if at in stated:
+                sizes.append(RefusedRequest(stated[at], before))
+                continue
+            if any(start < base < at for base in bases):
+                continue  # what was sent there is not known
             if before >= 0 and steps["response"][before] == at - 1:
                 continue  # the request that had just been answered, sent again, or with its answer at the end
             grown = self.attribution.prefix_at(np.array([start, at]))

@@ -28,6 +28,7 @@ from guard_core.findings.words import (
 )
 from guard_core.ledger import Ints
 from guard_core.sessions import Provenance
+from guard_core.windows import models
 from guard_core.windows.window_evidence import Status, automatic_triggers, fired_words, is_set_by_hand
 
 # Ours: no source defines these words, so the numbers are chosen and named here.
@@ -271,10 +272,32 @@ def refused(case: Case) -> list[Finding]:
     all_compacted = numbers["compacted"] == len(steps)
     which = "it" if len(steps) == 1 else "each of them"
     more = f" A compaction followed {which} before the next call." if all_compacted else ""
-    sentence = f"{refused_words(numbers)}, as the file says: an overflow (recorded).{more}"
+    stated = _stated_sizes(case, numbers)
+    sentence = f"{refused_words(numbers)}, as the file says: an overflow (recorded).{stated}{more}"
     severity = WARNING if all_compacted else ERROR
     listed = tuple(max(0, step) for step in dict.fromkeys(steps))[:LISTED]
     return [Finding("refused", severity, max(0, steps[0]), sentence, numbers, (), listed, len(steps))]
+
+
+def _stated_sizes(case: Case, numbers: dict[str, int]) -> str:
+    """What the provider stated of these requests, as a sentence, "" where that is nothing or not one limit. Its figures
+    are added to `numbers`."""
+    session, window = case.facts.session, case.facts.window
+    limits = {item.limit for item in session.refusals}
+    if len(limits) != 1:
+        return ""
+    numbers["limit"] = limits.pop()
+    largest = max(item.tokens for item in session.refusals)
+    tokens = ""
+    if largest:
+        numbers["stated"] = largest
+        tokens = f"{largest:,} tokens{' for the largest' if numbers['requests'] > 1 else ''} and "
+    sentence = f" The provider stated {tokens}a limit of {numbers['limit']:,}{'' if tokens else ' tokens'}"
+    is_own = models.stated_limit(session, models.main_model(session)) == numbers["limit"]
+    if is_own and window.source is not Provenance.PROVIDER and numbers["limit"] < window.value:
+        numbers["window"] = window.value
+        return f"{sentence}, below {stated_window(case.facts)} of {window.value:,}."
+    return f"{sentence}."
 
 
 def refused_again(case: Case) -> list[Finding]:
@@ -302,6 +325,16 @@ def refused_again(case: Case) -> list[Finding]:
 def _place_words(after: int) -> str:
     """Where a request was refused, by the last step before it."""
     return "before step 1" if after < 0 else f"after {at_step(after)}"
+
+
+def limit_words(numbers: dict[str, int]) -> str:
+    """The size that the provider stated of refused requests and its limit, in few words; "" where it did not."""
+    if "limit" not in numbers:
+        return ""
+    limit = f"the provider takes {numbers['limit']:,}"
+    if "stated" not in numbers:
+        return f"{limit} tokens"
+    return f"{'up to ' if numbers['requests'] > 1 else ''}{numbers['stated']:,} tokens, {limit}"
 
 
 def refused_words(numbers: dict[str, int]) -> str:

@@ -18,7 +18,7 @@ from guard_core.findings.claims import (
 )
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
-from guard_core.findings.sizes import assumptions_at, if_window_at, refused_words, stated_window
+from guard_core.findings.sizes import assumptions_at, if_window_at, limit_words, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.rules.inference import bound_words
 from guard_core.sessions import (
@@ -222,7 +222,8 @@ def _overflow(case: Case, finding: Finding) -> str:
 
 
 def _refused(case: Case, finding: Finding) -> str:
-    return f"{_head(case)}{refused_words(finding.numbers)}: an overflow (recorded)."
+    size = limit_words(finding.numbers) or "an overflow"
+    return f"{_head(case)}{refused_words(finding.numbers)}: {size} (recorded)."
 
 
 def _refused_again(case: Case, finding: Finding) -> str:

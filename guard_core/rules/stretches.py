@@ -15,7 +15,10 @@ from guard_core.windows.window_evidence import Status, judge_session, stated_win
 
 
 def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stretch, ...]:
-    """The stretches of a session, in order; one that is empty where it has no call. `window`: typed in by the user."""
+    """The stretches of a session, in order; one that is empty where it has no call. `window`: typed in by the user.
+
+    An agent reckons with the window that it knows of, not with the limit that its provider states in refusing."""
+    session = msgspec.structs.replace(session, refusals=())
     versions, starts = session.versions, [at for at, _ in session.versions]
     model = models.main_model(session) or session.model
     in_file = session.window if window is None else None

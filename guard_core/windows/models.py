@@ -6,6 +6,7 @@ nothing is guessed. Where the row that a name means has no window, another provi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 from guard_core import defaults
@@ -110,11 +111,27 @@ def main_model(session: Session, answers: dict[str, Answers] | None = None) -> s
     return next(name for name, count in counts.items() if count == most)
 
 
+def stated_limit(session: Session, main: str) -> int:
+    """The most prompt tokens that the provider takes of a session's main model, by its refusals; 0 where they do not
+    say, say several things, or stand beside a call of another model."""
+    ats, limits = [call.at for call in session.calls] if session.refusals else [], set()
+    for item in session.refusals:
+        place = bisect_left(ats, item.at)
+        beside = {call.model for call in session.calls[max(0, place - 1) : place + 1]}
+        if item.limit and beside <= {main, ""}:
+            limits.add(item.limit)
+    return limits.pop() if len(limits) == 1 else 0
+
+
 def window_of(session: Session, main: str | None = None) -> Sourced:
-    """The context window of a session in tokens: from its file, else by the name of its model, else assumed."""
+    """The context window of a session in tokens: from its file, else what the provider stated in refusing a request,
+    else by the name of its model, else assumed."""
     if session.window is not None and session.window.value > 0:
         return session.window
-    for name in dict.fromkeys([main_model(session) if main is None else main, session.model]):
+    main = main_model(session) if main is None else main
+    if limit := stated_limit(session, main):
+        return Sourced(limit, Provenance.PROVIDER, "stated by the provider when it refused a longer request")
+    for name in dict.fromkeys([main, session.model]):
         if name and (window := context_window(name)):
             return window
     return Sourced(defaults.WINDOW, Provenance.ASSUMED, UNKNOWN)

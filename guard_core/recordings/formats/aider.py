@@ -138,7 +138,7 @@ class _Chat:
             self._model = match[1]
         if EXHAUSTED in line:
             self._close()
-            self._builder.refused.append(len(self._builder.events))
+            self._builder.refuse()
         if match := _TOKENS.search(line):
             self._close()
             self._sent.append(_tokens(match[1], match[2]))

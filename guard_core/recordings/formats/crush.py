@@ -93,13 +93,13 @@ FORMAT = CrushFormat()
 
 
 class _Finish(NamedTuple):
-    """How an answer ended: the tokens that a version wrote beside it, whether the call failed, and whether that was
-    because the provider refused the request as too long."""
+    """How an answer ended: the tokens that a version wrote beside it, whether the call failed, and the words in which
+    the provider refused the request as too long, "" where it did not."""
 
     prompt: int | None
     completion: int | None
     failed: bool
-    refused: bool
+    refused: str
 
 
 def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
@@ -291,8 +291,8 @@ def _finish(items: list[JSON]) -> _Finish:
     end = ends[-1] if ends else {}
     prompt, completion = (fields.tokens(end, name) or None for name in ("prompt_tokens", "completion_tokens"))
     failed = fields.text(end, "reason") == "error"
-    refused = failed and names_length(f"{fields.text(end, 'message')} {fields.text(end, 'details')}")
-    return _Finish(prompt, completion, failed, refused)
+    words = f"{fields.text(end, 'message')} {fields.text(end, 'details')}" if failed else ""
+    return _Finish(prompt, completion, failed, words if names_length(words) else "")
 
 
 def _call(row: JSON, event: Event, finish: _Finish) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def _append(builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -
         builder.answer(event.parts, call=_call(row, event, finish), **place)
         return
     if finish.refused:
-        builder.refused.append(len(builder.events))
+        builder.refuse(finish.refused)
     elif event.role is Role.MODEL:
         builder.calls.append(ModelCall(at=len(builder.events), **_call(row, event, finish)))
     builder.event(event.role, event.parts, **place)

@@ -72,7 +72,7 @@ class MiniSweAgentFormat:
             _read_message(source, builder, facts, message)
         info = {} if isinstance(value, list) else fields.mapping(value, "info")
         if fields.text(info, "exit_status") == REFUSED:
-            builder.refused.append(len(builder.events))
+            builder.refuse()
         builder.notes.extend(_notes(info, builder.calls))
         model = fields.mapping(fields.mapping(info, "config"), "model")
         name = fields.text(model, "model_name") or fields.text(model, "name")

@@ -14,6 +14,7 @@ from guard_core.recordings.reading import recorder_counts
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.pairing import Pairing, pair
+from guard_core.recordings.reading.refusals import stated_sizes
 from guard_core.recordings.reading.shelf import ShelvedEvents
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.summary_words import begins_with_summary
@@ -23,6 +24,7 @@ from guard_core.sessions import (
     ModelCall,
     Provenance,
     RecordedCompaction,
+    Refusal,
     Session,
     Sourced,
     SubAgent,
@@ -122,6 +124,7 @@ class SessionBuilder:
         self.side_calls: list[ModelCall] = []
         self.notes: list[str] = []
         self.refused: list[int] = []
+        self.refusals: list[Refusal] = []
         self.windows: list[tuple[int, int]] = []  # context windows, each with the event from which it holds
 
     def event(
@@ -160,6 +163,12 @@ class SessionBuilder:
             raise LimitExceeded(f"a session with more than {self.limits.compactions} compactions", line=compaction.line)
         self.compactions.append(compaction)
 
+    def refuse(self, words: str = "") -> None:
+        """The provider refused a request as too long, in these words, if the file has them."""
+        self.refused.append(len(self.events))
+        if any(sizes := stated_sizes(words)):
+            self.refusals.append(Refusal(len(self.events), *sizes))
+
     def states_window(self, at: int, tokens: int | None) -> None:
         """The file states a context window for the calls from event `at` on; None or 0: it states none there."""
         if tokens and (not self.windows or self.windows[-1][1] != tokens):
@@ -197,6 +206,7 @@ class SessionBuilder:
             model=model,
             started_at=started,
             refused=tuple(self.refused),
+            refusals=tuple(item for item in self.refusals if item.at in self.refused),
             windows=((0, self.windows[0][1]), *self.windows[1:]) if len(self.windows) > 1 else (),
             sub_agents=self._sub_agents(fields.pop("sub_agents", {})),
             cache_seconds=_cache_seconds(self.calls),

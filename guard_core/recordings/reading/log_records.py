@@ -126,10 +126,11 @@ def time_of(record: JSON, answer: JSON) -> float | None:
     return next((time for time in times if time is not None), fields.timestamp(answer, "created"))
 
 
-def is_refused(record: JSON, response: JSON) -> bool:
-    """Did the provider answer, by an error in the record or in its response, that the request is too long?"""
+def refusal_of(record: JSON, response: JSON) -> str:
+    """The words in which the provider answered, by an error in the record or in its response, that the request is too
+    long; "" where it did not."""
     errors = (place.get(key) for place in (record, response) for key in _ERRORS)
-    return any(names_length(value_text(error)) for error in errors if error)
+    return next((words for error in errors if error and names_length(words := value_text(error))), "")
 
 
 def id_of(record: JSON) -> str:

@@ -35,6 +35,7 @@ from guard_core.events import (
 )
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.refusals import stated_sizes
 from guard_core.recordings.reading.summary_words import begins_with_summary, is_empty_summary
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
@@ -48,6 +49,7 @@ from guard_core.sessions import (
     LeftBranches,
     ModelCall,
     RecordedCompaction,
+    Refusal,
     Session,
     ToolDefinition,
 )
@@ -98,8 +100,8 @@ class Request(msgspec.Struct, frozen=True):
     `lost` is the number of messages missing at the head of `messages` (dropped by the recorder), UNKNOWN for a request
     without any, whose call is placed behind the history so far. `system` and `tools` are None where not recorded.
     `declared` is the compaction recorded since the previous request, `summarised` one that the provider made of all
-    these messages before it answered, with its summary. `refused`: the provider answered that it is too
-    long, so that there is no call.
+    these messages before it answered, with its summary. `refusal`: the words of the provider that it is too
+    long, so that there is no call; "" for any other request.
     """
 
     messages: tuple[Event, ...]
@@ -110,7 +112,7 @@ class Request(msgspec.Struct, frozen=True):
     tools: tuple[ToolDefinition, ...] | None = None
     declared: Declared | None = None
     agent: str = ""
-    refused: bool = False
+    refusal: str = ""
     summarised: tuple[Event, Declared] | None = None
 
 
@@ -161,6 +163,7 @@ class Thread:
     side_calls: list[ModelCall] = field(default_factory=list)
     compactions: list[RecordedCompaction] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)  # the length of the log at each refused request
+    refusals: list[Refusal] = field(default_factory=list)  # what the provider stated in some of them
     left: LeftBranches = LeftBranches()  # noqa: RUF009 - immutable
     refused_model: str = ""  # of the last of them
     refused_beside: int = 0  # refused requests of the contexts that are folded into this one
@@ -311,6 +314,7 @@ class Thread:
         builder = SessionBuilder(format_name, limits=limits)
         builder.events, builder.calls, builder.compactions = self.events, self.calls, self.compactions
         builder.side_calls, builder.refused = self.side_calls, self.refused
+        builder.refusals = self.refusals
         if self.lost and self.lost < UNKNOWN:
             builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
         if self.refused_beside:
@@ -382,11 +386,17 @@ class Thread:
         return dropped > 0
 
     def _failed_again(self, request: Request) -> None:
-        if request.refused:
-            self.refused.append(len(self.events))
+        if request.refusal:
+            self._refuse(request)
             return
         self.failed_again += 1
         self.side_calls.append(msgspec.structs.replace(request.call, at=self.calls[-1].at))
+
+    def _refuse(self, request: Request) -> None:
+        at = len(self.events)
+        self.refused.append(at)
+        if any(sizes := stated_sizes(request.refusal)):
+            self.refusals.append(Refusal(at, *sizes))
 
     def _answer_again(self) -> None:
         """The last call's answer is the model's first event since; without one it was not kept."""
@@ -429,8 +439,8 @@ class Thread:
             self._summarise(*request.summarised)
         self._confirmed = len(self._sent)
         at = len(self.events)
-        if request.refused:
-            self.refused.append(at)
+        if request.refusal:
+            self._refuse(request)
             self.refused_model = request.call.model
             return
         response = None

@@ -18,7 +18,16 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, LeftBranches, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import (
+    Evidence,
+    LeftBranches,
+    ModelCall,
+    Provenance,
+    RecordedCompaction,
+    Refusal,
+    Session,
+    Sourced,
+)
 from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
@@ -95,6 +104,42 @@ def test_refused_requests_that_the_file_holds_are_an_overflow_and_not_a_near_mis
     assert (verdict.kind, verdict.severity, by_kind["refused"].count) == ("refused", "error", 3)
     assert by_kind["refused"].numbers == {"requests": 3, "after": 1, "compacted": 0}
     assert claimed(built)[1].kind == "near_miss"
+
+
+def test_the_size_and_the_limit_that_the_provider_stated_are_said_and_the_limit_is_the_window():
+    built = chat(5_000, 9_000, model="unknown", source=Provenance.ASSUMED)
+    built = replace(built, refused=(4,), refusals=(Refusal(4, 12_345, 10_000),))
+    by_kind, verdict = claimed(built)
+    assert by_kind["refused"].sentence == (
+        "1 request failed as too long, after step 2, as the file says: an overflow (recorded). The provider stated "
+        "12,345 tokens and a limit of 10,000."
+    )
+    assert verdict.sentence.endswith("after step 2: 12,345 tokens, the provider takes 10,000 (recorded).")
+    facts = Facts.of(built)
+    assert (facts.window.value, facts.window.source, facts.window.status) == (10_000, "provider", "known")
+    assert facts.refused_request == (12_345, 1)
+
+
+def test_a_limit_below_the_window_of_the_file_is_named():
+    built = replace(
+        chat(5_000, window=50_000, source=Provenance.RECORDER), refused=(2,), refusals=(Refusal(2, 0, 10_000),)
+    )
+    claim = claimed(built)[0]["refused"]
+    assert claim.sentence.endswith("The provider stated a limit of 10,000 tokens, below the stated window of 50,000.")
+    assert check(built, (replace(claim, numbers={**claim.numbers, "limit": 20_000}),), Facts.of(built).window)
+
+
+@pytest.mark.parametrize(
+    "refusals",
+    [(Refusal(4, 0, 10_000), Refusal(4, 0, 20_000)), (Refusal(2, 0, 10_000),)],
+    ids=["two limits", "beside a call of another model"],
+)
+def test_limits_that_may_be_those_of_another_model_are_no_window(refusals):
+    built = chat(5_000, 9_000, 9_500, model="unknown", source=Provenance.ASSUMED)
+    names = ("other", "unknown", "unknown")
+    calls = tuple(replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
+    facts = Facts.of(replace(built, calls=calls, refused=tuple(item.at for item in refusals), refusals=refusals))
+    assert facts.window.source == "assumed"
 
 
 def test_a_refused_request_that_a_compaction_followed_is_a_warning():

@@ -26,6 +26,7 @@ from guard_core.sessions import (
     ModelCall,
     Provenance,
     RecordedCompaction,
+    Refusal,
     Session,
     Sourced,
 )
@@ -1105,3 +1106,11 @@ def test_what_qwen_code_wrote_down_before_0_22_is_not_the_count_it_compared():
 
     assert counts("0.21.10") == (None, True)
     assert counts("0.23.0") == (150_000, False)
+
+
+def test_an_agent_reckons_with_the_window_that_it_knows_and_not_with_the_limit_that_refused_its_request():
+    calls = (ModelCall(1, 1, 90_000),)
+    session = Session((user("Go"), model("Gone")), calls, format="claude-code", model=OPUS, versions=((0, "2.1.14"),))
+    session = msgspec.structs.replace(session, refused=(2,), refusals=(Refusal(2, 110_000, 100_000),))
+    assert judge_session(session).value == 100_000
+    assert explain(session).rule.threshold == 155_000

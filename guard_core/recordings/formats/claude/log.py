@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from guard_core.events import Event, Part, Role, ToolResultPart
+from guard_core.events import Event, Part, Role, ToolResultPart, part_text
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     SYNTHETIC,
@@ -129,7 +129,7 @@ class Log:
         if first.model == SYNTHETIC and first.unsent:
             self.unsent += 1
             if first.too_long:
-                self.builder.refused.append(len(self.builder.events))
+                self.builder.refuse(" ".join(map(part_text, first.parts)))
             return
         if self.sent is not None:
             self.sent.ask(first.request)
@@ -201,7 +201,7 @@ class Log:
         is_refused = self.sent is not None and trigger == "auto" and self.sent.has_unanswered(line)
         self._settle(line)
         if is_refused:
-            self.builder.refused.append(len(self.builder.events))
+            self.builder.refuse()
         if boundary.cleared:
             self._micro_compaction(boundary)
         else:

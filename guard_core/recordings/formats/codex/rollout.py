@@ -338,7 +338,7 @@ class CodexRolloutReader:
         else:
             error = payload if kind == "error" else fields.mapping(payload, "error")  # newer: of the turn that it ended
             if error.get("codex_error_info") == TOO_LONG:
-                self.log.refused.append(len(self.log.events))
+                self.log.refuse(fields.text(error, "message"))
             if kind in _TURN_ENDS or kind in _TURN_STARTS:
                 self._triggered("" if self.asked or kind in _TURN_STARTS else "manual")
                 self.turn_open, self.asked = kind in _TURN_STARTS, False

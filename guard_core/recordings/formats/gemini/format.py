@@ -192,8 +192,9 @@ class GeminiChatReader:
         elif fields.text(record, "type") in NOTICES:
             if self._is_new(name_of(record)):
                 self.notes.skip(f"{record['type']} message")
-                if record["type"] == "error" and names_length(fields.plain_text(record.get("content"))):
-                    self.log.refused.append(len(self.log.events))
+                words = fields.plain_text(record.get("content")) if record["type"] == "error" else ""
+                if names_length(words):
+                    self.log.refuse(words)
         elif "sessionId" in record:
             self.header = self.header or record
             self.title = fields.text(record, "summary") or self.title

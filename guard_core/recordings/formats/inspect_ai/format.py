@@ -273,8 +273,8 @@ class _Sample:
         usage = _usage(item)
         counted = prompt_tokens(usage)
         failed = bool(item.get("error")) and counted is None  # newer logs give it an empty answer
-        refused = not counted and _is_refused(item, choice)
-        if item.get("pending") or not (refused or answer is not None) or (failed and not refused):
+        refusal = "" if counted else _refusal(item, choice)
+        if item.get("pending") or not (refusal or answer is not None) or (failed and not refusal):
             self._source.notes.skip("pending or failed model call")
             return None
         system, messages = chat.split_system(self._input(item))
@@ -289,8 +289,8 @@ class _Sample:
             source_id=fields.text(item, "uuid"),
         )
         tools = chat.tool_definitions(item.get("tools"))
-        about: JSON = {"system": system, "tools": tools, "declared": declared, "agent": agent, "refused": refused}
-        return Request(tuple(messages), call, None if refused else answer, **about)
+        about: JSON = {"system": system, "tools": tools, "declared": declared, "agent": agent, "refusal": refusal}
+        return Request(tuple(messages), call, None if refusal else answer, **about)
 
     def _input(self, item: JSON) -> list[Event]:
         refs = fields.items(item, "input_refs")
@@ -355,12 +355,13 @@ def _usage(item: JSON) -> JSON:
     return fields.mapping(fields.mapping(item, "output"), "usage")
 
 
-def _is_refused(item: JSON, choice: JSON) -> bool:
-    """Did the provider answer that the request is too long: Inspect gives that a stop reason, or an error. An answer
-    that filled the window has this stop reason, too, but its tokens are counted."""
+def _refusal(item: JSON, choice: JSON) -> str:
+    """The words in which the provider answered that the request is too long: Inspect gives that a stop reason, or an
+    error; "" where it did not. An answer that filled the window has this stop reason, too, but its tokens are
+    counted."""
     errors = (place.get("error") for place in (item, fields.mapping(item, "output")))
-    is_too_long = any(names_length(value_text(error)) for error in errors if error)
-    return is_too_long or fields.text(choice, "stop_reason") == TOO_LONG
+    words = next((words for error in errors if error and names_length(words := value_text(error))), "")
+    return words or (TOO_LONG if fields.text(choice, "stop_reason") == TOO_LONG else "")
 
 
 def prompt_tokens(usage: JSON) -> int | None:

@@ -294,7 +294,7 @@ class WireReader:
         self._begun_at = len(self.log.events)
         if self._trigger == "auto" and self._refused:
             self._trigger = "overflow"
-            self.log.refused.append(len(self.log.events))
+            self.log.refuse()
 
     def _cancel_compaction(self, line: Line) -> None:
         self._begun = False

@@ -194,9 +194,9 @@ class Runs:
         if event is not None:
             event = msgspec.structs.replace(event, timestamp=fields.timestamp(run, "end_time") or start, line=line)
         lost = 0 if messages else UNKNOWN
-        is_open = event is None and call.prompt_tokens is None
-        refused = is_open and names_length(fields.text(run, "error"))
-        return Request(tuple(messages), call, event, lost, system=system, tools=_tools(parameters), refused=refused)
+        error = fields.text(run, "error") if event is None and call.prompt_tokens is None else ""
+        refusal = error if names_length(error) else ""
+        return Request(tuple(messages), call, event, lost, system=system, tools=_tools(parameters), refusal=refusal)
 
     def _messages(self, run: JSON, before: list[Request]) -> list[Event]:
         inputs = fields.mapping(run, "inputs")

@@ -196,7 +196,8 @@ def header_over(header: Session, size: int) -> Session:
     versions = tuple(sorted(item for item in header.versions if 0 <= item[0] <= size))
     windows = tuple(sorted(item for item in header.windows if 0 <= item[0] <= size and item[1] > 0))
     refused = tuple(at for at in header.refused if 0 <= at <= size)
-    return msgspec.structs.replace(header, versions=versions, windows=windows, refused=refused)
+    refusals = tuple(item for item in header.refusals if item.at in refused)
+    return msgspec.structs.replace(header, versions=versions, windows=windows, refused=refused, refusals=refusals)
 
 
 def _draft(line: Line, source: ByteSource) -> _Draft:

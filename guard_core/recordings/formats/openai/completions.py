@@ -278,10 +278,11 @@ class ChatReader:
         event = self._answer_event(response, line)
         if event is None and call.prompt_tokens is not None and messages and messages[-1].role is Role.MODEL:
             event = messages.pop()  # some proxies write the answer behind the messages it answers
-        refused = event is None and call.prompt_tokens is None and log_records.is_refused(record, response)
-        self._answered |= refused
+        is_open = event is None and call.prompt_tokens is None
+        refusal = log_records.refusal_of(record, response) if is_open else ""
+        self._answered |= bool(refusal)
         system = self.system_of(body) or system
-        return Request(tuple(messages), call, event, system=system, tools=_tools(body), refused=refused)
+        return Request(tuple(messages), call, event, system=system, tools=_tools(body), refusal=refusal)
 
     def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
         """The call that a request and its response are; its usage is counted."""

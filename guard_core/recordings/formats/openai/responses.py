@@ -317,8 +317,9 @@ class ResponsesReader:
         if declared is not None and declared.length is not None:
             declared = replace(declared, length=max(0, declared.length - (len(sent) - len(messages))))
         tools = _tools(body)
-        refused = answer is None and call.prompt_tokens is None and log_records.is_refused(record, response)
-        about: JSON = {"system": system or head, "tools": tools, "declared": declared, "refused": refused}
+        is_open = answer is None and call.prompt_tokens is None
+        refusal = log_records.refusal_of(record, response) if is_open else ""
+        about: JSON = {"system": system or head, "tools": tools, "declared": declared, "refusal": refusal}
         self.requests.append(Request(tuple(messages), call, answer, **about))
 
     def _sent(self, body: JSON, response: JSON, line: int | None) -> tuple[list[Event], Declared | None]:

@@ -207,11 +207,9 @@ class OpenCodeReader:
     def _failed(self, info: JSON, parts: list[JSON]) -> None:
         """An answer that ended in an error: OpenCode does not send it again, so that it stays out of the log."""
         error = fields.mapping(info, "error")
-        too_long = fields.text(error, "name") == TOO_LONG or names_length(
-            fields.text(fields.mapping(error, "data"), "message")
-        )
-        if too_long:
-            self.log.refused.append(len(self.log.events))
+        words = fields.text(fields.mapping(error, "data"), "message")
+        if fields.text(error, "name") == TOO_LONG or names_length(words):
+            self.log.refuse(words)
         content = tuple(self._content(parts))
         for tool in parts:
             if tool.get("type") == "tool" and (text := _result_text(tool)) is not None:

@@ -318,7 +318,7 @@ class _Traces:
                     system=content.system or system,
                     tools=content.tools,
                     agent=first(content.span.attributes, trace_kinds.AGENT_KEYS),
-                    refused=self._is_refused(content.span),
+                    refusal=content.span.error if self._is_refused(content.span) else "",
                 )
             )
         return requests
@@ -346,7 +346,7 @@ class _Traces:
                     Role.USER, (trace_kinds.tool_result(span),), timestamp=span.start, line=span.line, source_id=span.id
                 )
             elif self._is_refused(span):
-                builder.refused.append(len(builder.events))
+                builder.refuse(span.error)
             else:
                 at = len(builder.events)
                 index = builder.event(Role.MODEL, (), timestamp=span.start, line=span.line, source_id=span.id)

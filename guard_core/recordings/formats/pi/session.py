@@ -261,12 +261,7 @@ class PiSessionReader:
             self.notes.skip(kind or "line without a type")
 
     def _message(self, line: Line, message: dict[str, Any], on_path: bool) -> None:
-        role, error = fields.text(message, "role"), fields.text(message, "errorMessage")
-        failed = fields.text(message, "stopReason") == "error"
-        refused = failed and names_length(error)
-        if on_path:
-            self.refused = failed and says_too_long(error)
-            self.log.refused += [len(self.log.events)] * refused
+        role, refused = fields.text(message, "role"), self._is_refused(message, on_path)
         if role == "system":
             if on_path:
                 self.system.take(message)
@@ -290,6 +285,15 @@ class PiSessionReader:
             self.log.event(Role.USER, parts, author=role if meta else "", meta=meta, **place)
         elif not parts:
             self.notes.skip(f"{role or 'message'} without content")
+
+    def _is_refused(self, message: dict[str, Any], on_path: bool) -> bool:
+        """Is a message an error that the request was too long; one on the path is a refused request of the session."""
+        error = fields.text(message, "errorMessage") if fields.text(message, "stopReason") == "error" else ""
+        if on_path:
+            self.refused = says_too_long(error)
+            if names_length(error):
+                self.log.refuse(error)
+        return names_length(error)
 
     def _leave(self, *, refused: bool) -> None:
         """Count a message on another branch, and whether it is a request that the provider refused as too long."""

@@ -293,7 +293,7 @@ class QwenChatReader:
             refused = status in (None, *_REFUSALS)
             self.refused |= refused and says_too_long(message)
             if refused and names_length(message):
-                self.log.refused.append(len(self.log.events))
+                self.log.refuse(message)
         else:
             self.notes.skip("system: ui_telemetry")
 

@@ -26,6 +26,7 @@ from guard_core.sessions import (
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
 
+TOO_LONG = "prompt is too long: 212345 tokens > 200000 maximum"
 SUMMARY = "So far the files were listed and the bug was found in main.py."
 
 
@@ -84,7 +85,7 @@ def test_a_conversation_goes_on_from_the_answer_that_it_repeats_not_from_that_of
 
 
 def test_an_answered_request_that_is_sent_again_and_fails_leaves_its_answer_in_the_log():
-    failed, refused = Request((A,), ModelCall(at=0)), Request((A,), ModelCall(at=0), refused=True)
+    failed, refused = Request((A,), ModelCall(at=0)), Request((A,), ModelCall(at=0), refusal=TOO_LONG)
     for end in ((), (ask(A, DONE, user("More"), reply=LOOK),), (ask(A, model("Do"), user("More"), reply=LOOK),)):
         (session,) = sessions(ask(A, reply=DONE), failed, refused, *end)
         places = [(call.at, call.response, call.prompt_tokens) for call in session.calls]
@@ -219,7 +220,7 @@ def test_a_summary_in_place_of_the_end_is_a_compaction(instead):
 
 
 def test_what_is_taken_away_after_a_refused_request_makes_room():
-    refused = ask(*TALK, user("Fix it"), FIXED, user("Thanks"), refused=True)
+    refused = ask(*TALK, user("Fix it"), FIXED, user("Thanks"), refusal=TOO_LONG)
     (session,) = gone_back(user("No, explain it first"), before=refused)
     assert (len(session.compactions), session.left) == (1, None)
 
@@ -234,7 +235,7 @@ def test_what_is_taken_away_after_a_refused_request_makes_room():
 )
 def test_a_summary_after_a_refused_request_goes_on_from_it(refused, words, count):
     longer = (*TALK, user("Fix it"))
-    last = ask(*longer, FIXED, user("Go on"), **({"refused": True} if refused else {"reply": DONE}))
+    last = ask(*longer, FIXED, user("Go on"), **({"refusal": TOO_LONG} if refused else {"reply": DONE}))
     again = user(words)
     found = sessions(
         ask(A, reply=LOOK),
@@ -299,7 +300,7 @@ def test_calls_beside_a_conversation_stay_where_one_of_them_is_a_summariser_and_
 
 
 def test_a_refused_request_beside_a_conversation_is_noted():
-    refused = Request((user("Summarise all of it."),), ModelCall(at=0), refused=True)
+    refused = Request((user("Summarise all of it."),), ModelCall(at=0), refusal=TOO_LONG)
     (session,) = sessions(ask(A, reply=LOOK), refused, ask(A, LOOK, FOUND, reply=DONE))
     assert session.refused == ()
     assert "1 request beside the conversation failed as too long." in session.notes

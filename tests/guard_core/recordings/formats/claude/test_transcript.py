@@ -11,7 +11,7 @@ from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.claude.log import CLEARED
 from guard_core.recordings.formats.claude.transcript import FORMAT
 from guard_core.rules import explain
-from guard_core.sessions import Evidence, LeftBranches, SubAgent
+from guard_core.sessions import Evidence, LeftBranches, Refusal, SubAgent
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
 
@@ -388,20 +388,28 @@ def test_errors_in_the_place_of_an_answer_are_no_calls_and_not_sent():
 
 
 @pytest.mark.parametrize(
-    ("words", "refused"),
+    ("words", "refused", "refusals"),
     [
-        ("Prompt is too long", (2,)),
-        ("API Error: 400 prompt is too long: 204123 tokens > 200000 maximum", (2,)),
-        ("API Error: 400 input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", (2,)),
-        ("API Error: Claude's response exceeded the 32000 output token maximum", ()),
-        ("API Error: 413 Request too large (max 32MB)", ()),
-        ("API Error: 529 Overloaded", ()),
+        ("Prompt is too long", (2,), ()),
+        (
+            "API Error: 400 prompt is too long: 204123 tokens > 200000 maximum",
+            (2,),
+            (Refusal(2, 204_123, 200_000),),
+        ),
+        (
+            "API Error: 400 input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+            (2,),
+            (Refusal(2, 190_000, 200_000),),
+        ),
+        ("API Error: Claude's response exceeded the 32000 output token maximum", (), ()),
+        ("API Error: 413 Request too large (max 32MB)", (), ()),
+        ("API Error: 529 Overloaded", (), ()),
     ],
 )
-def test_an_error_that_the_prompt_is_too_long_is_a_refused_request_in_its_place(words, refused):
+def test_an_error_that_the_prompt_is_too_long_is_a_refused_request_in_its_place(words, refused, refusals):
     lines = (user("u1", None), answer("a1", "u1"), synthetic("a2", "a1", words, isApiErrorMessage=True))
     log = session(*lines, user("u2", "a2"), answer("a3", "u2"))
-    assert log.refused == refused
+    assert (log.refused, log.refusals) == (refused, refusals)
     assert [call.at for call in log.calls] == [1, 3]
 
 

@@ -10,7 +10,7 @@ import pytest
 from guard_core import recordings
 from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.openai.completions import FORMAT
-from guard_core.sessions import Evidence
+from guard_core.sessions import Evidence, Refusal
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -178,7 +178,7 @@ def test_a_failed_request_is_a_call_without_an_answer():
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_request_that_was_too_long_is_refused_and_what_is_dropped_then_is_no_choice(inside):
     error = {
-        "error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 300 tokens"}
+        "error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 30000 tokens"}
     }
     long = [*TALK, {"role": "user", "content": "Delete a.txt"}]
     refused = {"request": {"messages": long}, **({"response": error} if inside else error)}
@@ -186,6 +186,7 @@ def test_a_request_that_was_too_long_is_refused_and_what_is_dropped_then_is_no_c
     session = read_as(FORMAT, lines(*log, logged([*TALK[:2], long[-1]], answer("Deleted"), 120))).sessions[0]
     assert [step.prompt_tokens for step in session.calls] == [100, 290, 120]
     assert session.refused == (5, 5)
+    assert session.refusals == (Refusal(5, 0, 30_000), Refusal(5, 0, 30_000))
     assert [(item.at, item.trigger) for item in session.compactions] == [(5, "overflow")]
 
 
