@@ -30,9 +30,9 @@ from guard_core.triggers import OVERFLOW
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
-from guard_core.windows.models import Answers, answers_of
+from guard_core.windows.models import Answers, answers_of, main_model
 from guard_core.windows.request_limits import NO_LIMIT, RequestLimits
-from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows
+from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows, undoubted
 
 OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are not accidental, at least so many and such a share of all
 CHARACTERS, ESTIMATES = "characters", "estimates"  # what figures of tokens may be instead
@@ -72,12 +72,13 @@ class RefusedRequest(NamedTuple):
 class Facts:
     """A recording and its columns. `session` may be the head of a stored one, without events; `words` says where the
     words of its users' requests are (None: not looked up yet). `settings` of the own rule were
-    typed by a person; `explained` is what that rule says of it, where that was computed before."""
+    typed by a person; `explained` is what that rule says of it, where that was computed before. `judged` is the window
+    against the recording alone."""
 
     session: Session
     ledger: Ledger
     attribution: Attribution
-    window: WindowJudgement
+    judged: WindowJudgement
     words: tuple[RequestWords, ...] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     explained: Explanation | None = None
@@ -88,6 +89,14 @@ class Facts:
         ledger = Ledger.of(session)
         words = request_words(session, ledger, lambda: session.events)
         return cls(session, ledger, attribute(ledger), window or judge_session(session), words)
+
+    @cached_property
+    def window(self) -> WindowJudgement:
+        """The window against the recording and the rule of its agent: that compactions came below half of it casts no
+        doubt on it where the rule, with the settings that the file or a person gives, has every one of them so."""
+        if self.judged.status is not Status.DOUBTED or not self.explanation.is_whole:
+            return self.judged
+        return undoubted(self.judged, main_model(self.session, self.answers))
 
     @cached_property
     def usage(self) -> Usage:
@@ -149,7 +158,7 @@ class Facts:
         """The recording beside the rule of the agent that wrote it."""
         if self.explained is not None:
             return self.explained
-        window = self.window.sourced if self.window.source is Provenance.USER else None
+        window = self.judged.sourced if self.judged.source is Provenance.USER else None
         return explain(self.session, self.ledger, window=window, typed=self.settings)
 
     @cached_property

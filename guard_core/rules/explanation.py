@@ -48,6 +48,14 @@ class Explanation(msgspec.Struct, frozen=True):
         own = (item for item in self.inference if item.is_of(stretch))
         return next((item for item in own if counter in ("", item.counter)), None)
 
+    @property
+    def is_whole(self) -> bool:
+        """Does the rule explain every automatic compaction, at least one of them by its threshold, and does it fire
+        nowhere else."""
+        by_threshold = (item for item in self.compactions if item.threshold is not None and not item.after_refusal)
+        agree = any(item.verdict is Agreement.AGREES for item in by_threshold)
+        return agree and self.agrees == self.auto and not self.missed
+
     def is_behind(self, step: int) -> bool:
         """Was a check made after the last call, so that no call has its step."""
         return not self.stretches or step >= self.stretches[-1].stop

@@ -134,6 +134,12 @@ def judge(
     return _judged(window, status, at_least, _TOO_LARGE if too_large else window.note)
 
 
+def undoubted(judged: WindowJudgement, model: str) -> WindowJudgement:
+    """A doubted window of a model, once it is known why its agent compacted early."""
+    window = judged.sourced
+    return _judged(window, _undisputed(window, model), judged.at_least, window.note)
+
+
 def _undisputed(window: Sourced, model: str) -> Status:
     """The status of a window that nothing speaks against."""
     if models.is_assumed(window, model):

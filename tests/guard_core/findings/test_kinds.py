@@ -1,5 +1,6 @@
 """Every kind of finding: said where it is true, with its numbers, and not where it is not."""
 
+import dataclasses
 import time
 
 import msgspec
@@ -67,6 +68,34 @@ def test_compactions_below_half_of_the_tables_window_doubt_it():
     by_kind = findings(built)
     assert by_kind["window_doubted"].numbers == {"window": 1_000_000, "low": 90_000, "high": 90_000, "compactions": 1}
     assert "needless" not in by_kind
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "kind"),
+    [
+        ({}, "doubted", "window_doubted"),
+        ({"auto_compact_window": "150000"}, "doubted", "window_doubted"),
+        ({"auto_compact_window": "129000"}, "table", "needless"),
+    ],
+)
+def test_a_window_is_doubted_until_settings_of_the_agent_explain_its_early_compactions(typed, status, kind):
+    quoting = compaction(4, summary="Please begin with the report of the week: done", tokens_before=96_500)
+    built = chat(
+        30_000,
+        70_000,
+        96_000,
+        5_000,
+        window=200_000,
+        source=Provenance.MODEL_TABLE,
+        format="claude-code",
+        versions=((0, "2.1.330"),),
+        compactions=(quoting,),
+    )
+    facts = dataclasses.replace(Facts.of(built), settings=typed)
+    claims = recorded_findings(facts)
+    verdict = recorded_verdict(facts, claims)
+    assert (facts.window.status, verdict.kind) == (status, kind)
+    assert check(built, claims, facts.window, verdict) == []
 
 
 def test_a_doubted_window_that_was_inferred_from_prompts_is_not_called_stated():

@@ -102,7 +102,7 @@ def test_the_step_from_which_the_window_needed_it_is_named():
     sent, bill = recorded_bill(counted((90_000, 100_000, 20_000, 60_000, 90_000), compactions=(compacted(5, 100_100),)))
     session = sent.facts.session
     narrow = judge_session(session, Sourced(165_000, Provenance.USER))
-    facts = replace(sent.facts, window=narrow)
+    facts = replace(sent.facts, judged=narrow)
     (price,) = paybacks(type(sent).recorded(facts), bill)
     assert price.needed_from == 4
 
