@@ -11,6 +11,7 @@ import msgspec
 
 from guard_core.errors import GuardError, SettingError
 from guard_core.estimation.usage import Usage, usage_for
+from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.plain_text import plain as plain
 from guard_core.plain_text import plain_lines
@@ -50,17 +51,18 @@ def window_size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def make_policy(args: argparse.Namespace, session: Session | None = None) -> Policy:
-    """The policy that the arguments name. Settings that the recording of a session gives are used unless
-    others are typed."""
-    return get_policy(args.policy, **policy_settings(args, session))
+def make_policy(args: argparse.Namespace, facts: Facts | None = None) -> Policy:
+    """The policy that the arguments name. Settings that a recording gives are used unless others are typed."""
+    kind = policy_kind(args.policy)
+    own = {} if facts is None else facts.played(kind, args.profile or "")
+    return get_policy(args.policy, **{**own, **policy_settings(args)})
 
 
-def policy_settings(args: argparse.Namespace, session: Session | None = None) -> dict[str, Any]:
-    """The settings of the policy that the arguments name: those of the recording, then those that are typed."""
+def policy_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of the policy that the arguments name, as they are typed."""
     kind = policy_kind(args.policy)
     given = {kind.setting(name).name: value for name, value in (pair(text) for text in args.set)}
-    return {**({"profile": args.profile} if args.profile else {}), **kind.recorded(session), **given}
+    return {**({"profile": args.profile} if args.profile else {}), **given}
 
 
 def pair(text: str) -> tuple[str, str]:

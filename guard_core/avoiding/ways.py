@@ -13,7 +13,6 @@ from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
 from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting
 from guard_core.policies.settings import CHOICE, COUNT, NUMBER, SHARE, SIZE, SWITCH, Value
-from guard_core.rules import OwnRule
 
 SETTING, PROFILE, WINDOW, POLICY = "setting", "profile", "window", "policy"
 TIERS = (SETTING, PROFILE, WINDOW, POLICY)
@@ -59,25 +58,12 @@ def base_of(facts: Facts) -> Base:
     window, rule = facts.window.value, facts.explanation.rule
     if facts.is_contextguards:
         kind = POLICIES[DEFAULT_POLICY]
-        return Base(kind, kind.recorded(facts.session), window, kind.title)
+        return Base(kind, facts.played(kind), window, kind.title)
     if rule is None or rule.policy not in POLICIES:
         return Base(None, {}, window, "the recording's own rule")
     kind = POLICIES[rule.policy]
     profile = {"profile": rule.profile} if rule.profile in kind.profile_names else {}
-    return Base(kind, {**profile, **kind.recorded(facts.session), **_of_rule(kind, rule)}, window, kind.title)
-
-
-def _of_rule(kind: PolicyKind, rule: OwnRule) -> dict[str, Value]:
-    """The settings of an agent's rule that its policy publishes, too."""
-    values: dict[str, Value] = {}
-    for item in rule.settings:
-        for setting in kind.settings:
-            is_same = setting.name == item.name or f"{setting.name}_tokens" == item.name
-            if not is_same or item.value is None or setting.unit != item.unit:
-                continue
-            value = int(item.value) if setting.kind == COUNT else item.value
-            values.update((setting.name, parsed) for parsed in _allowed(setting, [value]))
-    return values
+    return Base(kind, {**profile, **facts.played(kind, profile.get("profile", ""))}, window, kind.title)
 
 
 def ways(base: Base, tier: str) -> list[Way]:

@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
     trace = None
     if args.policy is not None:
         summarizer = get_summarizer(args.summary, facts.ledger)
-        policy = cli.make_policy(args, session)
+        policy = cli.make_policy(args, facts)
         trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
     report = context_report(session, facts, at - 1, trace)
     if args.json:

@@ -79,7 +79,7 @@ def _report(facts: Facts, session: Session, lanes: tuple[Lane, ...], args: argpa
 def _sent(facts: Facts, args: argparse.Namespace) -> SentRequests:
     if args.policy is None:
         return SentRequests.recorded(facts)
-    policy = cli.make_policy(args, facts.session)
+    policy = cli.make_policy(args, facts)
     summarizer = get_summarizer(args.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
     return SentRequests.replayed(facts, trace)

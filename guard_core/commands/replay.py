@@ -35,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     cli.make_policy(args)  # what is wrong with the settings is said before a long file is read
     session = cli.load(args.file, args.session)
-    policy = cli.make_policy(args, session)
     window = cli.window_of(session, args.window)
     facts = Facts.of(session, window)
+    policy = cli.make_policy(args, facts)
     summarizer = get_summarizer(args.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=window.value, usage=facts.usage, summarizer=summarizer)
     refused = len(facts.replay(trace).refused_again)

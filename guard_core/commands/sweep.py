@@ -161,7 +161,7 @@ def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Na
         settings=cli.policy_settings(args),
         usage=facts.usage,
         summarizer=get_summarizer(args.summary, facts.ledger),
-        session=session,
+        own=facts.played,
         priced=facts if by.priced else None,
         limits=facts.limits,
     )

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from guard_core.estimation.baselines import Truncation, grown_by_bytes, repeated
 from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
-from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy
+from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.rules import Explanation, explain
+from guard_core.rules.played import played
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
@@ -160,6 +161,12 @@ class Facts:
             return self.explained
         window = self.judged.sourced if self.judged.source is Provenance.USER else None
         return explain(self.session, self.ledger, window=window, typed=self.settings)
+
+    def played(self, kind: PolicyKind, profile: str = "") -> dict[str, Any]:
+        """The settings with which a replay of a policy plays this recording: what the recording settles, and for the
+        policy of its own agent those of the agent's rule. `profile`: the one that is replayed, "" for the default."""
+        chosen = profile or kind.default_profile
+        return {**kind.recorded(self.session), **played(kind, self.explanation.rule, chosen)}
 
     @cached_property
     def own_rule(self) -> Trace | None:

@@ -42,12 +42,13 @@ class Under(msgspec.Struct, frozen=True):
         """Raises GuardError where the policy has no such setting."""
         self.make(None)
 
-    def make(self, session: Session | None) -> Any:
+    def make(self, facts: Facts | None) -> Any:
         """The policy for a session, with the settings that its recording gives."""
         kind = policy_kind(self.policy)
         given = {kind.setting(name).name: value for name, value in self.settings.items() if name != "profile"}
         profile = self.settings.get("profile")
-        return kind.make(None if profile is None else str(profile), **{**kind.recorded(session), **given})
+        own = {} if facts is None else facts.played(kind, str(profile or ""))
+        return kind.make(None if profile is None else str(profile), **{**own, **given})
 
 
 class Judged(NamedTuple):
@@ -70,9 +71,9 @@ def check_kinds(text: str) -> tuple[str, ...]:
 
 def judge(session: Session, under: Under) -> Judged:
     """Replay a session. Raises GuardError for settings that contradict each other."""
-    policy = under.make(session)
     window = None if under.window is None else Sourced(under.window, Provenance.USER, "given to the gate")
     facts = Facts.of(session, judge_session(session, window))
+    policy = under.make(facts)
     summarizer = get_summarizer(under.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
     findings = replayed_findings(facts, trace)

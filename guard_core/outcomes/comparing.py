@@ -201,7 +201,7 @@ def _row(
 ) -> Compared:
     """The row of one policy; the arguments are those of `compared`."""
     try:
-        policy = item.kind.make(item.profile or None, **item.kind.recorded(facts.session))
+        policy = item.kind.make(item.profile or None, **facts.played(item.kind, item.profile))
         with without_collections():
             trace = replay(
                 facts.ledger,

@@ -125,7 +125,7 @@ def _trace(facts: Facts, options: Options) -> Trace | None:
     kind = policy_kind(options.policy)
     profile = options.settings.get("profile")
     given = {name: value for name, value in options.settings.items() if name != "profile"}
-    policy = kind.make(None if profile is None else str(profile), **{**kind.recorded(facts.session), **given})
+    policy = kind.make(None if profile is None else str(profile), **{**facts.played(kind, str(profile or "")), **given})
     summarizer = get_summarizer(options.summary, facts.ledger)
     return replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
 

@@ -22,13 +22,18 @@ from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import DEFAULT_POLICY, PolicyKind, get_policy, policy_kind
 from guard_core.policies.base import Policy
 from guard_core.replay import assumed_usage, replay
-from guard_core.sessions import Session
 from guard_core.simulator.running import vain_streaks
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
 from guard_core.windows.request_limits import RequestLimits
 
+Own = Callable[[PolicyKind, str], Mapping[str, Any]]  # what a recording gives to a policy in one of its profiles
 LANES_AT_ONCE = 128  # settings between two reports of progress
+
+
+def nothing_own(kind: PolicyKind, profile: str) -> Mapping[str, Any]:
+    """What a recording gives that is not the policy's own."""
+    return {}
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -115,14 +120,14 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     settings: Mapping[str, Any] | None = None,
     usage: Usage | None = None,
     summarizer: SizeModel | None = None,
-    session: Session | None = None,
+    own: Own = nothing_own,
     priced: Facts | None = None,
     limits: Callable[[int], RequestLimits] = RequestLimits,
     each: Callable[[int], object] = lambda done: None,
 ) -> list[Cell]:
     """The cells of one session at some points of a grid (guard_core.sweep.axes), to be judged with those of others.
 
-    `settings` hold for every cell; those that the recording of `session` gives to its own agent's policy come before
+    `settings` hold for every cell; those that `own` gives to a policy and its profile (`Facts.played`) come before
     them. `priced`: the facts of the session, for cost and losses. `limits` says of a window in tokens how large
     requests may be without an overflow (`Facts.limits`; without it, as large as the window). `each` is called with the
     number of cells that are done, often; what it raises ends the work. Raises SettingError or UnknownName where a value
@@ -130,7 +135,7 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     """
     summarizer = summarizer or RecordedSummaries.of(ledger)
     windows = [int(point.get("window", window)) for point in points]
-    policies = [policy_at(point, policy, settings or {}, session) for point in points]
+    policies = [policy_at(point, policy, settings or {}, own) for point in points]
     figures: list[Figures | None] = [None] * len(points)
     if priced is None and (usage is not None or ledger.usage_ratio is not None):
         _run_lanes(ledger, policies, windows, usage, summarizer, figures, limits, each)
@@ -152,13 +157,12 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     ]
 
 
-def policy_at(
-    point: Mapping[str, Any], policy: str, settings: Mapping[str, Any], session: Session | None = None
-) -> Policy:
+def policy_at(point: Mapping[str, Any], policy: str, settings: Mapping[str, Any], own: Own = nothing_own) -> Policy:
     """The policy of one point of a grid. Raises SettingError or UnknownName."""
     name = str(point.get("policy", policy))
     changes = {name: value for name, value in point.items() if name not in ("window", "policy")}
-    return get_policy(name, **{**policy_kind(name).recorded(session), **settings, **changes})
+    chosen = {**settings, **changes}
+    return get_policy(name, **{**own(policy_kind(name), str(chosen.get("profile") or "")), **chosen})
 
 
 def _run_lanes(

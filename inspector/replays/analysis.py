@@ -312,7 +312,7 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replay
     """`replayed`: the replay, where it was made before."""
     facts = facts_of(row)
     ledger, usage = facts.ledger, facts.usage
-    policy = get_policy(choice.kind.name, **choice.engine_settings(facts.session))
+    policy = get_policy(choice.kind.name, **choice.engine_settings(facts))
     window = window_of(row, choice)
     simulated = ledger.usage_ratio is not None
     summarizer = summarizer_of(choice, ledger, simulated)

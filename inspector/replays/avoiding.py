@@ -10,8 +10,8 @@ import msgspec
 
 from guard_core.avoiding import Answer, avoid
 from guard_core.estimation.forecast import Forecast
+from guard_core.findings.facts import Facts
 from guard_core.policies import policy_kind
-from guard_core.sessions import Session as CoreSession
 from inspector.models import Session
 from inspector.replays import stored
 from inspector.replays.analysis import ReplayUnderWay, TooLong, budget, facts_of
@@ -72,7 +72,7 @@ def forget() -> None:
     _cache.clear()
 
 
-def choice_of(session: CoreSession, answer: Answer, place: int, window: int) -> Choice | None:
+def choice_of(facts: Facts, answer: Answer, place: int, window: int) -> Choice | None:
     """The settings of an answer's remedy as an address has them; None where no address says the same.
 
     `window` is the session's own, in tokens.
@@ -83,7 +83,7 @@ def choice_of(session: CoreSession, answer: Answer, place: int, window: int) -> 
     for name, value in way.settings.items():
         texts["profile" if name == "profile" else kind.setting(name).key] = plain(value)
     choice, errors = parse_choice(texts)
-    same = kind.make(**choice.engine_settings(session)).settings == kind.make(**way.settings).settings
+    same = kind.make(**choice.engine_settings(facts)).settings == kind.make(**way.settings).settings
     return choice if same and not errors else None
 
 

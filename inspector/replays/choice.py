@@ -12,9 +12,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from guard_core.errors import GuardError, UnknownName
+from guard_core.findings.facts import Facts
 from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting, policy_kind
 from guard_core.policies.settings import CHOICE, COUNT, LARGEST_COUNT, NUMBER, SHARE, SIZE, SWITCH, Value
-from guard_core.sessions import Session as CoreSession
+from guard_core.rules.played import NAMES as PLAYED
 from guard_core.windows.window import parse_window
 
 SUMMARIES = {
@@ -66,11 +67,12 @@ class Choice(msgspec.Struct, frozen=True):
         text = urlencode({name: value for name, value in (self.pairs() | more).items() if value not in ("", None)})
         return f"?{text}" if text else ""
 
-    def engine_settings(self, session: CoreSession | None = None) -> dict[str, Any]:
+    def engine_settings(self, facts: Facts | None = None) -> dict[str, Any]:
         """What the policy is made with; texts, which the engine parses. A recording of the policy's own
         agent gives some."""
         changes = {self.kind.setting(name).name: value for name, value in self.settings}
-        return {**({"profile": self.profile} if self.profile else {}), **self.kind.recorded(session), **changes}
+        own = {} if facts is None else facts.played(self.kind, self.profile)
+        return {**({"profile": self.profile} if self.profile else {}), **own, **changes}
 
     def engine_names(self) -> set[str]:
         """The names, as the engine has them, of the settings that were set by hand."""
@@ -88,6 +90,7 @@ class Choice(msgspec.Struct, frozen=True):
 def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
     """The settings of a query string, and an error in words for each that is not allowed (and is then left out).
 
+    A setting at its default is left out, but not of an agent's policy: the default there is what a recording gives.
     Settings that the chosen policy does not have or use are left out without an error, and so is a profile that only
     other policies have: a form whose policy is changed still sends those of the policy before.
     """
@@ -107,11 +110,10 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
     unused = ignored(kind, profile)
     settings = []
     for setting in kind.settings:
-        default = setting.default_in(profile or kind.default_profile)
         value = "" if setting.key in unused else read(setting.key, lambda text, item=setting: _plain(item, text))
         if value and setting.verbatim:
             value = query[setting.key][:LONGEST]  # with the blanks at its ends
-        if value and value != plain(default):
+        if value and (kind.name in PLAYED or value != plain(setting.default_in(profile or kind.default_profile))):
             settings.append((setting.key, value))
     choice = Choice(
         policy="" if policy == DEFAULT_POLICY else policy,

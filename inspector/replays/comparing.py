@@ -26,7 +26,7 @@ from inspector.replays.analysis import ReplayUnderWay, TooLong, budget, facts_of
 from inspector.replays.choice import Choice
 from inspector.replays.messages import POLICIES, PROFILES, Task
 from inspector.replays.processes import REPLAYS
-from inspector.storage import convert
+from inspector.storage import convert, explanations
 from inspector.storage.byte_cache import ByteCache
 
 CACHE_BYTES = 4_000_000  # of comparisons in a process
@@ -108,7 +108,8 @@ def forget() -> None:
 
 
 def _key(row: Session, choice: Choice, work: str) -> tuple[object, ...]:
-    return str(row.pk), row.revision, row.requests is None, row.effective_window, choice.window, work
+    basis = explanations.basis_of(row)
+    return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, choice.window, work
 
 
 _cache: ByteCache[Comparison] = ByteCache(CACHE_BYTES, lambda found: BYTES_A_ROW * len(found.rows))

@@ -178,8 +178,12 @@ def test_cost_and_losses_are_those_of_the_comparison(tool_heavy):
         assert (item.cost, item.requests_dropped) == (row.costs.total, row.losses.requests_dropped)
 
 
-def test_settings_of_the_recording_come_before_those_that_are_typed(tool_heavy):
-    assert policy_at({"buffer": "7%"}, "contextguard", {"cap": "3"}, tool_heavy).settings.cap == 3
+def test_settings_of_the_recording_come_before_those_that_are_typed():
+    def own(kind, profile):
+        return {"cap": "7", "floor": "0.5"}
+
+    made = policy_at({"buffer": "7%"}, "contextguard", {"cap": "3"}, own).settings
+    assert (made.cap, made.floor, made.buffer) == (3, 0.5, "7%")
     assert get_policy("contextguard", cap="3") == policy_at({}, "contextguard", {"cap": "3"})
 
 

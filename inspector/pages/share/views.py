@@ -74,7 +74,7 @@ def _options(page: Frame) -> tuple[dict[str, Any], int]:
     replayed = choice.changed and bool(page.count)
     return {
         "policy": choice.kind.name if replayed else "",
-        "settings": choice.engine_settings(page.analysis.head) if replayed else {},
+        "settings": choice.engine_settings(page.analysis.facts) if replayed else {},
         "summary": choice.summary or "recorded",
         "window": stated,
         "rule": explanations.settings_of(page.analysis.head, row.project_id),

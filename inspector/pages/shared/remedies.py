@@ -37,7 +37,7 @@ def remedy_rows(answer: Answer, analysis: Analysis, path: str) -> list[dict[str,
     """The remedies of an answer, each with the address of its replay ("" where no address says the same)."""
     rows = []
     for place, item in enumerate(answer.remedies):
-        choice = choice_of(analysis.head, answer, place, analysis.facts.window.value)
+        choice = choice_of(analysis.facts, answer, place, analysis.facts.window.value)
         rows.append({"sentence": item.sentence, "url": path + choice.query() if choice else ""})
     return rows
 

@@ -224,7 +224,7 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
             settings=question.fixed,
             usage=facts.usage,
             summarizer=summarizer,
-            session=facts.session,
+            own=facts.played,
             priced=facts if question.measure.priced else None,
             limits=facts.limits,
             each=look,

@@ -12,6 +12,8 @@ from guard_core.simulator.samples import SAMPLES
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import RuleSetting
 from inspector.models.rules import stated_settings
+from inspector.replays import analysis
+from inspector.replays.choice import parse_choice
 from tests.builders import model, session, transcript, user
 from tests.inspector.pages.conftest import stored_sample
 
@@ -106,6 +108,20 @@ def test_a_setting_that_is_saved_counts_on_every_page_and_in_the_list(client, st
     assert "never acts" in overview
     row.refresh_from_db()
     assert (row.threshold, row.verdict_kind) == (155_010, "setting_never_acts")
+
+
+def test_a_setting_that_is_saved_is_what_a_replay_of_the_agents_policy_plays(client, store):
+    row = store(transcript())
+    choice, _ = parse_choice({"policy": "claude-code", "profile": "until-2.1.19"})
+
+    def threshold(choice):
+        return analysis.analyse(row, choice).replayed.columns["threshold"][0]
+
+    assert threshold(choice) == 155_000
+    save(client, row, max_output_tokens="8192")
+    assert threshold(choice) == 178_808
+    typed, _ = parse_choice({"policy": "claude-code", "profile": "until-2.1.19", "max_output": "32000"})
+    assert threshold(typed) == 155_000
 
 
 def test_other_sessions_of_the_agent_are_assessed_again(client, store):

@@ -1,0 +1,72 @@
+"""The settings of a recording's own rule as the policy of its agent takes them, so that a replay plays them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from guard_core.errors import GuardError
+from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, PolicyKind, Setting, Value
+from guard_core.rules.base import OwnRule, RuleSetting
+from guard_core.sessions import Provenance
+
+STATED = (Provenance.USER, Provenance.RECORDER)  # typed in, or in the file; all others are defaults of a version
+# By policy of an agent: the names that settings of its agent's rule have there, where these differ.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "aider-chat-summary": {"max_chat_history_tokens": "max_tokens"},
+    "claude-code": {"max_output_tokens": "max_output", "settings_window": "auto_compact_window"},
+    "cline": {},
+    "codex": {"model_auto_compact_token_limit": "limit"},
+    "crush": {},
+    "gemini-cli": {},
+    "hermes": {
+        "max_output_tokens": "reserved_output",
+        "threshold": "threshold_percent",
+        "threshold_tokens": "threshold_cap",
+    },
+    "kilo": {"max_output_tokens": "max_output"},
+    "kimi-cli": {"compaction_trigger_ratio": "share", "reserved_context_size": "reserved"},
+    "kimi-code": {"trigger_ratio": "share", "reserved_context_size": "reserved"},
+    "langchain-summarization": {},
+    "mistral-vibe": {},
+    "openai-compaction": {},
+    "opencode": {"max_output_tokens": "max_output"},
+    "openhands": {},
+    "pi": {},
+    "qwen-code": {"auto_compact_threshold": "share", "context_percentage_threshold": "share"},
+    "roo": {},
+    "sweagent-last-n": {},
+}
+
+
+def played(kind: PolicyKind, rule: OwnRule | None, profile: str) -> dict[str, Value]:
+    """The settings with which a replay of a policy in one of its profiles plays a recording's own rule; none where it
+    is the rule of another policy, or has no threshold.
+
+    Those that the file states or a person typed hold in every profile, defaults of the agent's version only in the one
+    that is played as that version.
+    """
+    if rule is None or rule.policy != kind.name or kind.name not in NAMES or rule.threshold is None:
+        return {}
+    is_version = profile in ("", rule.profile)
+    return {name: value for item in rule.settings for name, value in _in_policy(kind, item, is_version=is_version)}
+
+
+def _in_policy(kind: PolicyKind, item: RuleSetting, *, is_version: bool) -> Iterator[tuple[str, Value]]:
+    """A setting of the rule by the policy's name and in its unit; nothing where the policy has no such setting, or its
+    own default is the better one: a size of "auto" follows the window."""
+    name = NAMES[kind.name].get(item.name, item.name)
+    setting = next((setting for setting in kind.settings if setting.name == name), None)
+    if setting is None or item.value is None:
+        return
+    if item.source not in STATED and (not is_version or setting.kind == SIZE):
+        return
+    try:
+        yield name, setting.parse(_in_unit(setting, item.unit, item.value))
+    except GuardError:
+        return  # a value that the rule takes and the policy does not
+
+
+def _in_unit(setting: Setting, unit: str, value: float) -> Value:
+    if setting.kind == SHARE:
+        return value / 100 if unit == "%" else value
+    return str(int(value)) if setting.kind == SIZE else int(value) if setting.kind in (COUNT, NUMBER) else str(value)

@@ -1,0 +1,92 @@
+"""A replay of an agent's policy plays the rule of the recording: its thresholds are those that the rule says."""
+
+import dataclasses
+
+import pytest
+
+from guard_core.findings import Facts
+from guard_core.policies import POLICIES, policy_kind
+from guard_core.replay import replay
+from guard_core.rules import AGENTS
+from guard_core.rules.base import Stretch
+from guard_core.rules.played import NAMES
+from guard_core.sessions import AgentSetting, Provenance
+from tests.guard_core.findings.cases import chat
+
+RULES = [
+    ("claude-code", "2.1.14", {}, 155_000),
+    ("claude-code", "2.1.14", {"max_output_tokens": "8192"}, 178_808),
+    ("claude-code", "2.1.14", {"autocompact_pct": "50"}, 84_000),
+    ("claude-code", "2.1.330", {"auto_compact_window": "150000"}, 117_000),
+    ("claude-code", "2.1.332", {"settings_window": "120000"}, 87_000),
+    ("codex", "0.130.0", {"model_auto_compact_token_limit": "100000"}, 100_000),
+    ("codex", "0.130.0", {}, 189_473),
+    ("gemini-cli", "0.20.0", {"compression_threshold": "0.3"}, 60_000),
+    ("hermes", "0.19", {"threshold_tokens": "60000"}, 60_000),
+    ("hermes", "0.19", {"max_output_tokens": "20000"}, 135_000),
+    ("kimi-cli", "1.40", {"reserved_context_size": "20000", "compaction_trigger_ratio": "0.6"}, 120_000),
+    ("kimi-code", "2.1.0", {"reserved_context_size": "20000"}, 170_000),
+    ("mistral-vibe", "2.0.0", {"auto_compact_threshold": "50000"}, 50_000),
+    ("opencode", "1.18.1", {"input_limit": "150000", "reserved": "10000"}, 140_000),
+    ("pi", "0.80", {"reserve_tokens": "30000"}, 170_000),
+    ("qwen-code", "0.24.0", {"auto_compact_threshold": "0.5"}, 100_000),
+]
+
+
+def facts_of(format_, version, typed, **fields):
+    built = chat(
+        30_000,
+        70_000,
+        window=200_000,
+        source=Provenance.RECORDER,
+        format=format_,
+        model="claude-opus-4-5-20251101",
+        versions=((0, version),),
+        **fields,
+    )
+    return dataclasses.replace(Facts.of(built), settings=typed)
+
+
+def threshold_of(facts, profile, **changes):
+    rule = facts.explanation.rule
+    kind = policy_kind(rule.policy)
+    policy = kind.make(profile or None, **{**facts.played(kind, profile), **changes})
+    trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage)
+    return trace.columns["threshold"].tolist()
+
+
+@pytest.mark.parametrize(("format_", "version", "typed", "threshold"), RULES)
+def test_the_own_agents_policy_has_the_threshold_of_the_own_rule(format_, version, typed, threshold):
+    facts = facts_of(format_, version, typed)
+    rule = facts.explanation.rule
+    profile = rule.profile if rule.profile in policy_kind(rule.policy).profile_names else ""
+    assert rule.threshold == threshold
+    assert threshold_of(facts, profile) == [threshold] * 2
+
+
+def test_a_setting_that_is_typed_for_a_replay_comes_before_that_of_the_rule():
+    facts = facts_of("pi", "0.80", {"reserve_tokens": "30000"})
+    assert threshold_of(facts, "", reserve_tokens=16_384) == [200_000 - 16_384] * 2
+
+
+def test_settings_of_the_file_are_played_in_every_profile_and_defaults_of_a_version_in_its_own_alone():
+    stated = AgentSetting("auto_compact_threshold", 60_000, "in the file")
+    facts = facts_of("mistral-vibe", "2.0.0", {}, settings=(stated,))
+    kind = policy_kind("mistral-vibe")
+    assert {facts.played(kind, name)["auto_compact_threshold"] for name in kind.profile_names} == {60_000}
+    by_default = facts_of("claude-code", "2.1.14", {})
+    kind = policy_kind("claude-code")
+    played = {name: facts_of("claude-code", "2.1.14", {}).played(kind, name) for name in kind.profile_names}
+    assert played.pop(by_default.explanation.rule.profile) == {"max_output": 32_000}
+    assert set(map(str, played.values())) == {"{}"}
+
+
+def test_other_policies_play_nothing_of_the_rule():
+    facts = facts_of("pi", "0.80", {"reserve_tokens": "30000"})
+    assert {name for name, kind in POLICIES.items() if facts.played(kind)} == {"pi"}
+
+
+def test_a_policy_that_an_agents_rule_goes_by_is_listed_or_has_no_settings_of_a_rule():
+    named = {agent.rule(Stretch(0, 1, "", "", None), {}).policy for agent in AGENTS if agent.format}
+    without = {"", "none", "contextguard", "adk-events", "copilot-cli", "inspect"}
+    assert named - without <= set(NAMES)
