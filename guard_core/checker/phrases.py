@@ -106,6 +106,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "compaction {compaction:place})",
         "Compaction(s) {quoted_by:list} still quoted",
         "summary of compaction(s) {sealed:beginning}, which",
+        "That of compaction {forgotten_by:place} (step {forgotten_at:place}) no longer does",
         "After compaction {compaction:place} (step {compacted_at:place})",
         "(message {message:place})",
         _MORE,

@@ -23,6 +23,7 @@ from guard_core.checker.shared import (
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, ToolResultPart, part_text
+from guard_core.facts.texts import paraphrases, split_sentences
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -249,6 +250,9 @@ def _index_of(story: Story, step: int) -> int:
     return next(index for index, item in enumerate(story.compactions) if item.step == step)
 
 
+# What a clause of a request is known by: where it ends, characters (a Chinese one counts three times), the most shown.
+_CLAUSES = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")
+_CLAUSE_CHARS, _SHOWN_CHARS, _FIRST_WIDE = 24, 48, 0x3000
 _TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
 
 
@@ -285,7 +289,8 @@ def request_lost(story: Story, finding: Finding) -> None:
         absent = unquoted
         in_turn = [step for step in absent if story.request_of(step) == message]
     is_known_absent = bool(in_turn) and story.places[in_turn[0]] not in unread
-    if _quoted_in_part(story, finding, message) != (is_known_absent and finding.severity == INFO):
+    lasting = _said_in_part(story, finding, message, removals, unread)
+    if lasting != (is_known_absent and finding.severity == INFO):
         raise Wrong("the claim is graver or milder than what is known of the requests without the words")
     same("first_absent", start, in_turn[0] if in_turn else -1)
     same("step", finding.step, first if start < 0 else start)
@@ -305,16 +310,63 @@ def request_lost(story: Story, finding: Finding) -> None:
         raise Wrong(f"the request of step {end + 1} quotes it again")
 
 
-def _quoted_in_part(story: Story, finding: Finding, message: int) -> bool:
-    """Does the claim name other words of the request, which the summary then has."""
-    passage = str(finding.numbers["passage"])
-    if not passage:
+def _said_in_part(story: Story, finding: Finding, message: int, removals: list[int], unread: set[int]) -> bool:
+    """Does the claim name other words of the request that the summary has, or say that it may have it in others, and
+    does every later summary of its turn have some of it, too, while the first words are gone."""
+    passage, restated = str(finding.numbers["passage"]), bool(finding.numbers["restated"])
+    if restated != ("may say it in other words" in finding.sentence):
+        raise Wrong("the sentence says otherwise whether the summary may say it in other words")
+    if not passage and not restated:
+        agree(finding, forgotten_by=-1, forgotten_at=-1)
         return False
-    if passage not in " ".join(" ".join(map(part_text, story.session.events[message].parts)).split()):
+    if passage and passage not in " ".join(" ".join(map(part_text, story.session.events[message].parts)).split()):
         raise Wrong("the request has no such words")
-    if not any(story.quotes(event, passage) for event in own_texts(story.recorded(number(finding, "compaction")))):
+    blamed, last = number(finding, "compaction"), number(finding, "last_absent")
+    if passage and not _repeats(story, blamed, passage):
         raise Wrong("the summary does not quote these words")
-    return True
+    if restated and not _restates(story, blamed, message):
+        raise Wrong("the summary does not say each sentence of the request, not even in other words")
+    later = [
+        index
+        for index in removals
+        if story.first_call_after(blamed) < story.first_call_after(index) <= last
+        and story.compaction(index).place not in unread
+    ]
+    forgetful = [index for index in later if not _has_part(story, index, message)]
+    by = forgetful[0] if forgetful else -1
+    agree(finding, forgotten_by=by, forgotten_at=story.first_call_after(by) if forgetful else -1)
+    if ("no longer does" in finding.sentence) != bool(forgetful):
+        raise Wrong("the sentence says otherwise whether a later summary has any of it")
+    return not forgetful
+
+
+def _repeats(story: Story, index: int, words: str) -> bool:
+    """Does what a compaction put into the context quote some words."""
+    return any(story.quotes(event, words) for event in own_texts(story.recorded(index)))
+
+
+def _restates(story: Story, index: int, message: int) -> bool:
+    """Does it say what a message says in other words, sentence by sentence, as far as sentences are long enough."""
+    asked = next(text for part in story.session.events[message].parts if (text := part_text(part).strip()))
+    asked = " ".join(_TYPED.findall(asked)) or asked
+    said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.recorded(index))]
+    sentences = split_sentences(asked)
+    for text in said:
+        missing = [one for one in sentences if not paraphrases(text, one) and paraphrases(one, one)]
+        if not missing and any(paraphrases(one, one) for one in sentences):
+            return True
+    return False
+
+
+def _has_part(story: Story, index: int, message: int) -> bool:
+    """Does a compaction quote a clause of a message, or say the message in other words."""
+    text = "\n".join(map(part_text, story.session.events[message].parts))
+    clauses = [clause.strip(" \"'.,;:!?…。，；：！？、") for clause in _CLAUSES.split(text)]
+    long = [
+        clause for clause in clauses if sum(3 if ord(char) > _FIRST_WIDE else 1 for char in clause) >= _CLAUSE_CHARS
+    ]
+    shown = [" ".join(clause.split())[:_SHOWN_CHARS] for clause in long]
+    return any(_repeats(story, index, clause) for clause in shown) or _restates(story, index, message)
 
 
 def _unread(story: Story, quote: str) -> set[int]:

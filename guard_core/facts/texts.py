@@ -163,3 +163,11 @@ def paraphrases(text: str, sentence: str) -> bool:
     """Does a summary say what a sentence says in other words, as far as its content words show."""
     fewest = FEWEST_UNSPACED if has_unspaced(sentence) else FEWEST_WORDS
     return len(content_words(sentence)) >= fewest and shared_words(sentence, text) >= PARAPHRASE_CUT
+
+
+def restates(text: str, request: str) -> bool:
+    """Does a summary say all of a request in other words: each of its sentences that is long enough for a paraphrase to
+    be known."""
+    fewest = FEWEST_UNSPACED if has_unspaced(request) else FEWEST_WORDS
+    known = [sentence for sentence in split_sentences(request) if len(content_words(sentence)) >= fewest]
+    return bool(known) and all(paraphrases(text, sentence) for sentence in known)

@@ -59,7 +59,8 @@ Runs = tuple[tuple[str, ...], ...]
 class RequestWords(msgspec.Struct, frozen=True):
     """One request: the index of its message, its first words with whitespace folded, and where they are quoted: in
     which events of the log, and in which recorded compactions' messages (by their place in the session). `passages` are
-    clauses of it that the messages of other compactions repeat: the compaction, and the clause."""
+    clauses of it that the messages of other compactions repeat: the compaction, and the clause. `restated` are the
+    compactions without either whose messages may say each of its sentences in other words (`facts.texts.restates`)."""
 
     message: int
     quote: str
@@ -67,16 +68,17 @@ class RequestWords(msgspec.Struct, frozen=True):
     events: tuple[int, ...]
     compactions: tuple[int, ...]
     passages: tuple[tuple[int, str], ...] = ()
+    restated: tuple[int, ...] = ()
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
     """Look up the requests that compactions took away. `session` may be a head; `read` gives all events in order: up to
     the last of these requests for their words, then all for the places of these words, earlier ones too."""
     wanted = removed_requests(session, ledger)
-    words, clauses = {}, {}
+    words, clauses, texts = {}, {}, {}
     for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
         if index in wanted and width(quotation(first_words(event))) >= SHORTEST:
-            words[index], clauses[index] = first_words(event), passages_of(event)
+            words[index], clauses[index], texts[index] = first_words(event), passages_of(event), _own_text(event)
     quotes = {message: readings(quotation(text)) for message, text in words.items()}
     runs = {message: runs_of(quote) for message, quote in quotes.items()}
     places: dict[int, list[int]] = {message: [message] for message in quotes}
@@ -93,8 +95,9 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
         if len(places[message]) <= MOST_PLACES:
             quote, quoting = quotation(text), _quoting(session, quotes[message])
             others = _repeating(session, quoting, [one for one in clauses[message] if quote not in one])
-            is_whole = quote == text.rstrip(_END)
-            requests.append(RequestWords(message, quote, is_whole, tuple(sorted(places[message])), quoting, others))
+            restated = _restating(session, (*quoting, *dict(others)), texts[message])
+            is_whole, events = quote == text.rstrip(_END), tuple(sorted(places[message]))
+            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated))
     return tuple(requests)
 
 
@@ -270,12 +273,16 @@ def quotation(words: str) -> str:
 
 def passages_of(event: Event) -> list[str]:
     """The clauses of a user's words that can be known again, as `quotation` shows them: the first ones and the last."""
-    text = next((text for part in event.parts if (text := part_text(part).strip())), "")
-    text = first_words(event) if text.startswith(_MARKUP) else text
-    clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSE.split(text)]
+    clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSE.split(_own_text(event))]
     known = list(dict.fromkeys(quotation(clause) for clause in clauses if width(clause) >= PASSAGE_CHARS))
     half = MOST_PASSAGES // 2
     return known if len(known) <= MOST_PASSAGES else [*known[:half], *known[-half:]]
+
+
+def _own_text(event: Event) -> str:
+    """A user's words as they were set: the first part that has text; of a command of Claude Code what was typed."""
+    text = next((text for part in event.parts if (text := part_text(part).strip())), "")
+    return first_words(event) if text.startswith(_MARKUP) else text
 
 
 def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]) -> tuple[tuple[int, str], ...]:
@@ -288,6 +295,17 @@ def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]
             found = (one for one in longest_first if any(says(text, readings(one)) for text in texts))
             repeated += [(place, one) for one in islice(found, 1)]
     return tuple(repeated)
+
+
+def _restating(session: Session, quoting: Sequence[int], text: str) -> tuple[int, ...]:
+    """The compactions that quote nothing of a request and may say it in other words."""
+    from guard_core.facts.texts import restates  # which knows quotations from here
+
+    return tuple(
+        place
+        for place, item in enumerate(session.compactions)
+        if place not in quoting and any(restates(text_to_compare(message), text) for message in item.own_messages)
+    )
 
 
 def _quoting(session: Session, quote: str) -> tuple[int, ...]:

@@ -53,6 +53,9 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     first = removals[0]
     lost = first if absence is None else _losing(facts, words, removals, absence.first, unread)
     passage = "" if absence is None or is_unread else dict(words.passages).get(lost.counted.place, "")
+    restated = absence is not None and not is_unread and lost.counted.place in words.restated
+    is_said = bool(passage) or restated
+    forgetting = _forgetting(words, removals, lost, absence, unread) if absence and is_said else None
     by_edit = absence is not None and _leaves(facts, words, lost)
     step = first.step if absence is None else absence.first
     until = [item.compaction for item in removals if item.compaction in sealed and item.step < step]
@@ -68,30 +71,48 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "sealed": sealed,
         "at_latest": at_latest,
         "passage": passage,
+        "restated": restated,
+        "forgotten_by": -1 if forgetting is None else forgetting.compaction,
+        "forgotten_at": -1 if forgetting is None else forgetting.step,
         "last_step_verbatim": first.step - 1,
         "first_absent": -1 if absence is None else absence.first,
         "last_absent": -1 if absence is None else absence.last,
     }
     by = f"{'an edit of the history after ' if by_edit else ''}{compactions_words([lost.compaction])}"
     what = f"left the context at {at_step(step)} ({by}){' at the latest' if at_latest else ''}; "
+    it, them = ("it", "it") if words.is_whole else ("its first words", "them")
     if absence is None:
-        what += "the summary still quotes it." if lost.compaction in quoting else "other messages quote it."
+        what += f"the summary still quotes {it}." if lost.compaction in quoting else f"other messages quote {it}."
     elif is_unread:
         what += "the summary is not readable, so what it keeps of it is unknown."
     else:
         requests = "request" if absence.first == absence.last else "requests"
         within = f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
-        it = "it" if words.is_whole else "its first words"
         what = f"{what}nothing has quoted {it} since." if absence.is_final else within
-        what += f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
+        what += f" {compactions_words(quoting).capitalize()} still quoted {them}." if quoting else ""
         what += f' The summary quotes these words of it: "{passage}".' if passage else ""
+        what += " The summary may say it in other words." if restated else ""
+        what += f" {_forgetting_words(forgetting)}" if forgetting else ""
         what += (
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
         )
     sentence = f'Your request "{words.quote}{"" if words.is_whole else " …"}" {what}'
-    severity = INFO if absence is None or is_unread or passage else WARNING
+    severity = INFO if absence is None or is_unread or (is_said and forgetting is None) else WARNING
     steps = tuple(item.step for item in removals[:LISTED])
     return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
+
+
+def _forgetting(
+    words: RequestWords, removals: list[Removal], lost: Removal, absence: Absence, unread: Collection[int]
+) -> Removal | None:
+    """The first later compaction of the turn whose summary no longer says any of it, while its first words are gone."""
+    saying = {*words.compactions, *dict(words.passages), *words.restated, *unread}
+    later = [item for item in removals if lost.step < item.step <= absence.last]
+    return next((item for item in later if item.counted.place not in saying), None)
+
+
+def _forgetting_words(item: Removal) -> str:
+    return f"That of compaction {item.compaction + 1:,} ({at_step(item.step)}) no longer does."
 
 
 def _removals(facts: Facts, words: RequestWords) -> list[Removal]:

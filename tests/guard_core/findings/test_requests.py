@@ -71,7 +71,7 @@ LONG = (
 def test_a_quotation_need_not_have_the_mark_at_the_end_nor_more_than_twenty_chinese_characters(ask, summary, shown):
     (finding,) = lost(talk(compaction(3, summary=summary), ask=ask))
     assert (finding.severity, finding.numbers["quote"]) == ("info", shown)
-    assert finding.sentence.endswith("the summary still quotes it.")
+    assert finding.sentence.endswith(f"the summary still quotes {'it' if shown == ASK else 'its first words'}.")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,44 @@ def test_a_summary_that_quotes_another_clause_is_said_to(ask, passage):
     assert check(built, [finding], judge_session(built)) == []
     for lie in ("never touch the new adapters at all", "working on it"):
         assert check(built, [replace(finding, numbers={**finding.numbers, "passage": lie})], judge_session(built))
+
+
+RESTATED = (
+    "The user wants the billing exporter moved to the new queue client; "
+    "legacy adapters in vendor/legacy are off limits, must not change."
+)
+
+
+def test_a_summary_that_says_it_in_other_words_is_said_to():
+    built = talk(compaction(3, summary=f"1. Primary request: {RESTATED}\n2. Next: run the tests."), ask=LONG)
+    (finding,) = lost(built)
+    assert finding.severity == "info"
+    assert finding.sentence.endswith("nothing has quoted its first words since. The summary may say it in other words.")
+    assert check(built, [finding], judge_session(built)) == []
+    silent = talk(compaction(3, summary="Half of the exporter is done, and the tests pass."), ask=LONG)
+    (warning,) = lost(silent)
+    assert (warning.severity, warning.numbers["restated"]) == ("warning", False)
+    assert check(silent, [replace(finding, step=warning.step)], judge_session(silent))
+
+
+def test_a_summary_that_leaves_out_a_sentence_does_not_say_it_in_other_words():
+    ask = f"{LONG} Write every changed file name into the release notes."
+    (finding,) = lost(talk(compaction(3, summary=RESTATED), ask=ask))
+    assert (finding.severity, finding.numbers["restated"]) == ("warning", False)
+
+
+@pytest.mark.parametrize("first", [RESTATED, "The user: never touch the legacy adapters under vendor/legacy"])
+def test_what_a_later_summary_no_longer_says_is_lost_there(first):
+    kept = talk(compaction(2, summary=first), compaction(4, summary=first), ask=LONG)
+    (finding,) = lost(kept)
+    assert (finding.severity, finding.numbers["forgotten_by"]) == ("info", -1)
+    forgotten = talk(compaction(2, summary=first), compaction(4, summary="almost done"), ask=LONG)
+    (lie, (finding,)) = (finding, lost(forgotten))
+    assert (finding.severity, finding.step) == ("warning", 1)
+    assert finding.sentence.endswith(" That of compaction 2 (step 4) no longer does.")
+    for built, true, false in ((kept, lie, finding), (forgotten, finding, lie)):
+        assert check(built, [true], judge_session(built)) == []
+        assert check(built, [false], judge_session(built))
 
 
 def typed(name: str, arguments: str = "") -> str:
@@ -199,10 +237,18 @@ def test_a_quotation_with_marks_and_escapes_around_its_words_is_one(ask, said):
     assert check(built, [finding], judge_session(built)) == []
 
 
-@pytest.mark.parametrize("said", [ASK.replace("column", "row"), ASK.replace("column", "column, not the"), "**", "> "])
-def test_a_request_in_other_words_is_not_quoted(said):
+@pytest.mark.parametrize(
+    ("said", "is_restated"),
+    [
+        (ASK.replace("column", "row"), True),
+        (ASK.replace("column", "column, not the"), True),
+        ("**", False),
+        ("> ", False),
+    ],
+)
+def test_a_request_in_other_words_is_not_quoted(said, is_restated):
     (finding,) = lost(talk(compaction(3, summary=said)))
-    assert (finding.severity, finding.numbers["quoted_by"]) == ("warning", [])
+    assert (finding.numbers["quoted_by"], finding.numbers["restated"]) == ([], is_restated)
 
 
 def test_a_request_that_is_kept_verbatim_is_not_lost():
