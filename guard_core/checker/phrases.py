@@ -209,7 +209,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     ),
     "other_threshold": (
         "threshold above {low} (step {low_step:place})",
-        "threshold at least {low} (step {low_step:place})",
+        "threshold of at least {low} (step {low_step:place})",
         "at most {high} (compaction {high_compaction:place})",
         "below {high} (compaction {high_compaction:place})",
         "If compaction {high_compaction:place} was automatic,",

@@ -45,10 +45,11 @@ METHOD = (
     (
         "Limits",
         "Words are compared, not meaning. Synonyms, translations and other scripts are not recognised and count as "
-        "gone, while a negated sentence counts as the same. Instructions are recognised by their wording (must, never, "
-        f"only, please …); others, and those of fewer than {LEAST_WORDS} content words, are not listed. The model's "
-        "own messages are searched for quotations only. Whether an instruction still applies is not judged: a summary "
-        "may quote one and say it was cancelled.",
+        "gone, while a negated sentence counts as the same, as does one without its exception or its last clause. "
+        "Instructions are recognised by their wording (must, never, only, please …) in English, Chinese, Japanese and "
+        f"Korean; others, and those of fewer than {LEAST_WORDS} content words, are not listed. The model's own "
+        "messages are searched for quotations only. Whether an instruction still applies is not judged: a summary may "
+        "quote one and say it was cancelled.",
     ),
 )
 
@@ -136,15 +137,19 @@ def _fallen(facts: Facts) -> str:
 
 
 def summary_words(lanes: tuple[Lane, ...]) -> str:
-    """Of how many instructions the last request has the words, and which were lost, in one sentence."""
+    """Of how many instructions the last request has the words, how many it has in other words, and how many were lost,
+    in one sentence."""
     rules = [lane for lane in lanes if lane.snippet.kind in (RULE, REQUEST)]
     if not rules:
         return "No sentence of a user or of the system prompt was recognised as an instruction."
     lost = [lane for lane in rules if lane.lost is not None and lane.last_state is State.GONE]
     unknown = [lane for lane in rules if lane.last_state is State.UNKNOWN]
     fallen = [lane for lane in rules if lane.fell_at >= 0]
-    held = sum(lane.last_state in HELD for lane in rules) - len(fallen)
+    paraphrased = sum(lane.last_state is State.PARAPHRASED for lane in rules if lane.fell_at < 0)
+    held = sum(lane.last_state in HELD for lane in rules) - len(fallen) - paraphrased
     words = f"The words of {held:,} of {counted(len(rules), 'instruction')} are in the last request"
+    if paraphrased:
+        words += f", {paraphrased:,} only paraphrased"
     if lost:
         words += f", {len(lost):,} lost"
     if unknown:

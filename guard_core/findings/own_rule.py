@@ -76,7 +76,9 @@ def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
         return _never_acts(case, ruled, typed, numbers)
     high = f"{below} {interval.at_most:,} (compaction {bounding.compaction + 1:,})"
     condition = "" if bounding.is_automatic else f"if compaction {bounding.compaction + 1:,} was automatic, "
-    fits = f"{condition}every known count{_but_left_out(interval)} fits a threshold {low or 'of '}{high}"
+    bounds = f"{low}{high}"
+    of = "of " if bounds.startswith("at ") else ""  # of at least, of at most; above, below
+    fits = f"{condition}every known count{_but_left_out(interval)} fits a threshold {of}{bounds}"
     if interval.left_out:
         numbers["left_out"] = len(interval.left_out)
     unknown, automatic = _uncounted(case)

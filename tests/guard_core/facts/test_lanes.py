@@ -212,6 +212,14 @@ def test_the_worst_come_first_and_are_counted():
     assert summary_words(lanes) == "The words of 1 of 2 instructions are in the last request, 1 lost."
 
 
+def test_what_is_only_paraphrased_is_not_counted_among_the_words_of_the_last_request():
+    near = "The billing tables stay as they are: do not rename the tenant column."
+    quoted = Snippet("rule", "Always answer in English please", 5)
+    built = talk(compaction(3, summary=near), after={5: user(quoted.text)})
+    lanes = search(built, quoted, Snippet("rule", RULE, 0)).lanes()
+    assert summary_words(lanes) == "The words of 1 of 2 instructions are in the last request, 1 only paraphrased."
+
+
 @pytest.mark.parametrize(
     ("compactions", "until"), [((), "from there on"), ((compaction(6),), "from there to the next compaction")]
 )

@@ -12,9 +12,10 @@ from guard_core.checker.story import Wrong
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.rules import AGENTS, explain
 from guard_core.rules.base import Stretch
-from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import judge_session
-from tests.builders import OPUS, transcript
+from tests.builders import OPUS, model, transcript, user
 
 SONNET = "claude-sonnet-4-5"
 
@@ -69,6 +70,33 @@ def test_a_threshold_that_a_compaction_of_unknown_trigger_bounds_is_only_suppose
     assert check(session, [claim], judge_session(session)) == []
     lie = msgspec.structs.replace(claim, numbers={**claim.numbers, "by_itself": True})
     assert check(session, [lie], judge_session(session)) != []
+
+
+def talk_with_pi(*prompts):
+    """A turn for each prompt, and a compaction at 155,010 tokens before the last one."""
+    events, calls = [], []
+    for prompt in prompts:
+        events.append(user("go on"))
+        calls.append(ModelCall(len(events), len(events), prompt, None, None, 10, OPUS))
+        events.append(model("done"))
+    at = calls[-1].at - 1
+    base = (Inserted(0), Span(at, at))
+    compacted = RecordedCompaction(at, Evidence.DECLARED, "summary", base, (user("sum"),), tokens_before=155_010)
+    return Session(events=tuple(events), calls=tuple(calls), compactions=(compacted,), format="pi", model=OPUS)
+
+
+@pytest.mark.parametrize(
+    ("session", "bounds"),
+    [
+        (talk_with_pi(100_000, 150_000, 30_000), "a threshold of at least 100,010 (step 2) and below 155,010 ("),
+        (talk_with_pi(150_000, 30_000), "a threshold below 155,010 ("),
+        (transcript(version="2.1.21", prompts=(150_000, 30_000), place=1), "a threshold of at most 151,010 ("),
+    ],
+)
+def test_bounds_are_said_in_plain_words(session, bounds):
+    claim = findings_of(session)["other_threshold"]
+    assert f"every known count fits {bounds}" in claim.sentence.lower()
+    assert check(session, [claim], judge_session(session)) == []
 
 
 def test_a_default_below_what_passed_is_excluded_by_what_passed():
