@@ -146,6 +146,13 @@ class _Calls:
         then, now = self._moments[calls[at - 1].at - 1], self._moments[calls[at].at - 1]
         return calls[at - 1].at == 0 or then < 0 or now - then <= self._lifetime
 
+    def _reads_before(self, step: int, moment: float | None) -> bool:
+        """Had the cache the request before a step when the compaction before that step was made."""
+        last = self.story.session.calls[step - 1].at - 1
+        if moment is None or not step or last < 0 or self._moments[last] < 0:
+            return self._is_warm(step)
+        return not self._is_cache_off and 1_000 * moment - self._moments[last] <= self._lifetime
+
     @property
     def _lifetime(self) -> int:
         """How long the cache keeps a request, in milliseconds."""
@@ -185,7 +192,7 @@ class _Calls:
             prompt, output = before - self.story.added_after(index), sum(self.story.attribution.inserted[place])
         else:
             return Decimal(0)
-        read = min(prompt, self.story.sent[step - 1]) if self._is_warm(step) else 0
+        read = min(prompt, self.story.sent[step - 1]) if self._reads_before(step, item.timestamp) else 0
         return self._price(main_model(self.story.session), prompt, read, 0, output)
 
     def _price(self, model: str, prompt: int, read: int, written: int, output: int) -> Decimal:

@@ -106,11 +106,17 @@ def warm(ledger: Ledger, seconds: float = CACHE_SECONDS) -> NDArray[np.bool_]:
     steps = ledger.steps
     if not ledger.step_count:
         return np.zeros(0, dtype=np.bool_)
-    times = np.append(np.maximum.accumulate(ledger.events["time_ms"]), -1)
-    sent = times[np.where(steps["at"] > 0, steps["at"] - 1, -1)]
+    sent = _sent_at(ledger)
     recent = (np.diff(sent) <= 1_000 * seconds) | (sent[:-1] < 0)
     same = np.diff(steps["model"]) == 0
     return np.concatenate([[False], recent & same])
+
+
+def _sent_at(ledger: Ledger) -> Ints:
+    """When each request was sent, in milliseconds: the latest time of the events before it, -1: none is known."""
+    times = np.append(np.maximum.accumulate(ledger.events["time_ms"]), -1)
+    sent: Ints = times[np.where(ledger.steps["at"] > 0, ledger.steps["at"] - 1, -1)]
+    return sent
 
 
 @dataclass(frozen=True)
@@ -178,7 +184,7 @@ def bill_of(sent: SentRequests, prices: Prices) -> Bill:
     alive = warm(ledger, prices.seconds) & (prices.caching != OFF)
     read = np.where(alive & (sent.shared >= CACHE_LEAST), sent.shared, 0)
     written = np.where(prices.writes(), prompt - read, 0)
-    return Bill(prices, prompt, read, written, output_tokens(sent.facts), alive, _summarising(sent, alive))
+    return Bill(prices, prompt, read, written, output_tokens(sent.facts), alive, _summarising(sent, prices, alive))
 
 
 def reported_bill(facts: Facts, prices: Prices) -> Bill | None:
@@ -201,13 +207,20 @@ def output_tokens(facts: Facts) -> Ints:
     return np.asarray(np.where(recorded >= 0, recorded, sizes))
 
 
-def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summarising, ...]:
+def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -> tuple[Summarising, ...]:
     """The summariser's calls of every compaction, also of a recording's that no call followed. What it is given is read
-    from the cache as far as the call before sent it."""
+    from the cache as far as the call before sent it: if that is recent when the file says that the compaction was made,
+    whatever came later, else if the next call still finds it there."""
     alive = np.append(alive, alive.any())  # behind the last call
+    times = _sent_at(sent.ledger)
 
-    def item(step: int, calls: int, prompt: int, output: int, is_estimated: bool = True) -> Summarising:
-        before = int(sent.tokens[step - 1]) if step and alive[step] else 0
+    def item(
+        step: int, calls: int, prompt: int, output: int, is_estimated: bool = True, moment: float | None = None
+    ) -> Summarising:
+        is_warm = bool(step and alive[step])
+        if step and moment is not None and times[step - 1] >= 0:
+            is_warm = prices.caching != OFF and 1_000 * moment - times[step - 1] <= 1_000 * prices.seconds
+        before = int(sent.tokens[step - 1]) if is_warm else 0
         return Summarising(step, calls, prompt, min(prompt, before), output, is_estimated)
 
     if sent.trace is not None:
@@ -218,8 +231,9 @@ def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summaris
     for counted in facts.counts.compactions:
         if counted.step < 0:
             places.append((last, counted.place, max(grown, facts.ledger.bases[counted.place].tokens_before)))
-    summaries = [(step, _recorded(sent, facts.session.compactions[at], at, before)) for step, at, before in places]
-    return tuple(item(step, *tokens) for step, tokens in summaries if tokens is not None)
+    records = [(step, facts.session.compactions[at], at, before) for step, at, before in places]
+    summaries = [(step, _recorded(sent, record, at, before), record.timestamp) for step, record, at, before in records]
+    return tuple(item(step, *tokens, moment) for step, tokens, moment in summaries if tokens is not None)
 
 
 def modelled_summaries(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:

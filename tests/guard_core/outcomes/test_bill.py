@@ -10,7 +10,7 @@ from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted
 from guard_core.windows.prices import UNIT
 from tests.builders import user
-from tests.guard_core.outcomes.cast import counted, facts_of, prices_of, recorded_bill
+from tests.guard_core.outcomes.cast import SONNET, counted, facts_of, prices_of, recorded_bill
 
 GROWING = (20_000, 21_000, 23_000)
 
@@ -69,6 +69,26 @@ def test_the_summariser_is_paid_for_too():
     assert item.read == 90_000 <= item.prompt
     assert bill.total == sum(bill.costs.tolist()) + bill.summary_cost
     assert bill.summary_cost > 0
+
+
+@pytest.mark.parametrize(
+    ("after", "names", "read"),
+    [
+        (1_700_000_015.0, (SONNET, SONNET, "claude-haiku-4-5"), 90_000),  # right after the call before it, by its model
+        (1_700_000_015.0, (SONNET,) * 3, 90_000),
+        (1_700_003_000.0, (SONNET,) * 3, 0),  # within a pause of an hour
+        (None, (SONNET,) * 3, 0),
+    ],
+    ids=["another model later", "before a pause", "after a pause", "no time"],
+)
+def test_a_summariser_reads_what_was_sent_shortly_before_whatever_comes_later(after, names, read):
+    base = RecordedCompaction(
+        5, Evidence.DECLARED, "summary", (Inserted(0),), (user("summary " * 50),), timestamp=after
+    )
+    times = (1_700_000_000.0, 1_700_000_010.0, 1_700_003_600.0)
+    session = counted((20_000, 90_000, 21_000), names=names, seconds=times, compactions=(base,))
+    _, bill = recorded_bill(session)
+    assert [item.read for item in bill.summarising] == [read]
 
 
 def test_a_compaction_that_only_cuts_asks_no_model():
