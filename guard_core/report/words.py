@@ -63,16 +63,19 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
 
 
 def compaction_row(item: Compaction) -> tuple[str, ...]:
-    """Number, step, trigger, before, after, share left, agreement, instructions lost."""
+    """Number, step, trigger, before, after, share left, agreement, instructions lost. What no provider counted has its
+    source behind it: of the request before, also what was added since the last count."""
     share = f"{100 * item.after / item.before:.0f} %" if item.before > 0 else "–"
     share += f" ({item.after_source})" if item.before > 0 and item.after_source != COUNTED else ""
+    before = f"{item.before:,}" if item.before > 0 else "–"
+    before += f" ({item.before_source})" if item.before > 0 and item.before_source not in ("", COUNTED) else ""
     count = "" if item.count is None else f"{item.count:,}"
     threshold = "" if item.threshold is None else f"{item.threshold:,}"
     return (
         f"{item.index + 1:,}",
         step_words(item.step),
         item.trigger,
-        f"{item.before:,}" if item.before > 0 else "–",
+        before,
         f"{item.after:,}",
         share,
         count,

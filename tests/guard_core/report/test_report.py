@@ -284,6 +284,9 @@ def test_the_share_that_a_compaction_left_names_its_source_where_the_provider_di
     counted = build(bundled("long-coding"), Options()).sides[0].compactions[0]
     assert compaction_row(counted)[5].endswith(" %")
     assert compaction_row(msgspec.structs.replace(counted, after_source="modelled"))[5].endswith(" % (modelled)")
+    modelled = msgspec.structs.replace(counted, before=155_537, before_source="modelled")
+    assert compaction_row(modelled)[3] == "155,537 (modelled)"
+    assert compaction_row(msgspec.structs.replace(modelled, before_source="provider"))[3] == "155,537"
 
 
 def test_an_unknown_price_has_no_source():
