@@ -157,10 +157,13 @@ def payback_words(price: Payback, prices: Prices) -> tuple[str, ...]:
     until = f"{later:,} later {'call' if later == 1 else 'calls'} up to the next compaction, or the end"
     change = "saved" if price.saved >= 0 else "cost"
     summary = f"The summary cost {dollars(price.summary)} (its tokens are estimated unless recorded). "
+    calls = (
+        f"The {until}, each {abs(fewer):,} tokens {'smaller' if fewer >= 0 else 'larger'}, {change} "
+        f"{dollars(abs(price.saved))}."
+    )
     return (
         f"{summary if price.summary else ''}{wrote}",
-        f"The {until}, each {abs(fewer):,} tokens {'smaller' if fewer >= 0 else 'larger'}, {change} "
-        f"{dollars(abs(price.saved))}.",
+        calls if later else "No other call came before the next compaction, or the end.",
         _earned_words(price),
     )
 
@@ -175,6 +178,11 @@ def price_words(price: Payback, prices: Prices) -> str:
         )
     first, later = "cost" if price.paid >= 0 else "saved", "saved" if price.saved >= 0 else "cost"
     verb = "" if first == later else f"{later} "
+    if price.stop == price.step + 1:
+        return (
+            f"{name} {first} {dollars(abs(price.paid))} at once (modelled); no other call came before the next "
+            "compaction, or the end."
+        )
     return (
         f"{name} {first} {dollars(abs(price.paid))} at once and {verb}{dollars(abs(price.saved))} on later calls "
         f"(modelled)."

@@ -42,3 +42,12 @@ def test_no_price_of_a_summary_is_said_where_messages_were_only_dropped():
     (price,) = paybacks(sent, bill)
     assert price.summary == 0
     assert "summary" not in " ".join(payback_words(price, bill.prices))
+
+
+def test_nothing_is_saved_on_calls_that_did_not_come():
+    places = [(Span(0, 1), Span(at, at)) for at in (21, 23)]
+    trims = tuple(RecordedCompaction(base[1].start, Evidence.INFERRED, "trim", base) for base in places)
+    sent, bill = recorded_bill(counted((*range(20_000, 30_000, 1_000), 15_000, 15_100), compactions=trims))
+    for price in paybacks(sent, bill):
+        words = (price_words(price, bill.prices), " ".join(payback_words(price, bill.prices)))
+        assert all("o other call came before the next" in one and "$0.0000" not in one for one in words)
