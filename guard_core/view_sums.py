@@ -33,11 +33,13 @@ class ViewSums:
         before, total = self._last
         if view is before:
             return total
-        removed, added = exchanged(before, view)
+        removed, added, _ = exchanged(before, view)
         if len(removed) + len(added) < len(view):
             total += sum(map(self._cost, added)) - sum(map(self._cost, removed))
         else:
             total = sum(map(self._cost, view))
+            if _is_an_aside(view, before):
+                return total
         self._last = view, total
         return total
 
@@ -61,13 +63,21 @@ class ManySums:
         before, totals = self._last
         if view is before:
             return totals
-        removed, added = exchanged(before, view)
+        removed, added, _ = exchanged(before, view)
         if len(removed) + len(added) < len(view):
             totals = tuple(map(add, totals, map(sub, self._sums(added), self._sums(removed))))
         else:
             totals = self._sums(view)
+            if _is_an_aside(view, before):
+                return totals
         self._last = view, totals
         return totals
+
+
+def _is_an_aside(view: View, before: View) -> bool:
+    """Is a view, of which all was added up, so short beside the one before it that the next one is likelier to begin as
+    that one does: what a summariser is given comes between the list before and the list behind it."""
+    return 2 * len(view) < len(before)
 
 
 class FirstPlaces:
@@ -83,10 +93,20 @@ class FirstPlaces:
         before, place = self._last
         same = common_length(before, view)
         if place >= same:
-            rest = view[same:]
-            place = same + next((more for more, item in enumerate(rest) if self._is_one(item)), len(rest))
+            old, new, size = exchanged(before, view).kept
+            if (first := self._among(view, same, new)) < new:
+                place = first
+            elif old <= place < old + size:  # what is before it in the row is none in either view
+                place += new - old
+            else:
+                place = self._among(view, max(same, new + size if place >= old else new), len(view))
         self._last = view, place
         return place
+
+    def _among(self, view: View, start: int, stop: int) -> int:
+        """The place of the first such segment from `start` on, `stop` where there is none before that."""
+        places = (place for place, item in enumerate(view[start:stop], start) if self._is_one(item))
+        return next(places, stop)
 
 
 class PlainViews:

@@ -215,11 +215,24 @@ def common_length(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
 _compared: dict[tuple[int, int], tuple[tuple[Any, ...], tuple[Any, ...], int]] = {}
 
 
+class Row(NamedTuple):
+    """A row of the same segments in two views: its place in the `old` and in the `new` one, and its `size`."""
+
+    old: int
+    new: int
+    size: int
+
+
+NO_ROW = Row(0, 0, 0)
+
+
 class Difference(NamedTuple):
-    """What two views do not have in common: the segments `removed`, and those `added` in their place."""
+    """What two views do not have in common: the segments `removed`, and those `added` in their place. `kept` is a row
+    that both have behind their common beginning, the longest that is known."""
 
     removed: View
     added: View
+    kept: Row = NO_ROW
 
 
 def difference(before: View, view: View) -> Difference:
@@ -228,10 +241,11 @@ def difference(before: View, view: View) -> Difference:
     same = common_length(before, view)
     removed, added = before[same:], view[same:]
     size = min(len(removed), len(added))
-    if size > CHUNK:  # as where the oldest messages went
-        stays = _common_end(tuple(removed), tuple(added), size)
-        removed, added = removed[: len(removed) - stays], added[: len(added) - stays]
-    return Difference(removed, added)
+    if size <= CHUNK:
+        return Difference(removed, added)
+    stays = _common_end(tuple(removed), tuple(added), size)  # as where the oldest messages went
+    kept = Row(len(before) - stays, len(view) - stays, stays)
+    return Difference(removed[: len(removed) - stays], added[: len(added) - stays], kept)
 
 
 def exchanged(before: View, view: View) -> Difference:
@@ -243,8 +257,8 @@ def exchanged(before: View, view: View) -> Difference:
     if known is not None and known[0] is before and known[1] is view:
         return known[2]
     differs = difference(before, view)
-    if min(map(len, differs)) > CHUNK:
-        differs = _without_moved(tuple(differs.removed), tuple(differs.added))
+    if min(len(differs.removed), len(differs.added)) > CHUNK:
+        differs = _without_moved(tuple(differs.removed), tuple(differs.added), common_length(before, view), differs.kept)
     if len(_exchanged) >= REMEMBERED:
         _exchanged.clear()
     _exchanged[key] = before, view, differs
@@ -254,15 +268,18 @@ def exchanged(before: View, view: View) -> Difference:
 _exchanged: dict[tuple[int, int], tuple[View, View, Difference]] = {}  # as `_compared`
 
 
-def _without_moved(removed: View, added: View) -> Difference:
-    """Both without a long row of the same segments, which begins with one of the first that were added."""
+def _without_moved(removed: View, added: View, begin: int, kept: Row) -> Difference:
+    """Both, which `begin` at that place of their views, without a long row of the same segments, which begins with one
+    of the first that were added; `kept` is the row at their end."""
     for place, segment in enumerate(added[:MOVED_BEHIND]):
         if segment in removed:
             old = removed.index(segment)
             same = _common_beginning(removed, old, added, place, min(len(removed) - old, len(added) - place))
             if same > CHUNK:
-                return Difference(removed[:old] + removed[old + same :], added[:place] + added[place + same :])
-    return Difference(removed, added)
+                moved = Row(begin + old, begin + place, same)
+                removed, added = removed[:old] + removed[old + same :], added[:place] + added[place + same :]
+                return Difference(removed, added, max(moved, kept, key=lambda row: row.size))
+    return Difference(removed, added, kept)
 
 
 def _common_end(first: View, second: View, size: int) -> int:

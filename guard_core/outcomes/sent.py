@@ -25,7 +25,7 @@ from guard_core.policies import policy_kind
 from guard_core.trace import Head, Trace
 from guard_core.view_columns import ViewColumns, common_beginnings, sent_views
 from guard_core.view_sums import ViewSums
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, common_length, followed
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, common_length, exchanged, followed
 
 SameMessage = Callable[[Inserted, Inserted], bool]
 
@@ -227,12 +227,12 @@ class SentRequests:
         """The messages that the requests of a step and the one before begin with, and their epoch as in `view`."""
         (before, old), (after, epoch) = self.view(step - 1), self.view(step)
         same = common_length(before, after) if self.trace is not None else 0
-        added = _kinds(after[same:]) if old == epoch else []
-        kinds = frozenset(added)
-        if added and self.compacted[step]:
-            kinds = frozenset(Counter(added) - Counter(_kinds(before[same:])))
-        elif old == epoch and not self.compacted[step]:
-            kinds |= self._inserted.kinds(before[:same])
+        kinds: frozenset[str] = frozenset()
+        if old == epoch and self.compacted[step]:
+            removed, added = (before, after) if self.trace is None else exchanged(before, after)[:2]
+            kinds = frozenset(Counter(_kinds(added)) - Counter(_kinds(removed)))
+        elif old == epoch:
+            kinds = frozenset(_kinds(after[same:])) | self._inserted.kinds(before[:same])
         return common_beginning(
             self.ledger, before, after, kinds, same, self._repeats(old, epoch), self._inserted
         ), epoch

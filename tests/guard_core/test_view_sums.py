@@ -76,6 +76,13 @@ def test_the_first_segment_of_a_kind_is_that_of_the_view_alone(several, index):
         assert places.first(view) == next((at for at, one in enumerate(view) if one == Inserted(index)), len(view))
 
 
+@given(shared_views(), st.integers(0, 70), st.lists(SEGMENTS, max_size=4), st.integers(0, 2))
+def test_the_first_segment_of_a_kind_is_found_where_the_oldest_messages_went(several, dropped, newer, index):
+    (view, _), places = several[-1], FirstPlaces(lambda segment: segment == Inserted(index))
+    for after in (view, (*newer[:2], *view[dropped:], *newer[2:])):
+        assert places.first(after) == next((at for at, one in enumerate(after) if one == Inserted(index)), len(after))
+
+
 def size(segment):
     return segment.stop - segment.start if isinstance(segment, Span) else 1
 
@@ -123,7 +130,8 @@ def test_what_differs_between_two_views_lies_between_an_equal_beginning_and_an_e
 
 
 def check_difference(first, one, second, other):
-    removed, added = difference(first, second)
+    removed, added, kept = difference(first, second)
+    check_kept(one, other, kept)
     same = common_length(one, other)
     stays = len(one) - same - len(removed)
     assert stays >= 0
@@ -131,14 +139,47 @@ def check_difference(first, one, second, other):
     assert other == (*one[:same], *added, *one[len(one) - stays :])
 
 
+def check_kept(first, second, kept):
+    old, new, size = kept
+    assert tuple(first[old : old + size]) == tuple(second[new : new + size])
+    assert not size or min(old, new) >= common_length(first, second)
+
+
 @given(shared_views(), st.integers(0, 40), shared_views())
 def test_what_went_and_what_came_are_all_that_two_views_do_not_share(several, dropped, others):
     (view, _), (other, _) = several[-1], others[-1]
     for before, after in ((view, other), (view, (*view[dropped:], *other))):
-        removed, added = exchanged(before, after)
+        removed, added, kept = exchanged(before, after)
+        check_kept(before, after, kept)
         assert Counter(before) - Counter(removed) == Counter(after) - Counter(added)
         assert Counter(removed) <= Counter(before)
         assert Counter(added) <= Counter(after)
+
+
+def singles(start, stop):
+    """Every second event of the log, as the segments of a view."""
+    return tuple(Span(event, event + 1) for event in range(start, stop, 2))
+
+
+def test_what_a_summariser_was_given_in_between_is_added_up_alone():
+    asked = []
+    sums = ViewSums(lambda segment: asked.append(segment) or 1)
+    view = singles(0, 2_000)
+    sums.total(view)
+    asked.clear()
+    assert sums.total(view[:20]) == 20
+    assert sums.total((Synthetic("summary", 9), *view[20:])) == 981
+    assert len(asked) < 100
+
+
+def test_where_the_oldest_messages_went_the_others_are_not_searched_again():
+    asked = []
+    places = FirstPlaces(lambda segment: asked.append(segment) or segment == Span(1_800, 1_801))
+    view = singles(0, 2_000)
+    assert places.first(view) == 900
+    asked.clear()
+    assert places.first((Synthetic("summary", 9), *view[20:], *singles(2_000, 2_010))) == 881
+    assert len(asked) < 100
 
 
 @pytest.mark.parametrize("newer", [0, 5])
@@ -146,9 +187,9 @@ def test_what_went_and_what_came_are_all_that_two_views_do_not_share(several, dr
 def test_where_the_oldest_messages_went_only_what_went_and_came_is_added_up(newer, summary):
     asked = []
     sums = ViewSums(lambda segment: asked.append(segment) or 1)
-    view = tuple(Span(start, start + 1) for start in range(0, 2_000, 2))
+    view = singles(0, 2_000)
     sums.total(view)
     asked.clear()
-    came = tuple(Span(start, start + 1) for start in range(3_000, 3_000 + 2 * newer, 2))
+    came = singles(3_000, 3_000 + 2 * newer)
     assert sums.total((*summary, *view[3:], *came)) == 997 + len(summary) + newer
     assert len(asked) < 100
