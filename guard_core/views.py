@@ -257,8 +257,10 @@ def exchanged(before: View, view: View) -> Difference:
     if known is not None and known[0] is before and known[1] is view:
         return known[2]
     differs = difference(before, view)
-    if min(len(differs.removed), len(differs.added)) > CHUNK:
-        differs = _without_moved(tuple(differs.removed), tuple(differs.added), common_length(before, view), differs.kept)
+    removed, added, kept = differs
+    if min(len(removed), len(added)) > CHUNK:
+        begin = len(before) - len(removed) - kept.size
+        differs = _without_moved(tuple(removed), tuple(added), begin, kept)
     if len(_exchanged) >= REMEMBERED:
         _exchanged.clear()
     _exchanged[key] = before, view, differs

@@ -23,7 +23,7 @@ from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import paraphrases, quotation, quotes
 from guard_core.findings.facts import Fired
-from guard_core.findings.presence import letters_of, may_be_summarised, may_say, readings, runs_of
+from guard_core.findings.presence import Runs, letters_of, may_be_summarised, may_say, readings, runs_of
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
@@ -150,19 +150,35 @@ class _Run(NamedTuple):
     epoch: int
 
 
+class _Wanted(NamedTuple):
+    """What is looked for of some snippets (`quotation`), and the runs of letters in each, without which no text has
+    it."""
+
+    quotations: tuple[str, ...]
+    runs: tuple[Runs, ...]
+
+    @classmethod
+    def of(cls, snippets: Iterable[Snippet]) -> _Wanted:
+        quotations = tuple(quotation(snippet.text) for snippet in snippets)
+        return cls(quotations, tuple(map(runs_of, quotations)))
+
+    def in_text(self, text: str) -> list[bool]:
+        """Which of the snippets a text has. Its readings, which take longest, are made only where it may have one."""
+        letters = letters_of(text)
+        likely = [may_say(letters, runs) for runs in self.runs]
+        read_ways = readings(text) if any(likely) else ""
+        rows = zip(likely, self.quotations, strict=True)
+        return [is_likely and quotes(read_ways, words) for is_likely, words in rows]
+
+
 def places_of(snippets: Sequence[Snippet], events: Iterable[tuple[int, Event]]) -> tuple[Ints, ...]:
     """Which of these messages hold each snippet, in their order. Their texts are read once, one after the other."""
-    wanted = [quotation(snippet.text) for snippet in snippets]
-    runs = [runs_of(words) for words in wanted]
-    places: list[list[int]] = [[] for _ in wanted]
+    wanted = _Wanted.of(snippets)
+    places: list[list[int]] = [[] for _ in snippets]
     for index, event in events:
-        text = text_of(event.parts)
-        letters = letters_of(text)
-        likely = [row for row, each in enumerate(runs) if may_say(letters, each)]
-        read_ways = readings(text) if likely else ""
-        for row in likely:
-            if quotes(read_ways, wanted[row]):
-                places[row].append(index)
+        for into, is_held in zip(places, wanted.in_text(text_of(event.parts)), strict=True):
+            if is_held:
+                into.append(index)
     return tuple(np.array(into, dtype=np.int64) for into in places)
 
 
@@ -201,12 +217,13 @@ class Search:
         """The state of every snippet at every step: a row each."""
         at = self.sent.ledger.steps["at"]
         states = np.full((len(self.snippets), len(at)), State.GONE, dtype=np.int8)
-        for run in self._runs():
-            held = self._held(run.head.view, run.epoch)
+        runs = list(self._runs())
+        best = _states(np.array([self._held(run.head.view, run.epoch) for run in runs], dtype=np.uint8))
+        for run, states_before in zip(runs, best, strict=True):
             first = np.array([self._first(row, run.head) for row in range(len(self.snippets))], dtype=np.int64)
             steps = slice(run.start, run.stop)
             behind = at[steps][None, :] > first[:, None]
-            states[:, steps] = np.where(behind, np.int8(State.VERBATIM), _states(held)[:, None])
+            states[:, steps] = np.where(behind, np.int8(State.VERBATIM), states_before[:, None])
         is_in_log = at[None, :] > np.array([snippet.event for snippet in self.snippets], dtype=np.int64)[:, None]
         logged = np.array([events[0] if len(events) else self.sent.ledger.event_count for events in self.places])
         may_know = (states == State.UNKNOWN) & (at[None, :] > logged[:, None])  # no summary has what was not said yet
@@ -216,14 +233,13 @@ class Search:
         return states
 
     @cached_property
-    def _quotations(self) -> tuple[str, ...]:
-        return tuple(quotation(snippet.text) for snippet in self.snippets)
+    def _wanted(self) -> _Wanted:
+        return _Wanted.of(self.snippets)
 
     @cached_property
     def _in_system(self) -> list[int]:
         """The snippets that the system prompt has, which is a part of every request."""
-        text = readings(text_of(self.sent.facts.session.system or ()))
-        return [row for row, words in enumerate(self._quotations) if quotes(text, words)]
+        return np.flatnonzero(self._wanted.in_text(text_of(self.sent.facts.session.system or ()))).tolist()
 
     def _runs(self) -> Iterator[_Run]:
         ledger, trace = self.sent.ledger, self.sent.trace
@@ -301,8 +317,7 @@ class Search:
     def _text(self, key: object, owner: object, text: str, bit: int) -> Bits:
         """What a text holds, remembered by a key that is true as long as its owner lives."""
         if key not in self._texts:
-            words = readings(text)
-            held = [bit * quotes(words, wanted) for wanted in self._quotations]
+            held = [bit * is_held for is_held in self._wanted.in_text(text)]
             if bit == IN_SUMMARY:
                 held = [
                     one | IN_OTHER_WORDS * paraphrases(text, snippet.text)
@@ -317,8 +332,9 @@ class Search:
         if key not in self._formed:
             message = self.message(event)
             changed = get_form(form).message(message)
-            text = "" if changed is message else readings(text_of(changed.parts))
-            self._formed[key] = [changed is message or quotes(text, words) for words in self._quotations]
+            self._formed[key] = (
+                [True] * len(self.snippets) if changed is message else self._wanted.in_text(text_of(changed.parts))
+            )
         return self._formed[key][row]
 
     def _first(self, row: int, head: Head) -> int:
