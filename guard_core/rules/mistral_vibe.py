@@ -12,11 +12,15 @@ the default was 100,000. A recording has the format of its store instead of a ve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from guard_core.agent_versions import numbers
-from guard_core.policies.mistral_vibe import DECLARED_SHARE, DEFAULT_THRESHOLD
+from guard_core.policies.mistral_vibe.settings import (
+    DECLARED_SHARE,
+    DEFAULT_THRESHOLD,
+    bounded_limit,
+    default_threshold,
+)
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL, TOTAL_PENDING, Counter
 from guard_core.rules.settings import RuleSetting, Typed, whole
@@ -27,12 +31,7 @@ THRESHOLD = "auto_compact_threshold"
 WINDOWS = (262_144, 131_072)  # tokens; of Mistral's models
 OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
 STORE, BOUNDED_FROM = "store ", ((3, 0, 3), (10,))  # the version and the format of the store with 3.0.3's rule
-# 3.0.3, mistralai_vibe_local_harness/vibe/completion_profile/bounds.py; tokens: the window where it is not known, what
-# the default leaves of it, and its cap; the least threshold, a share of the window between two bounds; what the highest
-# leaves of the window.
-UNKNOWN_WINDOW, GAP, CAP = 262_144, 60_000, 256_000
-LEAST, LEAST_SHARE, LEAST_CAP = 10_000, 1 / 2, 50_000
-HEADROOM_SHARE, HEADROOM_CAP = 1 / 4, 24_000
+UNKNOWN_WINDOW = 262_144  # tokens; the window where it is not known, by 3.0.3 (completion_profile/bounds.py)
 COUNTER = Counter(
     TOTAL,
     "prompt and output tokens of the last answer, or Vibe's estimate of the request where that is more",
@@ -54,13 +53,6 @@ def is_bounded(version: str) -> bool:
 def counter(stretch: Stretch) -> Counter:
     """The count that the version compares."""
     return CORRECTED if is_bounded(stretch.version) else COUNTER
-
-
-def default_threshold(window: int) -> int:
-    """The threshold of 3.0.3 for a context length, in tokens."""
-    least = max(min(LEAST_CAP, math.floor(window * LEAST_SHARE)), LEAST)
-    most = window - min(HEADROOM_CAP, math.ceil(window * HEADROOM_SHARE))
-    return max(least, min(CAP, window - GAP, most))
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -105,9 +97,7 @@ def _of_window(window: int, stretch: Stretch) -> tuple[str, int]:
     """The threshold that a context length sets, as an expression and in tokens."""
     if not is_bounded(stretch.version):
         return share_of(DECLARED_SHARE, window)
-    threshold = default_threshold(window)
-    usual = f"min({CAP:,}, {window:,} − {GAP:,})"
-    return (usual if threshold == min(CAP, window - GAP) else f"{threshold:,}, a bound for {window:,}"), threshold
+    return bounded_limit(window)
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

@@ -13,6 +13,7 @@ A policy of this kind is a subclass of CountedPolicy with
     plan           what a compaction leaves of the messages (pieces.plans, pieces.message_columns, pieces.cuts)
     tidied, tidy   what it clears at the end of a turn without a summary
     clears, clear  what it clears before a call without a summary
+    fitted         what it takes away where the summary, once it is there, leaves too much
     refuses        why it takes a compaction back once the summary is there
     instead        what it does where there is no summary, or it was taken back
     most_refusals  compactions per turn after the provider refused a request as too large
@@ -208,6 +209,10 @@ class CountedPolicy(ABC):
         state: Memory = history.state
         return state
 
+    def fitted(self, history: History, plan: Plan, summaries: list[AskedSummary]) -> tuple[Plan, list[AskedSummary]]:
+        """A plan and its summaries, which are there, without what is too much of them."""
+        return plan, summaries
+
     def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
         """Why a compaction that leaves `after` is taken back (an index into HELD_REASONS, 0: it is not), and what is
         remembered of that."""
@@ -264,7 +269,7 @@ class CountedPolicy(ABC):
                 state = msgspec.structs.replace(state, turn_tokens=state.tokens, turn_as_of=state.as_of)
         at = np.array([check.at])
         sent = sent_columns(self.estimator(ledger), head, at)
-        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state))
+        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
         threshold = self._threshold(check.window)
         evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
         evidence |= {"threshold": threshold, **_remembered(state)}
@@ -322,6 +327,7 @@ class CountedPolicy(ABC):
             state = msgspec.structs.replace(history.state, calls=calls)
             return Decision(view, state, {**evidence, "held": RAISED if self.raises else SUMMARISER_FAILED})
         if summaries:
+            plan, summaries = self.fitted(history, plan, summaries)
             held, remembers = self.refuses(history, _view_of(plan, summaries))
             fallback = self.instead(history) if held else None
             if fallback is not None:
@@ -450,7 +456,7 @@ class CountedPolicy(ABC):
         counts, turn_counts = Counts(last.tokens[:-1], last.as_of[:-1]), None
         if self.counter.at_turn_start:
             counts, turn_counts = _before_turns(last, looks.begins, Counts(*_turn_counts(state)))
-        columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state))
+        columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
         threshold = self._threshold(run.window)
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, state), 0)
@@ -491,8 +497,11 @@ class CountedPolicy(ABC):
         stalled = (state.stalled >= 0) & (ledger.steps["turn"][rows] == state.stalled)
         return np.where(stalled, STALLED, self.gate(ledger, rows, state))
 
-    def _numbers(self, ledger: Ledger, looks: Looks, counts: Counts, uncounted: Ints) -> dict[str, Ints]:
-        """The columns of the decision at some steps."""
+    def _numbers(
+        self, ledger: Ledger, looks: Looks, counts: Counts, uncounted: Ints, head: Head | None = None
+    ) -> dict[str, Ints]:
+        """The columns of the decision at some steps, whose requests begin with a head; None: they are the recorded
+        ones, of which `uncounted` is the estimate."""
         counter, (tokens, as_of) = self.counter, counts
         known = as_of >= 0
         output, pending = np.zeros(len(as_of), dtype=np.int64), np.zeros(len(as_of), dtype=np.int64)

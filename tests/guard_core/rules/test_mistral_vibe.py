@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from guard_core.policies.mistral_vibe.settings import default_threshold
 from guard_core.rules.base import Stretch
-from guard_core.rules.mistral_vibe import AGENT, default_threshold
+from guard_core.rules.mistral_vibe import AGENT
 
 
 @pytest.mark.parametrize(
