@@ -13,9 +13,18 @@ from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 def materialise(view: View, session: Session, epoch: int = -1) -> tuple[Event, ...]:
     """The messages of a view. `epoch` says whose inserted messages the view means.
 
-    A synthetic message of which only the size is known becomes a note of exactly that many bytes.
+    A synthetic message of which only the size is known becomes a note of exactly that many bytes. What was sent in one
+    message with what a compaction inserted is one message with it.
     """
-    return tuple(event for segment in view for event in _messages(segment, session, epoch))
+    sent: list[Event] = []
+    before: Segment | None = None
+    for segment in view:
+        messages = _messages(segment, session, epoch)
+        if isinstance(before, Inserted) and isinstance(segment, Span) and messages and messages[0].joined:
+            sent[-1:], messages = [_with(sent[-1], messages[0])], messages[1:]
+        sent.extend(messages)
+        before = segment
+    return tuple(sent)
 
 
 def _messages(segment: Segment, session: Session, epoch: int) -> tuple[Event, ...]:
@@ -37,11 +46,13 @@ def _joined(events: tuple[Event, ...]) -> tuple[Event, ...]:
         return events
     messages: list[Event] = []
     for event in events:
-        if event.joined and messages:
-            before = messages.pop()
-            event = msgspec.structs.replace(event, parts=(*before.parts, *event.parts), line=before.line)
-        messages.append(event)
+        messages.append(_with(messages.pop(), event) if event.joined and messages else event)
     return tuple(messages)
+
+
+def _with(before: Event, event: Event) -> Event:
+    """Two events as one message."""
+    return msgspec.structs.replace(event, parts=(*before.parts, *event.parts), line=before.line)
 
 
 def synthetic_text(message: Synthetic) -> str:

@@ -51,6 +51,9 @@ AUTOMATIC = (
     "[Request interrupted by user",
 )
 
+# How the lines begin that Claude Code writes behind the summary for the command that asked for it.
+OF_COMMAND = ("<local-command-", "<command-name>/compact")
+
 _PRESERVED = ("preservedMessages", "preservedSegment")
 
 
@@ -70,6 +73,7 @@ class ClaudeMessage(msgspec.Struct, gc=False):
     worded: bool = False  # by the wording that every version uses
     marked: bool = False  # written by a version that marks its summaries: there the wording alone proves nothing
     attached: bool = False  # an attachment line: what the software added by itself
+    of_command: bool = False  # what Claude Code writes of a command that compacted
     unsent: bool = False  # shown to the user alone: an error in the model's place
     too_long: bool = False  # such an error, of a request that was too long
     agent: str = ""
@@ -160,6 +164,12 @@ def is_worded(parts: Sequence[Part]) -> bool:
     """Does a message begin as the summaries of Claude Code do."""
     first = parts[0] if parts else None
     return isinstance(first, TextPart) and first.text.startswith(summary_words.CLAUDE_CODE)
+
+
+def is_of_command(parts: Sequence[Part]) -> bool:
+    """Does a message begin as those that Claude Code writes of a command that compacted."""
+    first = parts[0] if parts else None
+    return isinstance(first, TextPart) and first.text.startswith(OF_COMMAND)
 
 
 def is_empty_summary(parts: Sequence[Part]) -> bool:

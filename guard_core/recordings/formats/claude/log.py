@@ -50,12 +50,24 @@ class Compacting:
     summary: ClaudeMessage | None = None
     before: list[ClaudeMessage] = field(default_factory=list)  # attachments between the boundary and the summary
     behind: list[ClaudeMessage] = field(default_factory=list)  # attachments right behind the summary
-    typed: list[ClaudeMessage] = field(default_factory=list)  # words of the user among them: events of the log
+    typed: list[ClaudeMessage] = field(default_factory=list)  # words and commands of the user among them: events
+    in_segment: bool = False  # are lines coming that were kept
+    kept_behind: bool = False  # did any come
+
+    def keeps(self, uuid: str) -> bool:
+        """Is a line behind the boundary one that it kept."""
+        if self.boundary is None or not uuid:
+            return False
+        head, tail = self.boundary.segment
+        self.in_segment = self.in_segment or uuid == head
+        kept = self.in_segment or uuid in self.boundary.preserved
+        self.in_segment = self.in_segment and uuid != tail
+        return kept
 
     def attach(self, message: ClaudeMessage) -> None:
         """What Claude Code puts before the model again belongs to the compaction: without it, it was not sent."""
         around = self.behind if self.summary else self.before
-        (around if message.meta else self.typed).append(message)
+        (around if message.meta and message.attached else self.typed).append(message)
 
 
 class Log:
@@ -91,10 +103,13 @@ class Log:
             if message is not None and message.role is Role.MODEL and message.key not in self.answered:
                 groups.add(message.key, node.line)
         for node in path:
+            forked = self.pending if self.pending is not None and self.pending.keeps(node.uuid) else None
             if node.line in self.lines.boundaries:
                 self.boundary(self.lines.boundaries[node.line])
             elif (message := self.lines.messages.get(node.line)) is None:
                 continue
+            elif forked is not None and not message.attached:
+                self._again(forked, message, groups)
             elif message.role is not Role.MODEL:
                 self.user(message)
             elif message.key not in self.answered:
@@ -104,12 +119,27 @@ class Log:
             else:
                 self.late = self.late or node.line > self.answered[message.key]
 
+    def _again(self, pending: Compacting, message: ClaudeMessage, groups: Groups) -> None:
+        """A message that a compaction kept, and that comes behind it because the file begins there: a forked session.
+        The session that was forked has it in its log, and its calls; here it is what the compaction left."""
+        if message.role is Role.MODEL:
+            if message.key in self.answered:
+                return
+            group = groups.of(message.key)
+            self.answered[message.key] = max(group)
+            lines = [each for line in group if (each := self.lines.messages.get(line)) is not None]
+            if len(lines) > 1:
+                parts, place = self._joined(lines)
+                message = msgspec.structs.replace(message, parts=parts, place=place)
+        pending.behind.append(message)
+        pending.kept_behind = True
+
     def user(self, message: ClaudeMessage) -> None:
         open_boundary = self.pending is not None and self.pending.summary is None
         if is_summary(message) or (message.worded and open_boundary):
             self._summary(message)
             return
-        if message.attached and self.pending is not None:
+        if self.pending is not None and (message.attached or (self.pending.summary and message.of_command)):
             self.pending.attach(message)
             return
         self.close()
@@ -259,7 +289,7 @@ class Log:
         recorded = any(message.attached for message in (*pending.before, *pending.behind))
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
-        kind = "opaque" if summary is None else "summary+tail" if carried else "summary"
+        kind = "opaque" if summary is None else "summary+tail" if carried or pending.kept_behind else "summary"
         if summary is not None and is_empty_summary(self.parts_of(summary)):
             kind = "empty"
         self.builder.compaction(
@@ -293,8 +323,9 @@ class Log:
             return []
         places = {place for uuid in boundary.preserved if (place := self.index.get(uuid)) is not None}
         head, tail = (self.index.get(uuid) for uuid in boundary.segment)
-        if head is not None and tail is not None:
-            places.update(range(head, tail + 1))
+        if head is not None:  # its last line may be one that is not sent, such as a hook's output
+            last = len(self.builder.events) - 1
+            places.update(range(head, (last if tail is None else tail) + 1))
         return sorted(places)
 
     def _compaction_note(self, summary: ClaudeMessage | None) -> str:

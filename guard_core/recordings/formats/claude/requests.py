@@ -65,7 +65,8 @@ class Requests:
         message = fields.mapping(line.obj, "message")
         parts = parts_of(message.get("content"))
         key = number_of(fields.text(line.obj, "hash"))
-        if key in self._places or not parts:
+        is_empty = message.get("content") == []  # it changes how the model answers, and says nothing
+        if key in self._places or not (parts or is_empty):
             return
         self._places[key] = len(self._messages)
         role = Role.MODEL if fields.text(message, "role") == "assistant" else Role.USER

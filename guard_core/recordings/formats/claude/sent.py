@@ -108,14 +108,15 @@ class SentLog:
 
     # -- events
 
-    def _emit(self, message: SentMessage) -> range:
-        """A message as events: the user's own words, and what was sent with them."""
+    def _emit(self, message: SentMessage, skipped: int = 0) -> range:
+        """A message as events: the user's own words, and what was sent with them. `skipped`: so many parts at its
+        beginning are of no event."""
         parts, start = self._log.parts_of(message), len(self._log.builder.events)
-        groups = list(self._divided(parts))
+        groups = list(self._divided(parts[skipped:]))
         for number, (own, group) in enumerate(groups):
-            place = message.place if len(groups) == 1 else None
+            place = message.place if len(groups) == 1 and not skipped else None
             shown = message.parts if place is not None else group
-            self._event(message, shown, group, place, own=own, joined=number > 0)
+            self._event(message, shown, group, place, own=own, joined=number > 0 or skipped > 0)
         return range(start, len(self._log.builder.events))
 
     def _event(
@@ -176,13 +177,20 @@ class SentLog:
     def _rebuild(self, view: list[int]) -> None:
         """The view of the compaction that was just read, or of an edit of the history."""
         builder = self._log.builder
-        at, new = len(builder.events), self._new(view)
+        at, last = len(builder.events), builder.compactions[-1] if builder.compactions else None
+        if last is None or last.at != at or last.kind == "edit":
+            last = None
+        insertions = {part for event in last.messages for part in event.parts} if last else set()
+        new = self._new(view, insertions)
         segments: list[Segment] = []
         inserted: list[Event] = []
         for key in view[: len(view) - new]:
             self._base(key, segments, inserted)
-        last = builder.compactions[-1] if builder.compactions else None
-        if last is not None and last.at == at and last.kind != "edit":
+        skipped = self._before_lines(view[len(view) - new], insertions) if last and new else 0
+        if skipped and (first := self._requests.message(view[len(view) - new])) is not None:
+            segments.append(Inserted(len(inserted)))
+            inserted.append(Event(first.role, self._log.parts_of(first)[:skipped], line=first.line, meta=True))
+        if last is not None:
             builder.compactions[-1] = msgspec.structs.replace(
                 last, base=tuple(segments), messages=tuple(inserted), restored_tokens=None
             )
@@ -190,23 +198,38 @@ class SentLog:
             builder.compaction(
                 RecordedCompaction(at, Evidence.INFERRED, "edit", tuple(segments), tuple(inserted), note=BUILT_ANEW)
             )
-        for key in view[len(view) - new :]:
+        for number, key in enumerate(view[len(view) - new :]):
             message = self._requests.message(key)
             if message is not None:
-                self._events[key] = self._emit(message)
+                self._events[key] = self._emit(message, 0 if number else skipped)
 
-    def _new(self, view: list[int]) -> int:
-        """How many messages at the end of a request hold what was said since the history was built."""
+    def _new(self, view: list[int], insertions: set[Part]) -> int:
+        """How many messages at the end of a request hold what was said since the history was built, and what the
+        software put behind it. `insertions`: the parts that the compaction inserted, which may quote the user."""
         calls = {part.call_id for item in self._waiting for part in item.parts if isinstance(part, ToolResultPart)}
         new = 0
-        for key in reversed(view):
+        for count, key in enumerate(reversed(view), 1):
             message = self._requests.message(key)
-            parts = self._log.parts_of(message) if message is not None and key not in self._events else ()
-            results = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
-            if not (results & calls or any(own for own, _ in self._divided(parts))):
+            if message is None or message.role is Role.MODEL or key in self._events:
                 break
-            new += 1
+            parts = [part for part in self._log.parts_of(message) if part not in insertions]
+            results = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
+            if results & calls or any(own for own, _ in self._divided(parts)):
+                new = count
+            elif new:
+                break
         return new
+
+    def _before_lines(self, key: int, insertions: set[Part]) -> int:
+        """How many parts at the beginning of a message come from no line that waits: the compaction inserted them."""
+        message = self._requests.message(key)
+        parts = self._log.parts_of(message) if message else ()
+        waiting = [part for item in self._waiting for part in self._log.parts_of(item)]
+        for number, part in enumerate(parts):
+            is_result = isinstance(part, ToolResultPart)
+            if part not in insertions and (is_result or any(_is_of(part, each) for each in waiting)):
+                return number
+        return 0
 
     def _base(self, key: int, segments: list[Segment], inserted: list[Event]) -> None:
         """Add a message to a history: the events that hold it, a changed one, or one that is in no event."""

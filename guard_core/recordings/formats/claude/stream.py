@@ -30,6 +30,7 @@ from guard_core.recordings.formats.claude.lines import (
     Lines,
     fuller,
     is_automatic,
+    is_of_command,
     is_too_long,
     is_unsent,
     is_worded,
@@ -176,6 +177,7 @@ class ClaudeStreamReader:
             usage=usage,
             meta=obj.get("isSynthetic") is True or is_automatic(parts),
             worded=kind == "user" and is_worded(parts),
+            of_command=kind == "user" and is_of_command(parts),
             marked=True,  # without a boundary before it the wording of a summary is a quotation
             unsent=bool(obj.get("error")) or is_unsent(obj, parts),
             too_long=is_too_long(parts),

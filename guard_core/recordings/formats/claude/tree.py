@@ -156,7 +156,8 @@ def _lines_by_uuid(nodes: Iterable[Node], bridges: dict[int, set[str]]) -> dict[
 
 
 def parents_first(nodes: Sequence[Node]) -> Picked:
-    """The nodes in their order, but none before its parent: a fast answer may be written before its question."""
+    """The nodes in their order, but none before its parent: a fast answer may be written before its question. A forked
+    session begins with a boundary that names a line behind it, which follows from it."""
     places = numbers_for(len(nodes))
     for index, node in enumerate(nodes):
         if node.uuid:
@@ -170,6 +171,8 @@ def parents_first(nodes: Sequence[Node]) -> Picked:
             done[current] = 1
             line_of_descent.append(current)
             current = places.get(nodes[current].parent)
+        if current == start and line_of_descent:
+            ordered.append(line_of_descent.pop(0))
         ordered.extend(reversed(line_of_descent))
     return Picked(nodes, ordered)
 

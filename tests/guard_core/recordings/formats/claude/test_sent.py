@@ -182,6 +182,78 @@ def test_a_question_behind_a_compaction_is_no_part_of_it():
     assert session.events[-2].starts_turn()
 
 
+def test_the_summary_before_a_question_is_the_compactions_and_no_event():
+    asked = (
+        user("u4", "s1", "And b.py?"),
+        blob("b3", SUMMARY, REMINDER, "And b.py?"),
+        request("r3", "", 0, "b3"),
+        answer("a3", "u4", "Done", requestRef="r3"),
+    )
+    session = session_of(*COMPACTED[: COMPACTED.index(COMPACTED[-5])], *asked)
+    (compaction,) = session.compactions
+    assert [part.text for part in compaction.messages[0].parts] == [SUMMARY, REMINDER]
+    assert [event.parts[0].text for event in session.events[-2:]] == ["And b.py?", "Done"]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_forked_session_begins_with_the_compaction_whose_round_was_kept(listed):
+    """Run with 2.1.332: the fork of a compacted session has the boundary first and the kept round behind the summary,
+    without its tokens; the boundary names the last line of that round as the one before it."""
+    ends = {"headUuid": "a1", "anchorUuid": "s1", "tailUuid": "x1"}
+    uuids = {"preservedMessages": {"anchorUuid": "s1", "uuids": ["a1", "a1-1", "u1", "x1"]}} if listed else {}
+    session = session_of(
+        boundary("c1", "x1", preservedSegment=ends, **uuids),
+        user("s1", "c1", SUMMARY, isCompactSummary=True),
+        answer("a1", "s1", "Let me look", "m", usage={"input_tokens": 0, "output_tokens": 0}),
+        answer("a1-1", "a1", call("t1"), "m", usage={"input_tokens": 0, "output_tokens": 0}),
+        user("u1", "a1-1", result("t1", "one")),
+        attachment("x1", "u1", {"type": "hook_success", "hookEvent": "PostToolUse"}),
+        reminder("x2", "x1"),
+        answer("a2", "x2", "Read it"),
+        user("u2", "a2", "More"),
+        answer("a3", "u2", "Done"),
+    )
+    (compaction,) = session.compactions
+    assert (compaction.at, compaction.kind) == (0, "summary+tail")
+    assert compaction.base == tuple(map(Inserted, range(4)))
+    assert [call.at for call in session.calls] == [0, 2]
+    assert sent(session, 1) == [[SUMMARY], ["Let me look", "Read"], ["one"], [REMINDER], ["Read it"], ["More"]]
+
+
+CAVEAT = "<local-command-caveat>Not sent to you as a request</local-command-caveat>"
+
+
+def test_a_person_who_compacts_has_the_answer_that_was_kept_once_and_the_words_that_follow_once():
+    kept = {"role": "assistant", "content": [THOUGHT, {"type": "text", "text": "Both are read"}]}
+    note = {"role": "system", "content": [{"type": "text", "text": "Tools: Read"}]}
+    session = session_of(
+        *SECOND,
+        answer("a2", "x2", THOUGHT, "m", requestRef="r2"),
+        answer("a2-1", "a2", "Both are read", "m", requestRef="r2"),
+        boundary("c1", "a2-1", trigger="manual", preservedMessages={"anchorUuid": "s1", "uuids": ["a2", "a2-1"]}),
+        user("s1", "c1", SUMMARY, isCompactSummary=True),
+        user("u3", "s1", CAVEAT, isMeta=True),
+        user("u4", "u3", "<command-name>/compact</command-name>"),
+        attachment("x3", "u4", {"type": "file"}, rendered=[{"content": "file a.py"}], renderedRole="user"),
+        user("u5", "x3", "And b.py?"),
+        blob("b3", SUMMARY),
+        {"type": "api-request-blob", "hash": "e1", "message": {"role": "system", "content": []}},
+        {"type": "api-request-blob", "hash": "k1", "message": kept},
+        blob("b4", "file a.py", CAVEAT, "<command-name>/compact</command-name>", "And b.py?"),
+        {"type": "api-request-blob", "hash": "n1", "message": note},
+        request("r3", "", 0, "b3", "e1", "k1", "b4", "n1"),
+        answer("a3", "u5", "Done", requestRef="r3"),
+    )
+    assert sent(session, 2) == [
+        [SUMMARY],
+        [THOUGHT["thinking"], "Both are read"],
+        ["file a.py", CAVEAT, "<command-name>/compact</command-name>", "And b.py?"],
+        ["Tools: Read"],
+    ]
+    assert [event.source_id for event in session.events if event.starts_turn()][-1] == "u4"
+    assert "file a.py" in [part.text for message in session.compactions[0].messages for part in message.parts]
+
+
 def test_a_history_that_is_sent_again_by_another_process_continues():
     resumed = (
         blob("b3", *result("t2", "two")),
