@@ -11,6 +11,8 @@ CLAUDE_CODE = "This session is being continued from a previous conversation"  # 
 # codex-rs/core/templates/compact/summary_prefix.md; Codex compares it without regard to case.
 CODEX = "another language model started to solve this problem"
 SNAPSHOT = "<state_snapshot>"  # Gemini CLI and Qwen Code: packages/core/src/core/prompts.ts
+# What Gemini CLI has the model say to a summary, whether or not that is in the tag that was asked for.
+GEMINI_ANSWER = "Got it. Thanks for the additional context!"  # packages/core/src/services/chatCompressionService.ts
 HERMES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")  # agent/context_compressor.py
 KIMI_CLI = "<system>Previous context has been compacted. Here is the compaction output:</system>"  # soul/compaction.py
 LANGCHAIN = "Here is a summary of the conversation to date:"  # its SummarizationMiddleware

@@ -179,6 +179,7 @@ class GeminiChatReader:
         self.waiting: tuple[ToolResultPart, ...] = ()
         self.left = LeftBranches()  # what rewinds took back
         self.snapshot = ""  # the last one that was seen
+        self.appended: Event | None = None  # the last one
         self.edits = self.cancelled = 0
         self.based: list[str] = []  # ids of the messages of the last replacing history
 
@@ -287,7 +288,9 @@ class GeminiChatReader:
     def _append(self, event: Event) -> None:
         self.log.event(**{name: getattr(event, name) for name in event.__struct_fields__})
         self.answered.update(part.call_id for part in event.parts if isinstance(part, ToolResultPart))
-        self.snapshot = _snapshot((event,)) or self.snapshot
+        before = (self.appended,) if self.appended is not None else ()
+        self.snapshot = _snapshot((*before, event)) or self.snapshot
+        self.appended = event
 
     def _flush(self, upcoming: Event | None) -> None:
         """Results that the calls carry and no message brings become a message of their own."""
@@ -480,12 +483,17 @@ class GeminiChatReader:
 
 def _snapshot(history: tuple[Event, ...]) -> str:
     """What distinguishes the summary at the head of a history (its first two messages) from others; "" where there is
-    none."""
-    for event in history[:2]:
-        for part in event.parts:
-            if event.role is Role.USER and isinstance(part, TextPart) and summary_words.SNAPSHOT in part.text:
-                return event.source_id or part.text
+    none. A model may leave out the tag that it was asked for: then the answer that follows shows what it is."""
+    for event, answer in zip(history[:2], (*history[1:3], None, None)):
+        for text in [part.text for part in event.parts if isinstance(part, TextPart)]:
+            if event.role is Role.USER and (summary_words.SNAPSHOT in text or _answers_summary(answer)):
+                return event.source_id or text
     return ""
+
+
+def _answers_summary(event: Event | None) -> bool:
+    texts = [part.text for part in event.parts if isinstance(part, TextPart)] if event is not None else []
+    return texts == [summary_words.GEMINI_ANSWER]
 
 
 def _has_results(event: Event) -> bool:

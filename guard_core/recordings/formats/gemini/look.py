@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -61,6 +61,7 @@ class _Chat:
         self._compactions: list[int] = []  # the places before which they are
         self._based: frozenset[str] = frozenset()  # ids of the last history that replaced another
         self._snapshot = ""
+        self._before: _Record | None = None
         self._model = ""
 
     def message(self, record: _Record) -> None:
@@ -70,7 +71,9 @@ class _Chat:
         if place is None:
             place = self._places[record.id] = len(self._messages)
             self._messages.append(record.id)
-            self._snapshot = _snapshot((record,)) or self._snapshot
+            before = (self._before,) if self._before is not None else ()
+            self._snapshot = _snapshot((*before, record)) or self._snapshot
+            self._before = record
         tokens = record.prompt_tokens
         if tokens > 0 and (not record.id or record.id not in self._used):
             self._used.add(record.id)
@@ -114,9 +117,14 @@ class _Chat:
         return calls.look()
 
 
-def _snapshot(history: Iterable[_Record]) -> str:
+def _snapshot(history: Sequence[_Record]) -> str:
     """What distinguishes the summary at the head of a history from others; "" where there is none."""
-    for _, record in zip(range(2), history):
-        if record.type == "user" and summary_words.SNAPSHOT.encode() in bytes(record.content):
+    for record, answer in zip(history[:2], (*history[1:3], None, None)):
+        answers = (
+            answer is not None
+            and answer.type in _MODEL
+            and summary_words.GEMINI_ANSWER.encode() in bytes(answer.content)
+        )
+        if record.type == "user" and (answers or summary_words.SNAPSHOT.encode() in bytes(record.content)):
             return record.id or str(bytes(record.content)[:2000])
     return ""

@@ -9,6 +9,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.recordings import first_look
 from guard_core.recordings.formats.gemini.format import FORMAT
 from guard_core.sessions import Evidence, LeftBranches
 from guard_core.views import content_count
@@ -111,6 +112,25 @@ def test_a_new_state_snapshot_is_an_inferred_compaction():
     assert not any("state_snapshot" in text for text in texts(session))
     assert recording.facts.compactions == 1
     assert recording.facts.messages == 9
+
+
+def test_a_summary_without_the_tag_is_known_by_the_answer_to_it(tmp_path):
+    untagged = [user("u9", "The user listed files"), gemini("g9", "Got it. Thanks for the additional context!")]
+    again = [*untagged, user("x1", "List files")]
+    records = [*TALK, {"$set": {"messages": untagged}}, gemini("g3", "More", 60), {"$set": {"messages": again}}]
+    recording = read_as(FORMAT, lines(HEADER, *records))
+    assert [item.kind for item in recording.sessions[0].compactions] == ["summary", "edit"]
+    assert recording.facts.compactions == 1
+    path = tmp_path / "chat.jsonl"
+    path.write_bytes(lines(HEADER, *records))
+    assert len(first_look(path).compactions) == 1
+
+
+def test_a_resumed_session_that_begins_with_such_a_summary_has_no_new_one():
+    untagged = [user("u9", "The user listed files"), gemini("g9", "Got it. Thanks for the additional context!")]
+    again = [*untagged, user("x1", "More")]
+    session = session_of(HEADER, *untagged, gemini("g3", "More", 60), {"$set": {"messages": again}})
+    assert [item.kind for item in session.compactions] == ["edit"]
 
 
 def test_a_compaction_comes_after_the_call_whose_answer_was_written_before_it():
