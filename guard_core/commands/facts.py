@@ -12,9 +12,9 @@ from guard_core.facts.lanes import Lane, Search, Snippet, State, places_of, wors
 from guard_core.facts.proposals import TYPED, details, events_to_read, instructions
 from guard_core.facts.words import METHOD, blind_words, outcome_words, read_again_words, summary_words
 from guard_core.findings import Facts
-from guard_core.findings.presence import normalised
 from guard_core.findings.words import counted
 from guard_core.outcomes.sent import SentRequests
+from guard_core.quoting import normalised
 from guard_core.replay import replay
 from guard_core.sessions import Session
 from guard_core.summaries.sizes import get_summarizer

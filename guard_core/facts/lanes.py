@@ -23,10 +23,11 @@ from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import paraphrases, quotation, quotes
 from guard_core.findings.facts import Fired
-from guard_core.findings.presence import Runs, letters_of, may_be_summarised, may_say, readings, runs_of
+from guard_core.findings.presence import may_be_summarised
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
+from guard_core.quoting import Runs, letters_of, may_say, readings, runs_of
 from guard_core.trace import Head
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
 

@@ -14,8 +14,9 @@ from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, sentences
 from guard_core.facts.lanes import Snippet
 from guard_core.facts.texts import content_words, has_unspaced
-from guard_core.findings.presence import SHORTEST, normalised
+from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
+from guard_core.quoting import normalised
 from guard_core.sessions import Session
 
 TODO, PATH, IDENTIFIER, QUANTITY, TYPED = "todo", "path", "identifier", "quantity", "typed"

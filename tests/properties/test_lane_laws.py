@@ -9,8 +9,8 @@ from guard_core.facts.lanes import HELD, Search, Snippet, State, places_of
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
 from guard_core.findings.facts import Facts
-from guard_core.findings.presence import readings
 from guard_core.outcomes.sent import SentRequests
+from guard_core.quoting import readings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import Evidence, RecordedCompaction

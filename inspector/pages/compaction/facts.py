@@ -9,7 +9,7 @@ from guard_core.facts.lanes import HELD, STATE_WORDS, Snippet, State
 from guard_core.facts.proposals import MOST_DETAILS, events_to_read, instructions, named_in
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
-from guard_core.findings.presence import readings
+from guard_core.quoting import readings
 from inspector.pages.compaction import presenter
 from inspector.pages.compaction.presenter import Compaction
 from inspector.pages.session.frame import Frame

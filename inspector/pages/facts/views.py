@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from guard_core.facts.lanes import Snippet
 from guard_core.facts.proposals import TYPED
 from guard_core.facts.words import METHOD, blind_words, summary_words
-from guard_core.findings.presence import normalised
+from guard_core.quoting import normalised
 from inspector.pages.facts import presenter as present
 from inspector.pages.facts.listed import INSTRUCTIONS, SHOWN, is_at_hand, lanes_of, listed
 from inspector.pages.session.frame import Frame, frame, number

@@ -15,7 +15,7 @@ from guard_core.facts.texts import (
     split_sentences,
 )
 from guard_core.facts.texts import quotation as sought
-from guard_core.findings.presence import readings
+from guard_core.quoting import readings
 from tests.benchmarks.measure_paraphrase import best_cut, measured
 from tests.builders import model, session, tool_call, user
 from tests.guard_core.facts.paraphrases import UNSPACED

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from guard_core.checker.story import heard
 from guard_core.findings import request_words
-from guard_core.findings.presence import letters_of, may_say, normalised, readings, runs_of, says
 from guard_core.ledger import Ledger
+from guard_core.quoting import letters_of, may_say, normalised, readings, runs_of, says
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import compaction
 
