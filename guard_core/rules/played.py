@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from guard_core.errors import GuardError
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, PolicyKind, Setting, Value
-from guard_core.rules.base import OwnRule, RuleSetting
+from guard_core.rules.base import OwnRule
+from guard_core.rules.settings import RuleSetting
 from guard_core.sessions import Provenance
 
 STATED = (Provenance.USER, Provenance.RECORDER)  # typed in, or in the file; all others are defaults of a version
