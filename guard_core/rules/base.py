@@ -74,9 +74,9 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     def contradicted_by(self, largest: int) -> bool:
         """Does the threshold follow from a window below a prompt, in tokens, that was answered. A window that a person
-        typed in is what was asked for."""
+        typed in, or that a guard was given, is what was asked for."""
         window = self.window
-        if window is None or self.threshold is None or window.source is Provenance.USER:
+        if window is None or self.threshold is None or window.source is Provenance.USER or self.checks is Moment.GUARD:
             return False
         return largest > window.value and f"{window.value:,}" in self.formula
 

@@ -28,7 +28,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     stated = stretch.setting(THRESHOLD)
     threshold = None if stated is None else int(stated.value)
     given = stretch.setting(GUARDED_WINDOW)
-    window = Sourced(int(given.value), Provenance.USER, "as the guard was given it") if given else stretch.window
+    window = Sourced(int(given.value), Provenance.RECORDER, "as the guard was given it") if given else stretch.window
     settings = [window_setting(window)] if window else []
     formula = "a limit of its own" if threshold is None else f"{threshold:,} (recorded)"
     if threshold is not None and window is not None and threshold < window.value:

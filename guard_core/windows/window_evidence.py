@@ -272,6 +272,12 @@ def is_set_by_hand(window: Sourced) -> bool:
     return window.source is Provenance.USER and window.note not in (GUARDS_WINDOW, RECORDERS_WINDOW)
 
 
+def shown_source(window: Sourced) -> Provenance:
+    """The source of a window for people: one that a program was given, and recorded, is not the user's."""
+    is_programs = window.source is Provenance.USER and not is_set_by_hand(window)
+    return Provenance.RECORDER if is_programs else window.source
+
+
 def _is_looked_up(window: Sourced) -> bool:
     return window.source in (Provenance.MODEL_TABLE, Provenance.PROMPTS)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django import template
 
+from guard_core.sessions import Sourced
+from guard_core.windows.window_evidence import shown_source
 from inspector.pages.shared import numbers
 
 register = template.Library()
@@ -19,6 +21,12 @@ def grouped(value: object) -> str:
 def counted(value: object, noun: str) -> str:
     """3 and "session" as "3 sessions"."""
     return f"{grouped(value)} {noun}{'' if value == 1 else 's'}"
+
+
+@register.filter
+def source(window: Sourced) -> str:
+    """Where a window comes from; one that a program was given is not the user's."""
+    return shown_source(window).value
 
 
 @register.filter

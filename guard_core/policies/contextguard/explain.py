@@ -129,7 +129,7 @@ def explain_sliding(settings: Settings, trace: Trace, step: int) -> tuple[Term, 
         Term(
             "messages since the watermark", since, "messages", Provenance.RECOMPUTED, step, f"{built:,} - {previous:,}"
         ),
-        Term("limit", limit, "messages", Provenance.USER, step, "max_turns"),
+        Term("limit", limit, "messages", Provenance.ASSUMED, step, "max_turns"),
         Term("verdict", float(at["fired"]), "", Provenance.RECOMPUTED, step, verdict),
     )
 

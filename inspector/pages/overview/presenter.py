@@ -25,6 +25,7 @@ from guard_core.trace import Trace
 from guard_core.triggers import is_counted
 from guard_core.windows.call_windows import Judged, windows_words
 from guard_core.windows.models import main_model
+from guard_core.windows.window_evidence import shown_source
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.pages.overview.figure import is_dense
 from inspector.pages.shared.bias import bias
@@ -61,8 +62,7 @@ def _threshold(explanation: Explanation) -> dict[str, str] | None:
         return {**kpi, "page": "rule"}
     if rule is not None and rule.threshold is not None and not is_contradicted:
         note = f"{rule.formula}; {agreement_words(explanation)}" if explanation.auto else rule.formula
-        source = Provenance.USER if any(item.source is Provenance.USER for item in rule.settings) else ""
-        return {**_kpi(f"threshold of {rule.agent}{when}", tokens(rule.threshold), str(source), note), "page": "rule"}
+        return {**_kpi(f"threshold of {rule.agent}{when}", tokens(rule.threshold), "", note), "page": "rule"}
     bounded = explanation.latest_bound
     if bounded is not None:
         kpi = _kpi(f"threshold{when}", _at_most(bounded), "inferred", bounded.sentence)
@@ -360,7 +360,7 @@ def facts(known: Facts, window: Sourced, format_name: str, row: Counts, replays:
         {
             "name": "window",
             "value": f"{window.value:,} tokens",
-            "source": window.source.value,
+            "source": shown_source(window).value,
             "note": _window_note(window, row, replays),
             "edit": "window",
         },

@@ -12,9 +12,11 @@ from guard_core.estimation.usage import PROVIDER
 from guard_core.policies import POLICIES
 from guard_core.sessions import Provenance, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
+from guard_core.windows.window_evidence import shown_source
 from inspector.pages.shared.numbers import factor, percent, step_number, tokens
 from inspector.replays.choice import policy_title
 
+SETTING_OF = {"buffer": "buffer", "limit": "max_turns"}  # terms of an arithmetic that are settings of a policy
 BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does not compact", "compacts")}
 
 
@@ -40,11 +42,15 @@ def card(
     }
 
 
-def with_window_source(terms: Sequence[Term], window: Sourced) -> list[Term]:
-    """The same terms, where the context window says where it comes from: a policy is only given the number."""
+def with_sources(terms: Sequence[Term], window: Sourced, typed: Container[str]) -> list[Term]:
+    """The same terms, where context window and settings say where they come from: a policy is only given the numbers.
+
+    `typed` holds the names of the settings that the user set.
+    """
+    sources = {"context window": shown_source(window).value}
+    sources |= {term: Provenance.USER.value for term, setting in SETTING_OF.items() if setting in typed}
     return [
-        msgspec.structs.replace(term, source=window.source.value) if term.name == "context window" else term
-        for term in terms
+        msgspec.structs.replace(term, source=sources[term.name]) if term.name in sources else term for term in terms
     ]
 
 
@@ -172,7 +178,7 @@ def settings_used(trace: Trace, window: Sourced, typed: Container[str]) -> dict[
     `typed` holds the names that the user set. The main ones come first; the others are folded.
     """
     first = [_setting("policy", trace.policy, typed)]
-    first.append({"name": "window", "value": tokens(window.value), "source": window.source.value})
+    first.append({"name": "window", "value": tokens(window.value), "source": shown_source(window).value})
     names = [name for name in trace.settings if name != "mode"]
     published = POLICIES[trace.policy].settings if trace.policy in POLICIES else ()
     main = ["profile", *(item.name for item in published if item.main), "summary"]

@@ -402,7 +402,7 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     compacted = at in analysis.data.compactions
     places = [item.place for item in page.compactions.compactions if item.step == at]
     own = analysis.head.compactions[places[0]].tokens_before if compacted and places else None
-    terms = cards.with_window_source(analysis.policy.explain(trace, at), analysis.window)
+    terms = cards.with_sources(analysis.policy.explain(trace, at), analysis.window, page.choice.engine_names())
     shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, own=own)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
     return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}

@@ -16,6 +16,7 @@ from guard_core.requests import materialise
 from guard_core.rules.agreement import Agreement
 from guard_core.rules.decisions import OwnChecks
 from guard_core.rules.explanation import explain
+from guard_core.sessions import Provenance
 from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.guarding.test_guard import SYSTEM, turn
 
@@ -153,6 +154,7 @@ def test_another_window_of_the_recorder_is_not_that_of_the_guard(tmp_path):
     session, explanation, _ = explained(tmp_path / "session.jsonl")
     assert (session.window.value, session.window.note) == (200_000, "the window that its recorder was given")
     assert explanation.rules[0].formula == "4,000 − 800 (kept free)"
+    assert [item.source for item in explanation.rules[0].settings] == [Provenance.RECORDER] * 2
 
 
 def test_a_policy_that_never_looks_is_no_rule_of_a_recording(tmp_path):

@@ -9,8 +9,8 @@ from guard_core.estimation.usage import usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
-from guard_core.sessions import Provenance, Sourced
-from inspector.pages.shared.card import card, inequality, with_window_source
+from guard_core.sessions import GUARDS_WINDOW, Provenance, Sourced
+from inspector.pages.shared.card import card, inequality, settings_used, with_sources
 from tests.builders import bundled
 
 
@@ -83,11 +83,33 @@ def test_the_replay_says_that_it_compacts(gap):
 
 def test_every_number_has_a_source_and_the_step_it_was_measured_at(gap):
     policy, observed, _ = gap
-    terms = with_window_source(policy.explain(observed, 48), Sourced(200_000, Provenance.MODEL_TABLE))
+    terms = with_sources(policy.explain(observed, 48), Sourced(200_000, Provenance.MODEL_TABLE), ())
     shown = card(observed, 48, terms, side="recorded")["terms"]
     assert [term["name"] for term in shown if not term["source"]] == []
     assert {term["as_of"] for term in shown} == {None, 48}
     assert next(term["source"] for term in shown if term["name"] == "context window") == "model table"
+
+
+def sources(terms):
+    return {term.name: str(term.source) for term in terms}
+
+
+def test_only_what_a_person_set_is_said_to_be_the_users(gap):
+    policy, observed, _ = gap
+    given = Sourced(200_000, Provenance.USER, GUARDS_WINDOW)
+    terms = with_sources(policy.explain(observed, 48), given, ())
+    assert (sources(terms)["context window"], sources(terms)["buffer"]) == ("recorder", "assumed")
+    terms = with_sources(policy.explain(observed, 48), Sourced(200_000, Provenance.USER, "set here"), {"buffer"})
+    assert (sources(terms)["context window"], sources(terms)["buffer"]) == ("user", "user")
+    assert "user" not in [item["source"] for item in settings_used(observed, given, ())["main"]]
+
+
+def test_the_limit_of_a_sliding_window_is_assumed_until_it_is_set():
+    policy, ledger = get_policy("contextguard-sliding"), Ledger.of(bundled("timing-gap"))
+    observed = observe_recorded(ledger, policy, window=200_000, usage=usage_for(ledger, attribute(ledger)))
+    for typed, source in (((), "assumed"), ({"max_turns"}, "user")):
+        terms = with_sources(policy.explain(observed, 48), Sourced(200_000, Provenance.MODEL_TABLE), typed)
+        assert sources(terms)["limit"] == source
 
 
 def test_the_verdict_is_a_sentence_and_only_the_replay_acts(gap):
