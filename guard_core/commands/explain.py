@@ -135,7 +135,7 @@ def _inference_words(interval: Interval, *, named: bool) -> str:
 
 def _table(explanation: Explanation) -> str:
     shown = explanation.compactions[:SHOWN]
-    places = ["the end" if explanation.is_behind(item.step) else item.step + 1 for item in shown]
+    places = ["after the last step" if explanation.is_behind(item.step) else item.step + 1 for item in shown]
     rows = [
         (place, item.trigger, item.decision_tokens, item.threshold, str(item.verdict))
         for place, item in zip(places, shown, strict=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from guard_core import cli
 from guard_core.cli import plain
-from guard_core.corpus import Changes, SessionStretch, TriggerRow, changes_of, rows_of
+from guard_core.corpus import Changes, Place, SessionStretch, TriggerRow, changes_of, rows_of
 from guard_core.corpus.report import report
-from guard_core.corpus.words import change_words, cluster_words, evidence_words, formula_words, tally_words
+from guard_core.corpus.words import Namer, change_words, cluster_words, evidence_words, formula_words, tally_words
 from guard_core.errors import GuardError, UnknownFormat
+from guard_core.plural import place_of
 from guard_core.recordings import read
 from guard_core.recordings.reading.folders import sessions_in
 from guard_core.rules import explain
@@ -47,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the rows; 2 where no session could be read, or a file that was named."""
     unread: list[tuple[Path, str]] = []
-    items = [item for named in _distinct(_sessions(args.paths, unread)) for item in _stretches(named)]
+    sessions = _distinct(_sessions(args.paths, unread))
+    items = [item for named in sessions for item in _stretches(named)]
     _report_unread(unread, args.paths)
     if not items:
         print("no session with a model call in these files", file=sys.stderr)
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         not_read = [{"file": str(path), "reason": reason} for path, reason in unread]
         cli.print_json({"numbering": cli.NUMBERING, **report(rows, changes, items), "not_read": not_read})
     else:
-        print(_text(rows, changes))
+        print(_text(rows, changes, {named.key: len(named.session.calls) for named in sessions}))
     return 2 if any(path in args.paths for path, _ in unread) else 0
 
 
@@ -111,16 +113,21 @@ def _report_unread(unread: Sequence[tuple[Path, str]], paths: Sequence[Path]) ->
 # -- for people
 
 
-def _text(rows: Sequence[TriggerRow], changes: Changes) -> str:
+def _text(rows: Sequence[TriggerRow], changes: Changes, calls: Mapping[str, int]) -> str:
+    """`calls`: how many each session has, by its key."""
+
+    def name(place: Place) -> str:
+        return f"{place.session}, {place_of(place.step, calls[place.session])}"
+
     header = ("agent", "version", "model", "window", "sessions", "automatic", "unknown", "manual", "none at", "one at")
     table = cli.table(header, [_cells(row) for row in rows], left=3).split("\n")
     lines = [table[0]]
     for line, row in zip(table[1:], rows, strict=True):
-        lines += [line, *(f"    {words}" for words in _details(row))]
+        lines += [line, *(f"    {words}" for words in _details(row, name))]
     if changes.changes:
         lines += ["", "change points:"]
         lines += [
-            f"  {_series(change.key.agent, change.key.model)}: {plain(change_words(change, _name))}"
+            f"  {_series(change.key.agent, change.key.model)}: {plain(change_words(change, name))}"
             for change in changes.changes
         ]
     if changes.inconsistent:
@@ -136,12 +143,12 @@ def _cells(row: TriggerRow) -> tuple[object, ...]:
     return *names, key.window, len(row.sessions), sum(counts.values()) - unknown - manual, unknown, manual, *bounds
 
 
-def _details(row: TriggerRow) -> Iterator[str]:
+def _details(row: TriggerRow, name: Namer) -> Iterator[str]:
     """Lines below a row: the formula, contradictions, rules, forced compactions."""
     if words := formula_words(row):
         yield f"inferred: {words}"
     if row.contradiction:
-        yield plain(evidence_words(row, _name))
+        yield plain(evidence_words(row, name))
         for cluster in row.clusters[:CLUSTERS]:
             yield f"  {plain(cluster_words(row, cluster))}"
         if (more := len(row.clusters) - CLUSTERS) > 0:
@@ -150,7 +157,7 @@ def _details(row: TriggerRow) -> Iterator[str]:
         yield f"rule: {plain(tally_words(tally))}"
         for item in tally.contradicts:
             verb = "compacted" if item.fired else "did not compact"
-            yield f"  {plain(item.place.session)}: {verb} at {item.place.tokens:,} before step {item.place.step + 1:,}"
+            yield f"  {plain(name(item.place))}: {verb} at {item.place.tokens:,}"
     refused = sum(item.refused for item in row.forced)
     if refused:
         yield f"after a refused request: {refused:,}"
@@ -160,7 +167,3 @@ def _details(row: TriggerRow) -> Iterator[str]:
 
 def _series(agent: str, model: str) -> str:
     return plain(" ".join(filter(None, (agent, model))))[:80]
-
-
-def _name(key: str) -> str:
-    return key

@@ -1,4 +1,4 @@
-"""What is said of rows and change points, in one sentence each. `name` gives a session's name by its key."""
+"""What is said of rows and change points, in one sentence each. `name` gives the session and the step of a check."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from guard_core.corpus.rows import Cluster, RuleTally, TriggerRow, interval_of
 from guard_core.plural import counted
 from guard_core.rules.base import Moment
 
-Namer = Callable[[str], str]
+Namer = Callable[[Place], str]
 
 
 def evidence_words(row: TriggerRow, name: Namer) -> str:
     """What the sessions prove of the threshold."""
     if row.contradiction and row.above and row.at_most:
         return (
-            f"no threshold explains all sessions: none at {row.above.tokens:,} in {_place(row.above, name)}, "
-            f"a compaction at {row.at_most.tokens:,} in {_place(row.at_most, name)}"
+            f"no threshold explains all sessions: none at {row.above.tokens:,} in {name(row.above)}, "
+            f"a compaction at {row.at_most.tokens:,} in {name(row.at_most)}"
         )
     if row.above is None and row.at_most is None:
         return "no count of a check is known"
@@ -68,7 +68,7 @@ def change_words(change: Change, name: Namer) -> str:
     """From when the threshold is another one, and by which two checks that is known."""
     old, new = change.version, change.key.version
     version = f"version {new}" if old == new else f"version {new or 'not recorded'}, before it {old or 'not recorded'}"
-    before, after = _place(change.before, name), _place(change.after, name)
+    before, after = name(change.before), name(change.after)
     if change.fell:
         checks = (
             f"it compacted at {change.after.tokens:,} in {after}, and not yet at {change.before.tokens:,} in {before}"
@@ -98,7 +98,3 @@ def day(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (OverflowError, OSError, ValueError):
         return "an unknown day"
-
-
-def _place(place: Place, name: Namer) -> str:
-    return f"{name(place.session)}, step {place.step + 1:,}"

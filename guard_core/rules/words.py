@@ -129,7 +129,7 @@ def _agreement(explanation: Explanation) -> str:
     wanted = (item for item in others if item.verdict is not Agreement.AGREES)
     first = next(item for item in wanted if not disagree or item.verdict is not Agreement.NOT_MODELLED)
     words = agreement_words(explanation)
-    where = "after the last call" if explanation.is_behind(first.step) else f"before step {first.step + 1:,}"
+    where = "after the last step" if explanation.is_behind(first.step) else f"before step {first.step + 1:,}"
     return f"{words[:1].upper()}{words[1:]}; {where}: {reason_words(first)}."
 
 

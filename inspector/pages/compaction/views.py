@@ -109,7 +109,7 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "next": page.compaction_url(index + 1, item.side) if index + 1 < total else "",
         "share_url": _share_url(page, item),
         "step_url": page.paths["steps"] + page.choice.query(at=step_number(item.step), side=side),
-        "step": f"{step_number(item.step):,}" if page.count else "",
+        "step": _step_words(page, item),
         "fates": _fates(presenter.counts(states, analysis.attribution)),
         "texts": _texts(page, item),
         "prompt": _prompt(page, item),
@@ -119,6 +119,15 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "comments": _comments(page, item),
         "passes": [] if item.recorded else presenter.pass_rows(analysis.replayed.compactions[index]),
     }
+
+
+def _step_words(page: Frame, item: Compaction) -> str:
+    """The step that the page of a compaction leads to; of one that no call followed that is the last one before it."""
+    if not page.count:
+        return ""
+    number = f"tep {step_number(item.step):,}"
+    is_behind = item.recorded and page.compactions.compactions[item.index].at_the_end
+    return f"After s{number}, the last" if is_behind else f"S{number}"
 
 
 def _comments(page: Frame, item: Compaction) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guard_core.findings.words import steps_words
+from guard_core.plural import place_of
 from guard_core.rules import Agent, Agreement, Explanation, Interval, KeptMessages, KeptVerdict, OwnRule, RuleSetting
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.words import agreement_words, reason_words
@@ -109,7 +110,7 @@ def compactions(explanation: Explanation, page: Frame, shown: slice) -> list[dic
         step = min(item.step, page.count - 1)
         rows.append(
             {
-                "step": "the end" if item.step > step else f"{item.step + 1:,}",
+                "step": place_of(item.step, page.count, "before "),
                 "url": page.paths["steps"] + page.choice.query(at=step_number(step)),
                 "trigger": item.trigger,
                 "count": "–" if item.decision_tokens is None else f"{item.decision_tokens:,}",
@@ -139,7 +140,7 @@ def kept(explanation: Explanation, page: Frame, shown: slice) -> dict[str, Any]:
 def _kept_row(item: KeptMessages, page: Frame) -> dict[str, str]:
     in_session = 0 <= item.step < page.count
     return {
-        "step": f"{step_number(item.step):,}" if in_session else "none",
+        "step": place_of(item.step, page.count, "before ") if in_session else _without_call(item, page),
         "url": page.paths["rule"] + page.choice.query(at=step_number(item.step)) + "#flow" if in_session else "",
         "messages": f"{item.messages:,}",
         "removed": f"{item.removed:,}",
@@ -151,6 +152,13 @@ def _kept_row(item: KeptMessages, page: Frame) -> dict[str, str]:
         "badge": KEPT_BADGES[item.verdict],
         "reason": item.reason,
     }
+
+
+def _without_call(item: KeptMessages, page: Frame) -> str:
+    """Of a compaction whose request no call sent: another one followed at once, or nothing."""
+    counted_ones = page.compactions.compactions
+    is_behind = any(one.at_the_end for one in counted_ones if one.place == item.place)
+    return "after the last step" if is_behind else "before another one"
 
 
 def _inserted(item: KeptMessages) -> str:
@@ -171,7 +179,7 @@ def missed(explanation: Explanation, page: Frame, shown: slice) -> dict[str, Any
         "count": counted(len(explanation.missed), "check"),
         "rows": [
             {
-                "step": "the end" if item.step >= page.count else f"{item.step + 1:,}",
+                "step": place_of(item.step, page.count, "before "),
                 "url": page.paths["steps"] + page.choice.query(at=step_number(min(item.step, page.count - 1))),
                 "count": f"{item.count:,}",
                 "threshold": f"{item.threshold:,}",
@@ -196,7 +204,7 @@ def _interval(item: Interval, page: Frame) -> dict[str, Any]:
         "sentence": f"{sentence[:1].upper()}{sentence[1:]}.",
         "bounds": [
             {
-                "text": f"step {step + 1:,}",
+                "text": place_of(step, page.count),
                 "url": page.paths["steps"] + page.choice.query(at=step_number(min(step, page.count - 1))),
             }
             for step in (item.above_step, item.at_most_step)

@@ -12,6 +12,7 @@ from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
 from guard_core.corpus.rows import interval_of
 from guard_core.corpus.words import cluster_words, day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.plural import place_of
 from guard_core.rules.base import Moment
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.evidence import UNSAID, Cause
@@ -51,13 +52,21 @@ class Links:
         last = max(self._calls.get(session, 1) - 1, 0)
         return f"{reverse('session_steps', args=[session])}?at={step_number(min(step, last))}"
 
+    def step_words(self, session: str, step: int, before: str = "") -> str:
+        """A step in words; a check that no call followed is one after the last step."""
+        return place_of(step, self._calls.get(session, step + 1), before)
+
+    def named(self, place: Place) -> str:
+        """The session and the step of a check."""
+        return f"{self.title(place.session)}, {self.step_words(place.session, place.step)}"
+
     def place(self, place: Place | None) -> dict[str, str] | None:
         """A check as its count, its step and its session."""
         if place is None:
             return None
         return {
             "tokens": f"{place.tokens:,}",
-            "step": f"{step_number(place.step):,}",
+            "step": self.step_words(place.session, place.step),
             "url": self.step(place.session, place.step),
             "title": self.title(place.session),
         }
@@ -147,7 +156,7 @@ def _strip(drawn: Strip | None, links: Links) -> dict[str, Any] | None:
                 "y": link.y,
                 "url": links.step(link.dot.session, link.dot.step),
                 "title": f"{link.dot.tokens:,} tokens, {MARKS[link.dot.cause][1]}, {moment(link.dot.time)} UTC: "
-                f"{links.title(link.dot.session)}, step {step_number(link.dot.step):,}",
+                f"{links.title(link.dot.session)}, {links.step_words(link.dot.session, link.dot.step)}",
             }
             for link in drawn.links
         ],
@@ -366,7 +375,7 @@ def _single(known: Analysis, row: TriggerRow, links: Links) -> dict[str, Any]:
     checks.sort(key=lambda pair: (pair[1].time is None, pair[1].time or 0.0, pair[0], pair[1].step))
     return {
         "compares": _names(row.key)["compares"],
-        "evidence": evidence_words(row, links.title),
+        "evidence": evidence_words(row, links.named),
         "count": counted(len(checks), "compaction"),
         "more": max(0, len(checks) - DETAILED),
         "compactions": [
@@ -375,7 +384,7 @@ def _single(known: Analysis, row: TriggerRow, links: Links) -> dict[str, Any]:
                 "tokens": "–" if check.tokens is None else f"{check.tokens:,}",
                 "passed": f"{check.passed:,}" if check.passed else "–",
                 "cause": str(check.cause),
-                "step": f"{step_number(check.step):,}",
+                "step": links.step_words(session, check.step, "before "),
                 "url": links.step(session, check.step),
                 "title": links.title(session),
             }

@@ -421,9 +421,9 @@ def test_a_compaction_after_the_last_call_is_before_no_step():
     explanation = explain(msgspec.structs.replace(built, calls=calls))
     assert [item.step for item in explanation.compactions] == [len(calls)]
     (row,) = explain_command._table(explanation).splitlines()[1:]
-    assert row.strip().startswith("the end  automatic")
+    assert row.strip().startswith("after the last step  automatic")
     uncounted = tuple(msgspec.structs.replace(call, prompt_tokens=None) for call in calls)
-    assert "; after the last call: " in headline(explain(msgspec.structs.replace(built, calls=uncounted)))
+    assert "; after the last step: " in headline(explain(msgspec.structs.replace(built, calls=uncounted)))
 
 
 def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():

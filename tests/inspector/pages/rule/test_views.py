@@ -4,6 +4,7 @@ import html
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from django.urls import reverse
 
@@ -224,3 +225,20 @@ def test_what_was_kept_is_compared_with_the_rule(client, store):
     text = page(client, store(transcript()))
     assert "1 of 1 as the rule says" in text
     assert "By its rule it keeps the summary alone" in text
+
+
+def at_the_end():
+    """A session whose last compaction no call followed."""
+    built = transcript(version="2.1.21")
+    return msgspec.structs.replace(
+        built, calls=tuple(call for call in built.calls if call.at < built.compactions[0].at)
+    )
+
+
+def test_a_compaction_that_no_call_followed_is_after_the_last_step(client, store):
+    row = store(at_the_end())
+    text = page(client, row)
+    assert text.count("after the last step") == 3  # among the compactions, in what was kept, and as a bound
+    assert f"step {row.calls + 1}" not in text
+    text = client.get(f"{row.get_absolute_url()}c/1/").content.decode()
+    assert f"After step {row.calls}, the last" in text

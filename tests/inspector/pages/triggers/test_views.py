@@ -213,3 +213,15 @@ def test_rows_of_a_large_archive_come_some_at_a_time(client, db):
     assert len(seen) == len(set(seen)) == 40
     assert re.findall(r'<tr id="row-(\w+)"', page(client, "?from=999")) == seen[30:]
     assert "more: the JSON file has all" in page(client)
+
+
+def test_a_compaction_that_no_call_followed_is_after_the_last_step(client, db):
+    built = transcript(version="2.1.21")
+    calls = tuple(call for call in built.calls if call.at < built.compactions[0].at)
+    value = msgspec.structs.replace(built, calls=calls, title="ended", source_id="ended")
+    explanations.store(stored(value, title="ended"), value, explain(value))
+    html = page(client, "?agent=Claude+Code")
+    href = re.search(r'<th scope="row"[^>]*><a href="([^"]*row=[0-9a-f]{12})"', html)[1]
+    for text in (html, client.get(href).content.decode()):
+        assert "after the last step" in text
+        assert f"step {len(calls) + 1}" not in text
