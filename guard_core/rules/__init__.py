@@ -9,6 +9,7 @@ from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedChe
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.decisions import Decision, OwnChecks
 from guard_core.rules.explanation import Explanation, explain
+from guard_core.rules.giving import settings_giving
 from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, KeptVerdict
 from guard_core.rules.registry import AGENTS, agent_of
@@ -35,4 +36,5 @@ __all__ = [
     "agent_of",
     "explain",
     "report",
+    "settings_giving",
 ]

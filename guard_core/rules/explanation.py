@@ -56,6 +56,10 @@ class Explanation(msgspec.Struct, frozen=True):
         agree = any(item.verdict is Agreement.AGREES for item in by_threshold)
         return agree and self.agrees == self.auto and not self.missed
 
+    def stretch_of(self, interval: Interval) -> Stretch | None:
+        """The first stretch of which an interval speaks."""
+        return next((stretch for stretch in self.stretches if interval.is_of(stretch)), None)
+
     def is_behind(self, step: int) -> bool:
         """Was a check made after the last call, so that no call has its step."""
         return not self.stretches or step >= self.stretches[-1].stop

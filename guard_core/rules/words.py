@@ -170,6 +170,9 @@ def inequality(decision: Decision) -> str:
         return "nothing to compare"
     if rule is None:
         return f"{count:,} prompt tokens"
+    if rule.threshold is None and rule.checks is Moment.REFUSAL and rule.window is not None:
+        window = rule.window.value
+        return f"{count:,} {SIGNS['>'][count > window]} {window:,} (window); {threshold_words(rule)}"
     if rule.threshold is None:
         return f"{count:,}, {threshold_words(rule)}"
     sign = SIGNS[rule.relation][rule.fires(count)]

@@ -12,7 +12,7 @@ from inspector.figures.flow import drawing
 from inspector.pages.session.frame import Frame, other_step_note, step_of
 from inspector.pages.shared.card import term_row
 from inspector.pages.shared.flow import fact, stage
-from inspector.pages.shared.numbers import DASH, counted, percent, step_number, tokens
+from inspector.pages.shared.numbers import DASH, counted, percent, short, step_number, tokens
 
 AGENT, RULE, MODEL = "agent", "rule", "model"
 LANES = ((AGENT, "Agent"), (RULE, "Rule"), (MODEL, "Model"))
@@ -79,8 +79,8 @@ def _stages(
 def _answered(terms: dict[str, Term], at: int) -> dict[str, Any]:
     known = [terms[name] for name in LAST_ANSWER if name in terms]
     text = "With each answer the provider says how large the request was, and how long the answer is."
-    short = f"{sum(int(term.value) for term in known):,}" if known else DASH
-    return stage(MODEL, "The last answer was counted", short, text, *(term_row(t, at) for t in known), off=not known)
+    total = f"{sum(int(term.value) for term in known):,}" if known else DASH
+    return stage(MODEL, "The last answer was counted", total, text, *(term_row(t, at) for t in known), off=not known)
 
 
 def _added(terms: dict[str, Term], at: int) -> dict[str, Any]:
@@ -108,6 +108,8 @@ def _counted(decision: Decision, terms: dict[str, Term], at: int) -> dict[str, A
 def _threshold(rule: OwnRule, checks: OwnChecks, terms: dict[str, Term], at: int) -> dict[str, Any]:
     names = [item.name.replace("_", " ") for item in rule.settings]
     facts = [term_row(terms[name], at) for name in (*names, "threshold") if name in terms]
+    if rule.checks is Moment.REFUSAL and rule.window is not None:
+        return _provider_compares(rule, rule.window.value, facts)
     if rule.threshold is None:
         words = threshold_words(rule)
         interval = checks.interval_at(at)
@@ -118,13 +120,24 @@ def _threshold(rule: OwnRule, checks: OwnChecks, terms: dict[str, Term], at: int
     return stage(RULE, "The threshold", tokens(rule.threshold), text, *facts)
 
 
+def _provider_compares(rule: OwnRule, window: int, facts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Without a threshold the window is the limit: the provider refuses a request that is larger."""
+    text = (
+        f"The agent compares nothing itself: {rule.reason}. The provider compares the request with the window of the "
+        "model, and refuses a larger one. The count is what the agent knows of that request, partly an estimate."
+    )
+    return stage(RULE, "No threshold, only the window", f"window {short(window)}", text, *facts)
+
+
 def _decided(decision: Decision, rule: OwnRule) -> dict[str, Any]:
-    short = inequality(decision).partition(" = ")[0] if rule.threshold is not None else threshold_words(rule)
-    if decision.compaction is not None and rule.checks is Moment.REFUSAL:
-        short = "refused"
+    brief = inequality(decision).partition(" = ")[0] if rule.threshold is not None else threshold_words(rule)
     fires = decision.compaction is not None
+    if rule.checks is Moment.REFUSAL and rule.window is not None and decision.count is not None:
+        sign = ">" if decision.count > rule.window.value else "≤"
+        compared = f"{sign} {short(rule.window.value)}"
+        brief = f"{compared}: refused" if fires and sign == ">" else "refused" if fires else compared
     title = "It compacts" if fires else "It does not compact"
-    return stage(RULE, title, short, decision_words(decision))
+    return stage(RULE, title, brief, decision_words(decision))
 
 
 def _compacted(decision: Decision, left: KeptMessages | None) -> dict[str, Any]:

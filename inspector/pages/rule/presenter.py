@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from guard_core.findings.words import steps_words
 from guard_core.plural import place_of
-from guard_core.rules import Agent, Agreement, Explanation, Interval, KeptMessages, KeptVerdict, OwnRule, RuleSetting
+from guard_core.rules import (
+    Agent,
+    Agreement,
+    Explanation,
+    Hypothesis,
+    Interval,
+    KeptMessages,
+    KeptVerdict,
+    OwnRule,
+    RuleSetting,
+    Stretch,
+    settings_giving,
+)
 from guard_core.rules.counters import COUNTED
+from guard_core.rules.settings import WINDOW
 from guard_core.rules.words import agreement_words, reason_words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import DASH, counted, grouped, step_number
 
 PREFIX = "set."  # of the parameters in an address or a form that are settings of the rule
 BEFORE, SAVED = "was.", "saved"  # of those that were remembered before, for an undo; present after a change
+NONE = "none"  # in the place of a window before, where none was stated
 LONGEST = 60  # characters of a typed value that are read
 NAMED = 5  # hypotheses of an interval that are listed
 KEPT_BADGES = {
@@ -31,16 +45,26 @@ def typed(query: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {name: value.replace("\x00", "\ufffd")[:LONGEST] for name, value in texts.items() if value}
 
 
+def allowed(agent: Agent | None) -> Collection[str]:
+    """The names of the settings that can be typed."""
+    return () if agent is None else {WINDOW: "", **agent.names}.keys()
+
+
 def stated(
-    agent: Agent | None, values: Mapping[str, str], tried: Mapping[str, str], query: Mapping[str, str]
+    agent: Agent | None, values: Mapping[str, str], tried: Mapping[str, str], query: Mapping[str, str], window: str
 ) -> dict[str, Any]:
-    """What is remembered of the rule's settings, what an undo brings back, and whether the page shows others."""
+    """What is remembered of the rule's settings, what an undo brings back, and whether the page shows others. `window`:
+    the one that a person stated, and for which sessions, in words."""
     if agent is None:
         return {}
     words = ", ".join(f"{name.replace('_', ' ')} {grouped(value)}" for name, value in values.items())
     saved = SAVED in query
-    before = {f"{PREFIX}{name}": value for name, value in typed(query, BEFORE).items() if name in agent.names}
+    before = {f"{PREFIX}{name}": value for name, value in typed(query, BEFORE).items() if name in allowed(agent)}
+    if before.get(f"{PREFIX}{WINDOW}") == NONE:
+        before[f"{PREFIX}{WINDOW}"] = ""
     done = f"Saved for all sessions of {agent.label} in this project: {words}." if values else ""
+    if window and f"{BEFORE}{WINDOW}" in query:
+        done = " ".join(filter(None, (done, f"Saved: window {window}.")))
     return {
         "agent": agent.label,
         "any": bool(values),
@@ -80,14 +104,14 @@ def _setting(item: RuleSetting) -> dict[str, str]:
 
 
 def form(
-    agent: Agent | None, own: OwnRule | None, values: Mapping[str, str], errors: Mapping[str, str]
+    agent: Agent | None, own: OwnRule | None, values: Mapping[str, str], errors: Mapping[str, str], scope: str
 ) -> list[dict[str, Any]]:
-    """A field for each setting that the file may lack."""
+    """A field for each setting that the file may lack. `scope`: for which sessions a window is saved."""
     if agent is None:
         return []
     known = {item.name: item for item in own.settings} if own else {}
     fields = []
-    for name, meaning in agent.names.items():
+    for name, meaning in {WINDOW: f"context window of the model, in tokens; saved for {scope}", **agent.names}.items():
         setting = _setting(known[name]) if name in known else {"value": ""}
         fields.append(
             {
@@ -189,12 +213,23 @@ def missed(explanation: Explanation, page: Frame, shown: slice) -> dict[str, Any
     }
 
 
-def intervals(explanation: Explanation, page: Frame) -> list[dict[str, Any]]:
-    """What the recording proves of the threshold, stretch by stretch and count by count."""
-    return [_interval(item, page) for item in explanation.inference]
+def intervals(
+    explanation: Explanation, page: Frame, agent: Agent | None, typed: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """What the recording proves of the threshold, stretch by stretch and count by count; beside each formula that
+    typed settings give, the address that tries these."""
+    rule = explanation.rule
+    return [
+        _interval(
+            item, page, agent, explanation.stretch_of(item) if rule and rule.counter == item.counter else None, typed
+        )
+        for item in explanation.inference
+    ]
 
 
-def _interval(item: Interval, page: Frame) -> dict[str, Any]:
+def _interval(
+    item: Interval, page: Frame, agent: Agent | None, stretch: Stretch | None, typed: Mapping[str, str]
+) -> dict[str, Any]:
     sentence = item.sentence
     listed = item.hypotheses[:NAMED]
     return {
@@ -211,11 +246,28 @@ def _interval(item: Interval, page: Frame) -> dict[str, Any]:
             if step is not None
         ],
         "hypotheses": [
-            {"formula": hypothesis.formula, "threshold": f"{hypothesis.threshold:,}"} for hypothesis in listed
+            {
+                "formula": hypothesis.formula,
+                "threshold": f"{hypothesis.threshold:,}",
+                **_trying(agent, stretch, hypothesis, page, typed),
+            }
+            for hypothesis in listed
         ],
         "more": len(item.hypotheses) + item.more - len(listed),
         "none": not item.hypotheses and not item.contradiction and None not in (item.above, item.at_most),
     }
+
+
+def _trying(
+    agent: Agent | None, stretch: Stretch | None, hypothesis: Hypothesis, page: Frame, typed: Mapping[str, str]
+) -> dict[str, str]:
+    """The address that tries the settings which give a formula, and these in words; empty where none are known."""
+    values = settings_giving(agent, stretch, hypothesis, typed) if agent is not None and stretch is not None else {}
+    if not values:
+        return {}
+    query = page.choice.query(**{f"{PREFIX}{name}": value for name, value in {**typed, **values}.items()})
+    words = ", ".join(f"{name.replace('_', ' ')} {grouped(value)}" for name, value in values.items())
+    return {"url": f"{page.paths['rule']}{query}#set-title", "words": words}
 
 
 def agreement(explanation: Explanation) -> str:

@@ -13,7 +13,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from guard_core.errors import GuardError
 from guard_core.rules import Explanation, OwnChecks, agent_of, explain
+from guard_core.rules.settings import WINDOW
 from guard_core.rules.words import headline
+from guard_core.windows.window import parse_window
 from inspector.models import Session
 from inspector.pages.rule import presenter as present
 from inspector.pages.rule import stating
@@ -21,6 +23,7 @@ from inspector.pages.rule.flow import flow
 from inspector.pages.session.frame import Frame, frame, number
 from inspector.pages.shared.paging import Pager, pager
 from inspector.pages.shared.project import project_of
+from inspector.pages.window import stating as windows
 from inspector.replays.choice import sentence
 from inspector.storage import convert, explanations
 
@@ -49,15 +52,17 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "headline": headline(explanation),
         "unknown": explanation.unknown,
         "rule": present.rule(explanation.rule),
-        "form": present.form(agent, explanation.rule, {**stated, **tried}, errors),
-        "stated": present.stated(agent, stated, tried, request.GET),
+        "form": present.form(
+            agent, explanation.rule, {**_window(page.row), **stated, **tried}, errors, _scope(page.row)
+        ),
+        "stated": present.stated(agent, stated, tried, request.GET, _window_words(page.row)),
         "action": reverse("session_rule_settings", args=[page.row.pk]),
         "flow": flow(page, OwnChecks(page.analysis.head, page.analysis.ledger, explanation)),
         "kept": present.kept(explanation, page, pagers["kept"].shown),
         "rows": present.compactions(explanation, page, pagers["compactions"].shown),
         "missed": present.missed(explanation, page, pagers["missed"].shown),
         "pagers": pagers,
-        "intervals": present.intervals(explanation, page),
+        "intervals": present.intervals(explanation, page, agent, {**stated, **tried}),
         "agreement": present.agreement(explanation),
     }
     return render(request, "inspector/rule/index.html", context)
@@ -85,12 +90,41 @@ def session_rule_settings(request: HttpRequest, session_id: UUID) -> HttpRespons
     if agent is None:
         return _to(row, {})
     values = present.typed(request.POST, present.PREFIX)
-    known = {name: value for name, value in values.items() if name in agent.names}
+    known = {name: value for name, value in values.items() if name in present.allowed(agent)}
     do = request.POST.get("do", "save")
     if do == "try" or (do != "clear" and stating.complaints(agent, known)):
         return _to(row, {f"{present.PREFIX}{name}": value for name, value in known.items()})
+    window = known.pop(WINDOW, "")
     before = stating.state(row, agent, {} if do == "clear" else known)
+    if do != "clear" and f"{present.PREFIX}{WINDOW}" in request.POST:
+        before |= _state_window(row, window)
     return _to(row, {present.SAVED: "1", **{f"{present.BEFORE}{name}": value for name, value in before.items()}})
+
+
+def _window(row: Session) -> dict[str, str]:
+    """The window that a person stated for a session or its model, as a typed setting."""
+    known = row.window_override or row.model_window
+    return {WINDOW: str(known)} if known else {}
+
+
+def _scope(row: Session) -> str:
+    of_model = windows.is_of_model(row) and not row.window_override
+    return f"all sessions of {row.model}" if of_model else "this session alone"
+
+
+def _window_words(row: Session) -> str:
+    known = _window(row).get(WINDOW)
+    return f"{int(known):,} tokens for {_scope(row)}" if known else ""
+
+
+def _state_window(row: Session, typed: str) -> dict[str, str]:
+    """Let this be the window of a session, or of all of its model; the one before, where it was another."""
+    tokens, before = parse_window(typed) if typed else None, _window(row).get(WINDOW, "")
+    if before == ("" if tokens is None else str(tokens)):
+        return {}
+    of_model = windows.is_of_model(row) and not row.window_override
+    (windows.set_for_model if of_model else windows.set_for_session)(row, tokens)
+    return {WINDOW: before or present.NONE}
 
 
 def _to(row: Session, query: dict[str, str]) -> HttpResponse:
@@ -102,7 +136,7 @@ def _explained(page: Frame, typed: dict[str, str]) -> tuple[Explanation, dict[st
     """The explanation under the typed settings; each that is not allowed is left out and named."""
     analysis, agent = page.analysis, agent_of(page.analysis.head)
     window = explanations.window_of(analysis.window)
-    known = {name: value for name, value in typed.items() if agent is not None and name in agent.names}
+    known = {name: value for name, value in typed.items() if name in present.allowed(agent)}
     errors = dict.fromkeys(typed.keys() - known.keys(), "This rule has no such setting.")
 
     def explained(values: dict[str, str]) -> Explanation:

@@ -87,7 +87,7 @@ def test_within_a_turn_pi_does_not_look():
 
 def test_a_version_without_a_threshold_says_why():
     decision = checks(transcript(version="2.1.330", trigger="manual")).at(2)
-    assert inequality(decision) == "151,010, no threshold"
+    assert inequality(decision) == "151,010 ≤ 200,000 (window); no threshold"
     assert decision_words(decision) == "No compaction: a threshold exists only where a window is set."
 
 

@@ -242,3 +242,45 @@ def test_a_compaction_that_no_call_followed_is_after_the_last_step(client, store
     assert f"step {row.calls + 1}" not in text
     text = client.get(f"{row.get_absolute_url()}c/1/").content.decode()
     assert f"After step {row.calls}, the last" in text
+
+
+def test_without_a_threshold_the_flow_says_that_the_provider_compares_with_the_window(client, store):
+    row = store(transcript(version="2.1.330", trigger="auto", prompts=(20_000, 150_000, 199_000, 30_000), place=3))
+    text = page(client, row, "?at=3")
+    assert "≤ 200,000 (window); no threshold" in text
+    assert "The provider compares the request with the window of the model, and refuses a larger one." in text
+    assert "≤ 200k" in text
+
+
+def test_a_formula_that_explains_the_compactions_can_be_tried(client, store):
+    row = store(transcript(version="2.1.21", prompts=(20_000, 140_000, 146_000, 9)))
+    response = client.get(reverse("session_rule", args=[row.pk]))
+    tries = re.findall(r'href="([^"]+)"\s+title="([^"]+)">Try this setting', response.content.decode())
+    assert tries
+    address, words = map(html.unescape, tries[0])
+    tried = client.get(address).content.decode()
+    assert f'name="set.{words.rpartition(" ")[0].replace(" ", "_")}"' in tried
+    assert "1 of 1 compaction agrees with the rule" in re.sub(r"<[^>]+>", " ", tried)
+
+
+def test_the_window_is_a_field_beside_the_other_settings(client, store):
+    row = store(transcript(version="2.1.21"))
+    assert "180,000 − 20,000 (max output) − 13,000" in page(client, row, "?set.window=180k")
+    assert "Window is a whole number from 1" in page(client, row, "?set.window=many")
+    answer = save(client, row, window="180k")
+    row.refresh_from_db()
+    assert 180_000 in (row.window_override, row.model_window)
+    text = client.get(answer.url).content.decode()
+    assert "Saved: window 180,000 tokens for " in text
+    assert 'value="180000"' in text
+
+
+def test_a_saved_window_can_be_taken_back(client, store):
+    row = store(transcript(version="2.1.21"))
+    before = (row.window_override, row.model_window)
+    response = save(client, row, window="180k")
+    said = client.get(response.headers["location"]).content.decode()
+    assert '<input type="hidden" name="set.window" value="">' in said
+    save(client, row, window="")
+    row.refresh_from_db()
+    assert (row.window_override, row.model_window) == before
