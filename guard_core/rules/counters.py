@@ -31,6 +31,14 @@ COUNTED = {  # what each is a count of, for people; another one by its own name
     "estimate": "the agent's own estimate of the request",
     COMPARED: "what the guard compared, as it recorded it",
 }
+BRIEFLY = {  # the same in few words, behind a number
+    PROMPT: "prompt of the last request",
+    TOTAL: "last prompt and its answer",
+    TOTAL_PENDING: "last prompt, its answer and what was added since",
+    REQUEST: "the request itself",
+    "estimate": "its own estimate of the request",
+    COMPARED: "as the guard compared it",
+}
 UNKNOWN = -1  # a count that is not known
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, explaining, if_assumed
 from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.counters import BRIEFLY, PROMPT
 from guard_core.rules.decisions import Decision
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
@@ -94,7 +95,17 @@ def _recorded_words(explanation: Explanation) -> str:
     )
     named = (("", own), ("after a refused request ", forced), ("manually ", manual))
     unit = "" if explanation.rule is None or explanation.rule.unit == "tokens" else f" {explanation.rule.unit}"
-    return f"Recorded {'; '.join(f'{words}{_places(counts)}{unit}' for words, counts in named if counts)}.{doubt}"
+    places = "; ".join(f"{words}{_places(counts)}{unit}" for words, counts in named if counts)
+    return f"Recorded {places}{_of_what(explanation, counted)}.{doubt}"
+
+
+def _of_what(explanation: Explanation, counted: list[ExplainedCompaction]) -> str:
+    """What the counts of compactions are, in brackets: sizes that the agent wrote down, or its last counts."""
+    if all(item.recorded is not None for item in counted):
+        one, several = "the size before it, as the agent wrote it", "the sizes before, as the agent wrote them"
+        return f" ({one if len(counted) == 1 else several})"
+    briefly = BRIEFLY.get(PROMPT if explanation.rule is None else explanation.rule.counter, "")
+    return f" ({briefly})" if briefly else ""
 
 
 def _places(counts: list[int]) -> str:

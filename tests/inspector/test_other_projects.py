@@ -38,7 +38,7 @@ from inspector.models.windows import stated_window
 from inspector.pages.gallery import runs
 from inspector.pages.gallery.table import PolicyChoice
 from inspector.pages.library import tagging
-from inspector.pages.window import stating
+from inspector.pages.shared import stated_windows as stating
 from inspector.storage import deleting, search
 from inspector.storage.query_words import parse
 from tests.builders import model, session, user

@@ -21,9 +21,9 @@ from inspector.pages.rule import presenter as present
 from inspector.pages.rule import stating
 from inspector.pages.rule.flow import flow
 from inspector.pages.session.frame import Frame, frame, number
+from inspector.pages.shared import stated_windows as windows
 from inspector.pages.shared.paging import Pager, pager
 from inspector.pages.shared.project import project_of
-from inspector.pages.window import stating as windows
 from inspector.replays.choice import sentence
 from inspector.storage import convert, explanations
 

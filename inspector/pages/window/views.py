@@ -13,9 +13,9 @@ from django.views.decorators.http import require_POST
 from guard_core.windows.window import parse_window
 from inspector.models import Session
 from inspector.pages.session.frame import Frame
+from inspector.pages.shared import stated_windows as stating
 from inspector.pages.shared.project import project_of
 from inspector.pages.window import presenter as words
-from inspector.pages.window import stating
 
 LONGEST = 60  # characters of what was typed that come back with the page
 

@@ -22,7 +22,8 @@ def test_the_first_line_is_the_rule_in_one_sentence(file, capsys):
     assert main(["explain", file]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
     assert first.endswith(
-        "Claude Code 2.1.14 compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010."
+        "Claude Code 2.1.14 compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010"
+        " (last prompt, its answer and what was added since)."
     )
     assert rest[-1].split()[:4] == ["4", "automatic", "155,010", "155,000"]
 

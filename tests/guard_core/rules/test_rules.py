@@ -37,6 +37,7 @@ from tests.builders import model, tool_result, transcript, user
 
 BY_FORMAT = {agent.format: agent for agent in AGENTS}
 OPUS = "claude-opus-4-5-20251101"
+COUNT = " (last prompt, its answer and what was added since)"  # what a number in a headline is
 
 
 def rule(format_, version="", window=200_000, source=Provenance.MODEL_TABLE, largest=0, **typed):
@@ -485,7 +486,7 @@ def test_a_compaction_after_a_refused_request_bounds_no_threshold(version):
         "the provider had refused the request, whatever the threshold",
     )
     assert (explanation.inference[0].at_most, explanation.evidence[0].compactions[0].cause) == (None, Cause.REFUSED)
-    assert headline(explanation).endswith("Recorded after a refused request at 155,010.")
+    assert headline(explanation).endswith(f"Recorded after a refused request at 155,010{COUNT}.")
 
 
 @pytest.mark.parametrize(("size", "missed"), [(1_000_000, 0), (80_000, 1)])
@@ -510,7 +511,7 @@ def test_more_than_one_round_that_was_kept_shows_a_refusal_where_no_window_is_se
         assert explanation.compactions[0].reason == (
             "2 rounds of tool calls were kept, as it does only after a refused request"
         )
-        assert headline(explanation).endswith("Recorded after a refused request at 161,010.")
+        assert headline(explanation).endswith(f"Recorded after a refused request at 161,010{COUNT}.")
 
 
 def test_a_refused_request_before_an_answer_or_another_compaction_forces_none():
@@ -797,7 +798,7 @@ def test_a_session_without_calls_has_a_rule_and_no_evidence():
 
 def test_the_headline_says_the_rule_with_its_numbers():
     assert headline(explain(transcript())) == (
-        "Claude Code 2.1.14 compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010."
+        f"Claude Code 2.1.14 compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010{COUNT}."
     )
 
 
@@ -817,7 +818,7 @@ def test_a_file_that_states_several_windows_is_judged_by_that_of_each_call():
 def test_the_headline_does_not_claim_a_threshold_that_the_recording_excludes():
     words = headline(explain(transcript(version="2.1.62")))
     assert words.startswith("With its default settings, Claude Code 2.1.62 would compact at 167,000: ")
-    assert "Recorded at 155,010. So its threshold is above 151,010 and at most 155,010; " in words
+    assert f"Recorded at 155,010{COUNT}. So its threshold is above 151,010 and at most 155,010; " in words
     unsaid = headline(explain(transcript(version="2.1.62", trigger="")))
     assert "So, if it compacted by itself, its threshold is above 151,010 and at most 155,010; " in unsaid
     typed = headline(explain(transcript(), typed={"max_output_tokens": "8192"}))
@@ -922,7 +923,7 @@ def test_the_headline_parts_automatic_compactions_from_those_that_a_person_asked
     built = transcript()
     manual = tuple(msgspec.structs.replace(item, trigger="manual") for item in built.compactions)
     by_hand, never = msgspec.structs.replace(built, compactions=manual), msgspec.structs.replace(built, compactions=())
-    assert headline(explain(by_hand)).endswith("Recorded manually at 155,010.")
+    assert headline(explain(by_hand)).endswith(f"Recorded manually at 155,010{COUNT}.")
     assert headline(explain(never)).endswith("No compaction is recorded.")
 
 
@@ -1017,7 +1018,9 @@ def test_equal_counts_are_named_once():
     session = copilot(*(161_000,) * 4, compactions=())
     summary = RecordedCompaction(2, Evidence.DECLARED, "summary", base=(Inserted(0),), tokens_before=161_000)
     three = tuple(msgspec.structs.replace(summary, at=at) for at in (2, 4, 6))
-    assert "Recorded 3 times, at 161,000." in headline(explain(msgspec.structs.replace(session, compactions=three)))
+    assert "Recorded 3 times, at 161,000 (the sizes before, as the agent wrote them)." in headline(
+        explain(msgspec.structs.replace(session, compactions=three))
+    )
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,7 @@ def test_what_a_reader_of_the_replays_counts_must_know_is_beside_them(client, pa
 
 def test_a_recording_is_explained_by_its_own_rule(client, store):
     text = client.get(store(transcript()).get_absolute_url()).content.decode()
-    assert "compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010." in text
+    assert "compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010 (last prompt," in text
     assert "threshold of Claude Code" in text
     assert "1 of 1 compaction agrees" in text
     assert '"calibrated estimate"' not in text
@@ -288,7 +288,10 @@ def test_a_threshold_that_the_recording_excludes_is_shown_as_a_default_beside_th
 
 def test_of_an_unknown_rule_the_bounds_of_its_threshold_are_shown(client, store):
     text = client.get(store(transcript("homemade")).get_absolute_url()).content.decode()
-    assert "The rule by which homemade compacts is not known here. Recorded at 154,000." in text
+    assert (
+        "The rule by which homemade compacts is not known here. Recorded at 154,000 (prompt of the last request)."
+        in text
+    )
     assert "≤ 154,000" in text
 
 

@@ -37,7 +37,7 @@ def long(store):
 
 def test_it_says_the_rule_with_its_sum_and_where_the_recording_compacted(client, long):
     text = page(client, long)
-    assert "compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,277 and 155,475." in text
+    assert "compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,277 and 155,475 (the" in text
     assert "2 of 2 compactions agree with the rule" in text
     assert "155,277 ≥ 155,000 = 200,000 − 32,000 (max output) − 13,000" in text
     assert "The threshold is above 154,693 and at most 155,277." in text
