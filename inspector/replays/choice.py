@@ -29,6 +29,8 @@ LABELS = {"policy": "Policy", "profile": "Profile", "window": "Window, tokens", 
 # The parameters of an address that settings of a replay may use, whatever the policy.
 NAMES = (*LABELS, *dict.fromkeys(setting.key for kind in POLICIES.values() for setting in kind.settings))
 PROFILES = {name for kind in POLICIES.values() for name in kind.profile_names}
+ALLOWED = "; allowed are "  # before the names that an error lists
+FITS = 200  # characters of an error beside a field
 LONGEST = 60  # characters of a value that are read
 # Of sliders: the widest in tokens where the window is not known, the largest share of the window in per cent, the least
 # that a number without bounds reaches, and how many places a slider has at least.
@@ -147,7 +149,7 @@ def no_longer_taken(pairs: Mapping[str, str]) -> dict[str, str]:
 def _one_of(name: str, text: str, known: Any) -> str:
     if text not in known:
         allowed = ", ".join(item for item in known if item)
-        raise UnknownName(f"{LABELS[name]} {text!r} is not known; allowed are {allowed}.")
+        raise UnknownName(f"{LABELS[name]} {text!r} is not known{ALLOWED}{allowed}.")
     return text
 
 
@@ -201,7 +203,7 @@ def form(
             "placeholder": "" if name in unused else in_use.get(name, ""),
             "error": error,
             "ignored": name in unused,
-            "note": error or unused.get(name, help_text),
+            "note": brief(error) or unused.get(name, help_text),
             **more,
         }
 
@@ -245,8 +247,19 @@ def form(
         "more": more,
         "open": any(values.get(item["name"]) or item["error"] for item in more),
         "changed": choice.changed or bool(errors),
-        "error": errors.get("", ""),
+        "error": _not_replayed([item["label"] for item in (*fields, *more) if item["error"]], errors.get("", "")),
     }
+
+
+def _not_replayed(labels: list[str], more: str) -> str:
+    """What is said beside the button of settings that are not allowed, which may be far from their fields."""
+    return f"Not replayed: correct {', '.join(labels)}. {more}".strip() if labels else more
+
+
+def brief(error: str) -> str:
+    """An error for a page: without the names that are allowed where these are many, for its menu has them."""
+    words, _, names = error.partition(ALLOWED)
+    return f"{words}." if names and len(error) > FITS else error
 
 
 def slider(setting: Setting, value: str, window: float) -> dict[str, Any] | None:

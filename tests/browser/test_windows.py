@@ -57,3 +57,35 @@ def below_the_header(page) -> bool:
     """Is the question not covered by what stays at the top."""
     header, question = (page.locator(name).bounding_box() for name in (".topbar", "#window-question"))
     return question["y"] >= header["y"] + header["height"]
+
+
+@pytest.mark.parametrize("width", mostly_long([1440, 360], short=[360]))
+def test_a_window_that_is_none_is_said_where_it_was_typed(open_page, sessions, width):
+    page = open_page(width, 700)
+    page.goto(sessions("timing-gap"))
+    page.locator(".window-edit summary").click()
+    page.get_by_label("Context window in tokens").fill("many")
+    with page.expect_navigation():
+        page.locator(".window-form").get_by_role("button", name="Save").click()
+    words = page.locator("#window-stated-error")
+    assert words.inner_text() == "A window is a number of tokens such as 200000, 200k or 1M, not 'many'."
+    assert is_seen(page, words)
+    assert page.locator("#window-stated").input_value() == "many"
+
+
+def test_a_wrong_setting_of_a_replay_is_said_beside_the_button_too(open_page, sessions):
+    page = open_page(360, 700)
+    page.goto(f"{sessions('timing-gap')}?policy=codex")
+    page.locator("#set-window").fill("many")
+    button = page.get_by_role("button", name="Replay", exact=True)
+    button.click()
+    words = page.locator("#settings [data-fresh=error]")
+    words.get_by_text("Not replayed: correct Window, tokens.").wait_for()
+    assert is_seen(page, words)
+
+
+def is_seen(page, words) -> bool:
+    """Are these words on the screen, and not covered by what stays at its top."""
+    box = words.bounding_box()
+    middle = [box["x"] + 5, box["y"] + box["height"] / 2]
+    return words.evaluate("(words, [x, y]) => words.contains(document.elementFromPoint(x, y))", middle)

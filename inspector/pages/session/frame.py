@@ -28,7 +28,7 @@ from inspector.pages.shared.numbers import compaction_number, counted, step_inde
 from inspector.pages.shared.parts import visible
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import Analysis, analyse
-from inspector.replays.choice import NAMES, Choice, parse_choice, sentence
+from inspector.replays.choice import NAMES, Choice, brief, parse_choice, sentence
 from inspector.storage.query_words import Query, parse
 
 SIDES = ("recorded", "replayed")
@@ -150,6 +150,9 @@ class Frame:
             "compaction_tabs": self._compaction_tabs(),
             "family": families.line(self.family, self.analysis.head, self.row.source_id),
             "settings_note": self.choice.words() if self.choice.changed else "",
+            "not_used": list(map(brief, self.errors.values()))
+            if tab != "overview"
+            else [],  # which has the fields themselves
         }
 
     @cached_property

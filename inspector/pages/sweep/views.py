@@ -26,6 +26,7 @@ from inspector.replays.choice import plain
 
 MOST_SESSIONS = 500  # of one sweep: each is a job
 SHOWN_SWEEPS = 100  # in the list
+IN_ADDRESS = ("policy", "window", "figure", "settings")  # fields that are judged before the form is sent
 FILTERS = (("tag", "Tag"), ("agent", "Agent"), ("model", "Model"), ("format", "Format"))
 
 
@@ -49,7 +50,9 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
         if question is not None and not errors:
             return redirect(runs.start(project, question, sessions))
     else:
-        errors = {"sessions": error} if error else {}
+        _, wrong = parse_question(given.dict(), len(sessions))  # of an address only what it holds is judged
+        errors = {name: words for name, words in wrong.items() if name in IN_ADDRESS and given.get(name)}
+        errors |= {"sessions": error} if error else {}
     # a form whose policy was changed still sends the axes of the policy before
     keeps_axes = request.method == "POST" or ("axis1" in given and given.get("policy") == given.get("policy_before"))
     fields, filters = _form(given, errors, keeps_axes), _filters(project, given)

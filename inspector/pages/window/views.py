@@ -27,7 +27,7 @@ def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     typed = "" if "reset" in request.POST else request.POST.get("window", "")[:LONGEST]
     if words.complaint(typed):
-        return _to(row, {"window_typed": typed.replace("\x00", "\ufffd")})
+        return _to(row, {"window_typed": typed.replace("\x00", "\ufffd")}, "window-wrong")
     tokens = parse_window(typed) if typed.strip() else None
     if (request.POST.get("reset") or request.POST.get("for")) != "model" or not stating.is_of_model(row):
         stating.set_for_session(row, tokens)
@@ -37,8 +37,8 @@ def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return _to(row, {"window_before": before or "none"}) if tokens else HttpResponseRedirect(row.get_absolute_url())
 
 
-def _to(row: Session, query: dict[str, Any]) -> HttpResponse:
-    return HttpResponseRedirect(f"{row.get_absolute_url()}?{urlencode(query, errors='replace')}#window-question")
+def _to(row: Session, query: dict[str, Any], place: str = "window-question") -> HttpResponse:
+    return HttpResponseRedirect(f"{row.get_absolute_url()}?{urlencode(query, errors='replace')}#{place}")
 
 
 def window_context(page: Frame) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The overview of a session, its what-if and its chart."""
 
+import html
 import json
 import re
 
@@ -313,3 +314,14 @@ def test_a_number_has_a_slider_that_is_not_sent_itself(client, gap):
     assert 'value="3"' in slider
     assert "name=" not in slider
     assert "set-policy" not in re.findall(r'data-slider="([^"]+)"', text)
+
+
+def test_what_an_address_asks_wrongly_is_said_on_every_page_of_the_session(client, gap):
+    for path in ("steps", "rule", "policies", "context", "facts", "estimator", "avoid", "comments"):
+        text = html.unescape(client.get(f"{gap.get_absolute_url()}{path}?policy=codex&window=many").content.decode())
+        assert "Not used of this address: A window is a number of tokens" in text, path
+        assert "not 'many'" in text
+    text = html.unescape(client.get(f"{gap.get_absolute_url()}?policy=nope&window=many").content.decode())
+    assert 'value="many"' in text
+    assert "Policy 'nope' is not known. " in text
+    assert "Not replayed: correct Policy, Window, tokens." in text

@@ -1,6 +1,7 @@
 """Sweeps in the browser: the form, the jobs, the heat map as a table, links to replays, downloads."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -297,3 +298,11 @@ def test_text_on_every_colour_has_contrast(share):
     behind = luminance([float(value) / 255 for value in re.findall(r"[\d.]+", shade)])
     ratio = (behind + 0.05) / 0.05 if is_black else 1.05 / (behind + 0.05)
     assert ratio >= 4.5
+
+
+def test_what_an_address_asks_wrongly_is_said_beside_its_field(client, two):
+    text = html.unescape(client.get("/sweeps/new?window=many&settings=loud").content.decode())
+    assert "A window is a number of tokens such as 200000, 200k or 1M, not 'many'." in text
+    assert 'value="many"' in text
+    assert text.count('aria-invalid="true"') == 2
+    assert "aria-invalid" not in client.get("/sweeps/new").content.decode()
