@@ -40,7 +40,7 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
     page = frame(request, session_id)
     if wants_part(request, "table"):
         return render(request, "inspector/overview/_table.html", {"table": _table(page)})
-    context = {**page.context("overview"), **_overview(page)}
+    context = {**page.context("overview"), **_overview(page), "not_used": ()}  # the fields say it
     if wants_part(request, "overview"):  # the settings are reset
         return render(request, "inspector/overview/_reset.html", context)
     response = render_part(request, "chart", "inspector/overview/_swap.html", "inspector/overview/detail.html", context)

@@ -150,9 +150,7 @@ class Frame:
             "compaction_tabs": self._compaction_tabs(),
             "family": families.line(self.family, self.analysis.head, self.row.source_id),
             "settings_note": self.choice.words() if self.choice.changed else "",
-            "not_used": list(map(brief, self.errors.values()))
-            if tab != "overview"
-            else [],  # which has the fields themselves
+            "not_used": list(map(brief, self.errors.values())),
         }
 
     @cached_property
