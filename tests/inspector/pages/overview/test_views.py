@@ -323,5 +323,5 @@ def test_what_an_address_asks_wrongly_is_said_on_every_page_of_the_session(clien
         assert "not 'many'" in text
     text = html.unescape(client.get(f"{gap.get_absolute_url()}?policy=nope&window=many").content.decode())
     assert 'value="many"' in text
-    assert "Policy 'nope' is not known. " in text
+    assert "Policy 'nope' is not known.<" in text
     assert "Not replayed: correct Policy, Window, tokens." in text
