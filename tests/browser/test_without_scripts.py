@@ -18,3 +18,16 @@ def test_every_chart_is_a_picture(open_page, sessions, path):
         assert drawings.first.is_visible()
     assert "Drawing" not in page.inner_text("main")
     assert not page.locator("[data-plot]").first.is_visible()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_every_page_is_reached_on_a_phone(open_page, scripts):
+    page = open_page(360, 700, java_script_enabled=scripts)
+    page.goto("/policies/")
+    bar = page.locator(".topbar")
+    for name in ("Running", "Shares", "Gallery"):
+        assert not bar.get_by_role("link", name=name, exact=True).is_visible()
+    for name in ("Running", "Shares", "Gallery"):
+        bar.get_by_role("button", name="More").click()
+        bar.get_by_role("link", name=name, exact=True).click()
+        assert page.url.endswith(f"/{name.lower()}/")
