@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -38,8 +38,10 @@ def session_comments(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 
 def _page(request: HttpRequest, session_id: UUID, place: Place | None, status: int = 200, **more: Any) -> HttpResponse:
-    page = frame(request, session_id)
-    show = request.GET.get("show", "")
+    page, asked = frame(request, session_id), _here(request)
+    if asked is not None:  # what is wrong is said where the form was
+        place = named_place({name: str(value) for name, value in asked.items()})
+    show = request.GET.get("show", "") if asked is None else asked["show"]
     show = show if show in SHOW else ""
     if place is not None:
         listed = comments.panel(request, page.row, place, page.choice)
@@ -49,9 +51,10 @@ def _page(request: HttpRequest, session_id: UUID, place: Place | None, status: i
             "threads": comments.threads(request, page.row, page.choice, _shown(show)),
         }
     path = page.paths["comments"]
+    here = "?" + urlencode({"show": show, **({} if place is None else place.fields)})
     context = {
         **page.context("comments"),
-        "comments": {**listed, "names_places": place is None, **more},
+        "comments": {**listed, "names_places": place is None, "here": here, **more},
         "place": place,
         "place_url": "" if place is None or place.kind == comments.PART else place.url(page.row.pk, page.choice),
         "part_url": _part_url(page.row, place),
@@ -146,7 +149,8 @@ def edit(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
     try:
         writing.change(row, text)
     except Refused as error:
-        return _page(request, session_id, place_of(row), 422, error=str(error), typed=text, edits=row.pk)
+        typed = text if text.strip() else row.text  # what is saved, where nothing was typed
+        return _page(request, session_id, place_of(row), 422, error=str(error), typed=typed, edits=row.pk)
     return _to(request, session, row)
 
 
@@ -194,4 +198,16 @@ def _url(request: HttpRequest, session: Session, place: Place) -> str:
         query = QueryDict(given.encode("utf-8", "replace").decode())
     side = query.get("side", "")
     choice, _ = parse_choice({name: query.get(name, "") for name in NAMES})
+    if (here := _here(request)) is not None:
+        return reverse("session_comments", args=[session.pk]) + choice.query(**here)
     return place.url(session.pk, choice, side if side in SIDES else "")
+
+
+def _here(request: HttpRequest) -> dict[str, Any] | None:
+    """The parameters of the list of comments that a form was on; None for the form of another page."""
+    given = request.POST.get("here", "")[:LONGEST_TOKEN]
+    if not given.startswith("?"):
+        return None
+    query = QueryDict(given[1:].encode("utf-8", "replace").decode())
+    show, place = query.get("show", ""), named_place(query.dict())
+    return {"show": show if show in SHOW else "", **({} if place is None else place.fields)}

@@ -127,6 +127,13 @@ def form(
     return fields
 
 
+def with_label(words: str, name: str) -> str:
+    """What is wrong with a setting, by the label of its field."""
+    label = name.replace("_", " ")
+    said = words.replace(name, label).replace(f"{name[:1].upper()}{name[1:]}", label)
+    return f"{said[:1].upper()}{said[1:]}"
+
+
 def compactions(explanation: Explanation, page: Frame, shown: slice) -> list[dict[str, Any]]:
     """Recorded compactions beside the rule; `shown`: which of them."""
     rows = []

@@ -38,7 +38,7 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
     stated = explanations.settings_of(page.analysis.head, page.row.project_id)
     tried = present.typed(request.GET, present.PREFIX)
     asked = bool(tried or page.choice.window)
-    explanation, errors = _explained(page, {**stated, **tried}) if asked else (page.analysis.facts.explanation, {})
+    explanation, errors = _explained(page, stated, tried) if asked else (page.analysis.facts.explanation, {})
     pagers = {
         name: _pager(page, name, len(items), tried)
         for name, items in (
@@ -132,24 +132,25 @@ def _to(row: Session, query: dict[str, str]) -> HttpResponse:
     return HttpResponseRedirect(f"{address}?{urlencode(query)}#set-title" if query else f"{address}#set-title")
 
 
-def _explained(page: Frame, typed: dict[str, str]) -> tuple[Explanation, dict[str, str]]:
-    """The explanation under the typed settings; each that is not allowed is left out and named."""
+def _explained(page: Frame, stated: dict[str, str], tried: dict[str, str]) -> tuple[Explanation, dict[str, str]]:
+    """The explanation under the settings of the address, else those that are `stated`. Of each that is not allowed the
+    stated one stays in use, and what is wrong is said by the name of its field."""
     analysis, agent = page.analysis, agent_of(page.analysis.head)
     window = explanations.window_of(analysis.window)
-    known = {name: value for name, value in typed.items() if name in present.allowed(agent)}
-    errors = dict.fromkeys(typed.keys() - known.keys(), "This rule has no such setting.")
+    known = {name: value for name, value in tried.items() if name in present.allowed(agent)}
+    errors = dict.fromkeys(tried.keys() - known.keys(), "This rule has no such setting.")
 
     def explained(values: dict[str, str]) -> Explanation:
         return explain(analysis.head, analysis.ledger, window=window, typed=values)
 
     try:
-        return explained(known), errors
+        return explained({**stated, **known}), errors
     except GuardError:  # one of them is wrong, or they contradict each other: take those that can be taken, in order
-        accepted: dict[str, str] = {}
+        accepted = dict(stated)
         for name, value in known.items():
             try:
                 explained({**accepted, name: value})
                 accepted[name] = value
             except GuardError as error:
-                errors[name] = sentence(error)
+                errors[name] = present.with_label(sentence(error), name)
     return explained(accepted), errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import msgspec
@@ -263,3 +264,32 @@ def test_an_author_may_take_open_comments_into_the_remarks(client, row):
     assert "Settled" not in text
     link = published(client, drafted(client, row, remarks=f"step 3: {SECRET}"))
     assert SECRET in client.get(link).text
+
+
+@pytest.mark.parametrize("here", ["?show=open", "?show=&step=3"])
+def test_whoever_resolves_edits_or_deletes_in_the_list_stays_there(client, row, here):
+    say(client, row)
+    comment, list_url = Comment.unscoped.get(), page(row)
+    text = html.unescape(client.get(list_url + here).text)
+    assert f'value="{here}"' in text
+    for name, fields in (("edit", {"text": "Why?"}), ("resolve", {"resolved": "0"}), ("delete", {})):
+        answer = client.post(page(row, f"comment_{name}", comment.pk), {"here": here, **fields})
+        assert answer["Location"].partition("#")[0].replace("show=&", "") == list_url + here.replace("show=&", "")
+
+
+def test_what_is_wrong_with_a_comment_of_the_list_is_said_there_beside_what_is_saved(client, row):
+    say(client, row)
+    answer = client.post(page(row, "comment_edit", Comment.unscoped.get().pk), {"text": " ", "here": "?show="})
+    assert answer.status_code == 422
+    assert "A comment needs a text." in answer.text
+    assert ">Why so early?</textarea>" in answer.text
+    assert "<h1>Comments</h1>" in answer.text
+
+
+@pytest.mark.parametrize("here", ["https://elsewhere.example/", "//elsewhere.example", "?show=https://x", "?step=x"])
+def test_a_form_leads_nowhere_else(client, row, here):
+    say(client, row)
+    answer = client.post(page(row, "comment_resolve", Comment.unscoped.get().pk), {"resolved": "1", "here": here})
+    assert answer["Location"].startswith(f"/s/{row.pk}/")
+    assert "elsewhere" not in answer["Location"]
+    assert "https" not in answer["Location"]

@@ -284,3 +284,12 @@ def test_a_saved_window_can_be_taken_back(client, store):
     save(client, row, window="")
     row.refresh_from_db()
     assert (row.window_override, row.model_window) == before
+
+
+def test_a_value_that_is_none_leaves_the_saved_one_in_use_and_is_named_by_its_label(client, store):
+    row = store(transcript())
+    save(client, row, max_output_tokens="8192")
+    text = page(client, row, "?set.max_output_tokens=many")
+    assert "Max output tokens is a whole number" in text
+    assert "max_output_tokens" not in text
+    assert "200,000 − 8,192 (max output) − 13,000" in text
