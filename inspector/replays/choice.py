@@ -82,11 +82,16 @@ class Choice(msgspec.Struct, frozen=True):
         return {*typed, *(self.kind.setting(name).name for name, _ in self.settings)}
 
     def words(self) -> str:
-        """The settings in words, for headings: "ContextGuard, profile current, window 200000, buffer 10%"."""
+        """The settings in words, for headings: "ContextGuard, profile current, window 200,000, buffer 10%"."""
         profile = self.profile or self.kind.default_profile
         start = [self.kind.title, *([f"profile {profile}"] if profile else [])]
         changes = {name: value for name, value in self.pairs().items() if name not in ("policy", "profile")}
-        return ", ".join([*start, *(f"{name} {value}" for name, value in changes.items())])
+        return ", ".join([*start, *(f"{name.replace('_', ' ')} {_grouped(value)}" for name, value in changes.items())])
+
+
+def _grouped(value: str) -> str:
+    """A whole number with comma groups; anything else as it is."""
+    return f"{int(value):,}" if value.isascii() and value.isdigit() else value
 
 
 def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:

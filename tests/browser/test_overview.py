@@ -142,7 +142,7 @@ def test_a_changed_setting_is_replayed_at_once_and_stands_in_the_address(overvie
     overview.fill("#set-window", "100000")
     overview.wait_for_url(re.compile(r"\?window=100000$"))
     wait(overview, "old => document.querySelector('#comparison-title + span').innerText !== old", old)
-    assert "window 100000" in overview.inner_text("#comparison-title + span")
+    assert "window 100,000" in overview.inner_text("#comparison-title + span")
     drawn(overview)
     assert overview.evaluate("document.activeElement.id") == "set-window"
     assert overview.input_value("#set-window") == "100000"

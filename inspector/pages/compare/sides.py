@@ -91,8 +91,8 @@ class Side:
 
     @property
     def label(self) -> str:
-        """The same without the session, for the legend of a chart: beside it the sides are listed by name."""
-        return f"{self.letter}: {self._how}"
+        """In few words, for the legend of a chart: beside it the sides are listed by name, with all settings."""
+        return f"{self.letter}: {self.wanted.choice.kind.title if self.is_replay else 'recording'}"
 
     @property
     def _how(self) -> str:

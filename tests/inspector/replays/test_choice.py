@@ -168,7 +168,7 @@ def test_the_menu_of_policies_has_every_policy_in_its_group():
 
 
 def test_a_policy_without_profiles_is_named_without_one():
-    assert Choice(policy="none", window="64000").words() == "No compaction, window 64000"
+    assert Choice(policy="none", window="64000").words() == "No compaction, window 64,000"
     assert chosen(cap="3").words() == "ContextGuard, profile current, cap 3"
 
 

@@ -43,7 +43,7 @@ def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, s
     other = store(bundled("small-window"))
     shown = menu(client.get(other.get_absolute_url()).text)
     assert f'href="{other.get_absolute_url()}?profile=early&amp;window=100000&amp;cap=3"' in shown
-    assert "ContextGuard, profile early, window 100000, cap 3" in shown
+    assert "ContextGuard, profile early, window 100,000, cap 3" in shown
     assert "aria-current" not in shown
     chosen = menu(client.get(other.get_absolute_url() + row.query).text)
     assert re.search("Preset:</span> <b[^>]*>Late and small</b>", chosen)
