@@ -27,7 +27,7 @@ __all__ = ["Contradiction", "check"]
 # of the other kinds count for themselves.
 _COUNTED_BY = {
     "compactions": "window_doubted late counted_over needed needless request_lost never_paid own_early sealed_summary "
-    "fallback_summary empty_summary stacked_continuations tail_lost timing_gap",
+    "fallback_summary empty_summary stacked_continuations tail_lost timing_gap asked_again",
     "requests": "refused refused_again",
     "calls": "window_contradicted overflow",
     "length": "loop thrash",

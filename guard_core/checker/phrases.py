@@ -143,6 +143,11 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     ),
     "usage_repeated": ("{repeated} of {counted} recorded counts", "The first is step {step:place}"),
     "cached_above": ("{above} of {counted} recorded count(s)", "first at step {step:place}: {cached} of {prompt}"),
+    "asked_again": (
+        "After compaction {compaction:place} (step {compacted_at:place}), {results} tool results came again",
+        "size of call and result): {tokens} tokens",
+        _MORE,
+    ),
     "results_cleared": (
         "of {messages} older message(s)",
         "from step {step:place} on",

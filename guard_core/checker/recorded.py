@@ -22,7 +22,7 @@ from guard_core.checker.shared import (
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.estimation.baselines import count_changes
-from guard_core.events import Event, MediaPart, ReasoningPart, ToolResultPart, part_text
+from guard_core.events import Event, MediaPart, ReasoningPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.facts.texts import paraphrases, split_sentences
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
@@ -38,6 +38,7 @@ _AUTOMATIC = (
 )
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
+_LARGE_RESULT = 1_000  # bytes of a result that is no accident where it comes again
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 
 
@@ -629,6 +630,67 @@ def results_cleared(story: Story, finding: Finding) -> None:
     same("its steps", list(finding.steps), sorted(edited)[: len(finding.steps)])
 
 
+def asked_again(story: Story, finding: Finding) -> None:
+    """Results with the sizes of earlier ones that no message of the request before them still had."""
+    moves = sliding_moves(story)
+    lasting = [index for index in range(len(story.compactions)) if story.first_call_after(index) >= 0]
+    lasting = [index for index in lasting if index not in moves and story.compaction(index).step >= 0]
+    ats = [story.recorded(index).at for index in lasting]
+    places = [item.at for item in story.session.compactions]
+    seen: dict[tuple[object, ...], list[tuple[int, int, int]]] = {}
+    for event, key, size in _large_results(story):
+        since = sum(at <= event for at in ats)
+        share = int(story.attribution.tokens[event]) * size // max(1, _text_bytes(story.session.events[event]))
+        seen.setdefault(key, []).append((since, event, share))
+    again: dict[int, list[int]] = {}
+    for key, came in seen.items():
+        is_cut = any(key[:2] == other[:2] for other in seen if other != key)  # other results have so many bytes, too
+        if is_cut or len({since for since, _, _ in came}) < len(came):  # or it was asked for again and again
+            continue
+        for later, (since, event, share) in enumerate(came[1:], start=1):
+            place = sum(at <= event for at in places) - 1
+            if not any(_still_has(story, place, old) for _, old, _ in came[:later]):
+                again.setdefault(lasting[since - 1], []).append(share)
+    real = {index: shares for index, shares in again.items() if len(shares) >= 3 and sum(shares) >= 2_000}
+    index = number(finding, "compaction")
+    if index not in real or sum(real[index]) < max(map(sum, real.values())):
+        raise Wrong("fewer results came again after it, or after another compaction more")
+    agree(finding, results=len(real[index]), tokens=sum(real[index]), compactions=sorted(real))
+    same("step", finding.step, story.compaction(index).step)
+
+
+def _large_results(story: Story) -> Iterator[tuple[int, tuple[object, ...], int]]:
+    """The results of at least 1,000 bytes whose call is known: message, tool with sizes of both texts, and bytes."""
+    asked: dict[str, list[tuple[int, int]]] = {}
+    for event, message in enumerate(story.session.events):
+        for part in message.parts:
+            text = part_text(part)
+            size = len(text.encode("utf-8", "surrogatepass"))
+            if isinstance(part, ToolCallPart):
+                asked.setdefault(part.id or f"by name: {part.name}", []).append((size, len(text)))
+            elif isinstance(part, ToolResultPart):
+                waiting = asked.get(part.call_id) or asked.get(f"by name: {part.name}")
+                if waiting and size >= _LARGE_RESULT:
+                    yield event, (part.name, size, len(text), len(text.splitlines()), *waiting[0]), size
+                if waiting:
+                    waiting.pop(0)
+
+
+def _still_has(story: Story, place: int, event: int) -> bool:
+    """Has a recorded compaction left a result in the context, as it was in the log or written anew."""
+    item = story.session.compactions[place]
+    if item.kind == "edit" and (item.tokens_before or 0) <= 0:  # cleared or repeated: not judged
+        return True
+    if holds(item.base, event) or any(isinstance(part, Rewritten) and part.event == event for part in item.base):
+        return True
+    ids = _answered(story.session.events[event])
+    return any(_answered(message) & ids for message in own_texts(item))
+
+
+def _text_bytes(event: Event) -> int:
+    return sum(len(part_text(part).encode("utf-8", "surrogatepass")) for part in event.parts)
+
+
 def _edited(item: RecordedCompaction) -> list[Rewritten]:
     """The messages that an edit changed: one that the file records, or that only the requests show."""
     is_counted = item.kind != "edit" or (item.tokens_before or 0) > 0
@@ -727,6 +789,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         usage_repeated,
         cached_above,
         results_cleared,
+        asked_again,
         left_branches,
         no_usage,
         never_paid,

@@ -13,7 +13,19 @@ from guard_core.counts import (
     counted_compactions,
     requests_of,
 )
-from guard_core.findings import gaps, own_rule, prices, repetition, requests, rules, sizes, sliding, summaries, without
+from guard_core.findings import (
+    again,
+    gaps,
+    own_rule,
+    prices,
+    repetition,
+    requests,
+    rules,
+    sizes,
+    sliding,
+    summaries,
+    without,
+)
 from guard_core.findings.claims import Finding, Verdict, gravest_first
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, request_words
@@ -75,6 +87,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     gaps.cached_above_prompt,
     gaps.unreported,
     gaps.cleared_results,
+    again.asked_again,
     gaps.left_branches,
 )
 _OF_REPLAYS: tuple[Check, ...] = (

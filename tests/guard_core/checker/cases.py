@@ -165,6 +165,17 @@ def cleared_after_a_cut() -> Session:
     return msgspec.structs.replace(session, compactions=(earlier, edit))
 
 
+def reading_again() -> Session:
+    """Four files that are read again after a compaction."""
+    files = [f"file {number} " + "some words " * (300 + number) for number in range(4)]
+    events, asked = [Event(Role.USER, (TextPart(WORDS),))], []
+    for step, text in enumerate((*files, *files)):
+        asked.append(ModelCall(len(events), len(events), 5_000 + 1_000 * (step % 4)))
+        call = ToolCallPart("read", {"path": f"{step % 4}.py"}, f"call-{step}")
+        events += [Event(Role.MODEL, (call,)), Event(Role.USER, (ToolResultPart("read", text, call.id),))]
+    return Session(tuple(events), tuple(asked), (compaction(8),), window=WINDOW)
+
+
 def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
     """Counts that grow by 1,000 and fall to `low` at the given calls."""
 
@@ -184,6 +195,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "more cached than sent", _cached(exchange(8, tokens=growing()), 90_000)
     yield "results that a client clears", clearing()
     yield "results that a client cuts, then clears", cleared_after_a_cut()
+    yield "results that come again", reading_again()
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)
     yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))

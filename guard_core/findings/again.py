@@ -1,0 +1,100 @@
+"""Tool results that an agent got again after a compaction had taken them out of the context."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from guard_core.costs import RESULT
+from guard_core.findings.claims import INFO, LISTED, Finding
+from guard_core.findings.facts import Case, Facts, Fired
+from guard_core.findings.sliding import others
+from guard_core.findings.words import at_step, counted
+from guard_core.views import Rewritten, Span
+
+# Ours. Shorter results, such as "ok", are the same by accident; fewer of them, or smaller ones, are not worth a line.
+LEAST_BYTES, LEAST_RESULTS, LEAST_TOKENS = 1_000, 3, 2_000
+
+# What tells calls and results apart without reading them.
+_OF_RESULT, _OF_CALL = ("bytes", "chars", "lines"), ("bytes", "chars")
+
+
+class _Again(NamedTuple):
+    """A result that came again: after which of the compactions, and its prompt tokens."""
+
+    place: int
+    tokens: int
+
+
+def asked_again(case: Case) -> list[Finding]:
+    """Compactions after which results came that the context had lost: the same tool, arguments and a text of the same
+    size. What came twice between two compactions is polled, and says nothing of what was forgotten; nor does a size
+    that results of other calls, or with other lines, have as well: outputs are cut off there."""
+    if not case.is_recorded or case.facts.ledger.usage_ratio is not None or case.facts.is_miscounted:
+        return []
+    fired = [item for item in others(case) if item.counted is not None]
+    sums: dict[int, list[int]] = {}
+    for one in _results_again(case.facts, fired):
+        sums.setdefault(one.place, []).append(one.tokens)
+    many = {place: sizes for place, sizes in sums.items() if len(sizes) >= LEAST_RESULTS and sum(sizes) >= LEAST_TOKENS}
+    if not many:
+        return []
+    worst = max(many, key=lambda place: (sum(many[place]), -place))
+    item, tokens = fired[worst], sum(many[worst])
+    indices, steps = ([getattr(fired[place], name) for place in sorted(many)] for name in ("index", "step"))
+    source = "estimated" if case.facts.is_uncounted else "attributed"
+    more = "" if len(many) == 1 else f" The same holds after {counted(len(many) - 1, 'more compaction')}."
+    sentence = (
+        f"After compaction {item.index + 1:,} ({at_step(item.step)}), {len(many[worst]):,} tool results came again "
+        f"that the context no longer had (same tool, same size of call and result): {tokens:,} tokens ({source}).{more}"
+    )
+    numbers = {"compaction": item.index, "results": len(many[worst]), "tokens": tokens, "compactions": indices}
+    return [Finding("asked_again", INFO, item.step, sentence, numbers, (), tuple(steps[:LISTED]), len(many))]
+
+
+def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[_Again]:
+    """The results after each of some compactions, in their order, that the context had lost by then."""
+    parts, bases = facts.ledger.parts, facts.ledger.bases
+    rows = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0) & (parts["bytes"] >= LEAST_BYTES))
+    asked = parts["answers"][rows]
+    result, call = ([parts[name][at] for name in names] for names, at in ((_OF_RESULT, rows), (_OF_CALL, asked)))
+    sizes = np.stack([parts["tool"][rows], *result, *call], axis=1).tolist()
+    ats = [bases[item.counted.place].at for item in fired if item.counted]
+    known: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # where results of the same call and size are
+    for key, event in zip(map(tuple, sizes), parts["event"][rows].tolist(), strict=True):
+        known.setdefault(key, []).append((bisect_right(ats, event), event))
+    owners: dict[tuple[int, int], int] = {}  # of how many of these a tool's results have so many bytes
+    for key in known:
+        owners[key[:2]] = owners.get(key[:2], 0) + 1
+    starts, kept = [base.at for base in bases], _Kept(facts)
+    for key, places in known.items():
+        stretches = [stretch for stretch, _ in places]
+        if len(set(stretches)) < len(stretches) or owners[key[:2]] > 1:
+            continue
+        for number, (stretch, event) in enumerate(places[1:], start=1):
+            epoch = bisect_right(starts, event) - 1
+            if not bases[epoch].is_edit and not any(kept.has(epoch, old) for _, old in places[:number]):
+                whole = max(1, int(facts.ledger.events["bytes"][event]))
+                yield _Again(stretch - 1, int(facts.attribution.tokens[event]) * key[1] // whole)
+
+
+class _Kept:
+    """Which messages of the log recorded compactions left in the context, as they were or written anew."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._ledger = facts.ledger
+        self._known: dict[int, tuple[list[int], list[int], set[int]]] = {}
+
+    def has(self, epoch: int, event: int) -> bool:
+        if epoch not in self._known:
+            view = self._ledger.bases[epoch].view
+            spans = sorted((part.start, part.stop) for part in view if isinstance(part, Span))
+            written = {part.event for part in view if isinstance(part, Rewritten)}
+            written |= set(self._ledger.replaced_results(epoch).values())
+            self._known[epoch] = ([start for start, _ in spans], [stop for _, stop in spans], written)
+        starts, stops, written = self._known[epoch]
+        place = bisect_right(starts, event) - 1
+        return event in written or (place >= 0 and event < stops[place])

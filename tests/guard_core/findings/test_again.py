@@ -1,0 +1,91 @@
+"""Tool results that come again after a compaction took them away, where sizes tell them apart."""
+
+import msgspec
+import pytest
+
+from guard_core.checker import check
+from guard_core.findings import Facts, recorded_findings
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.views import Inserted, Span
+from tests.builders import session, tool_call, tool_result, user
+
+FILES = [(f"src/{'x' * number}.py", f"file {number}\n" + "some words\n" * (300 + number)) for number in range(6)]
+
+
+def reading(*rounds, kept=0):
+    """Files read in rounds; before each round but the first, a summary takes the place of all but `kept` messages."""
+    events, calls, compactions = [user("please read the sources and then tell me what they do")], [], []
+    for number, files in enumerate(rounds):
+        at = len(events)
+        if number:
+            base = (Inserted(0), Span(at - kept, at))
+            compactions.append(
+                RecordedCompaction(at, Evidence.DECLARED, "summary", base, (user("files were read"),), "auto")
+            )
+        for path, text in files:
+            name = str(len(events))
+            calls.append(ModelCall(len(events), len(events), 1_000 * (len(calls) + 1 - 4 * number)))
+            events += [tool_call("read_file", name, path=path), tool_result(text, id=name)]
+    calls.append(ModelCall(len(events), len(events), 1_000 * (len(calls) + 2)))
+    return session(*events, user("so?"), calls=tuple(calls), compactions=tuple(compactions))
+
+
+def claims(built):
+    facts = Facts.of(built)
+    findings = recorded_findings(facts)
+    assert check(built, findings, facts.window) == []
+    return [item for item in findings if item.kind == "asked_again"]
+
+
+def test_files_that_are_read_again_after_a_compaction_are_counted_with_their_tokens():
+    built = reading(FILES, FILES[1:5])
+    (claim,) = claims(built)
+    tokens = sum(int(Facts.of(built).attribution.tokens[event]) for event in (14, 16, 18, 20))
+    assert claim.sentence == (
+        "After compaction 1 (step 7), 4 tool results came again that the context no longer had (same tool, same size "
+        f"of call and result): {tokens:,} tokens (attributed)."
+    )
+    assert (claim.severity, claim.step, claim.numbers["tokens"]) == ("info", 6, tokens)
+
+
+def test_the_compaction_after_which_most_came_again_is_named_and_the_others_counted():
+    (claim,) = claims(reading(FILES, FILES[:3], FILES))
+    assert (claim.numbers["compaction"], claim.numbers["results"], claim.numbers["compactions"]) == (1, 6, [0, 1])
+    assert claim.sentence.endswith(" The same holds after 1 more compaction.")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        FILES[:2],  # too few
+        [(path, text + "!") for path, text in FILES],  # changed meanwhile
+        [(f"{path}x", text) for path, text in FILES],  # other files of the same size
+        [(path, text[:900]) for path, text in FILES],  # short ones
+    ],
+)
+def test_other_results_are_not(again):
+    assert claims(reading(FILES, again)) == []
+
+
+def test_nor_is_what_was_polled_before():
+    assert claims(reading([*FILES, *FILES], FILES)) == []
+
+
+def test_nor_are_outputs_that_are_cut_off_at_one_size():
+    cut = [(path, f"{'line' * 10}\n" * number + "x" * (2_000 - 41 * number)) for number, (path, _) in enumerate(FILES)]
+    assert claims(reading(cut, cut)) == []
+
+
+def test_nor_is_what_the_compaction_kept():
+    assert claims(reading(FILES, FILES, kept=12)) == []
+    (claim,) = claims(reading(FILES, FILES, kept=4))
+    assert claim.numbers["results"] == 4
+
+
+def test_a_claim_of_more_or_of_another_compaction_is_caught():
+    built = reading(FILES, FILES[:3], FILES)
+    (claim,) = claims(built)
+    window = Facts.of(built).window
+    for name, value in (("results", 5), ("compaction", 0), ("compactions", [1]), ("tokens", 10_000)):
+        lie = msgspec.structs.replace(claim, numbers={**claim.numbers, name: value})
+        assert check(built, [lie], window)
