@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from guard_core.errors import DamagedRecording
@@ -22,7 +22,8 @@ LONGEST_VARINT = 70  # bits that are looked at; ten bytes
 class _Field(NamedTuple):
     name: str
     read: Callable[[Any], Any] | str  # a function of the raw value, or the name of a message
-    repeated: bool = False
+    repeated: bool
+    wire: int
 
 
 def _text(raw: bytes) -> str:
@@ -49,100 +50,108 @@ def _base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
-_ATTRIBUTES = _Field("attributes", "KeyValue", repeated=True)
-_MESSAGES: dict[str, dict[int, _Field]] = {
-    "Request": {1: _Field("resourceSpans", "ResourceSpans", repeated=True)},
-    "ResourceSpans": {1: _Field("resource", "Resource"), 2: _Field("scopeSpans", "ScopeSpans", repeated=True)},
-    "Resource": {1: _ATTRIBUTES},
-    "ScopeSpans": {1: _Field("scope", "Scope"), 2: _Field("spans", "Span", repeated=True)},
-    "Scope": {1: _Field("name", _text), 2: _Field("version", _text)},
-    "Span": {
-        1: _Field("traceId", bytes.hex),
-        2: _Field("spanId", bytes.hex),
-        4: _Field("parentSpanId", bytes.hex),
-        5: _Field("name", _text),
-        6: _Field("kind", _whole),
-        7: _Field("startTimeUnixNano", str),
-        8: _Field("endTimeUnixNano", str),
-        9: _ATTRIBUTES,
-        10: _Field("droppedAttributesCount", _whole),
-        11: _Field("events", "Event", repeated=True),
-        15: _Field("status", "Status"),
-    },
-    "Event": {1: _Field("timeUnixNano", str), 2: _Field("name", _text), 3: _ATTRIBUTES},
-    "Status": {2: _Field("message", _text), 3: _Field("code", _whole)},
-    "KeyValue": {1: _Field("key", _text), 2: _Field("value", "AnyValue")},
-    "AnyValue": {
-        1: _Field("stringValue", _text),
-        2: _Field("boolValue", bool),
-        3: _Field("intValue", _signed),
-        4: _Field("doubleValue", _double),
-        5: _Field("arrayValue", "ArrayValue"),
-        6: _Field("kvlistValue", "KeyValueList"),
-        7: _Field("bytesValue", _base64),
-    },
-    "ArrayValue": {1: _Field("values", "AnyValue", repeated=True)},
-    "KeyValueList": {1: _Field("values", "KeyValue", repeated=True)},
-}
 _SCALAR_WIRE = {_text: BYTES, bytes.hex: BYTES, _base64: BYTES, _whole: VARINT, bool: VARINT, _signed: VARINT}
 _SCALAR_WIRE |= {_double: FIXED64, str: FIXED64}
+
+
+def _field(name: str, read: Callable[[Any], Any] | str, *, repeated: bool = False) -> _Field:
+    return _Field(name, read, repeated, BYTES if isinstance(read, str) else _SCALAR_WIRE[read])
+
+
+_ATTRIBUTES = _field("attributes", "KeyValue", repeated=True)
+_MESSAGES: dict[str, dict[int, _Field]] = {
+    "Request": {1: _field("resourceSpans", "ResourceSpans", repeated=True)},
+    "ResourceSpans": {1: _field("resource", "Resource"), 2: _field("scopeSpans", "ScopeSpans", repeated=True)},
+    "Resource": {1: _ATTRIBUTES},
+    "ScopeSpans": {1: _field("scope", "Scope"), 2: _field("spans", "Span", repeated=True)},
+    "Scope": {1: _field("name", _text), 2: _field("version", _text)},
+    "Span": {
+        1: _field("traceId", bytes.hex),
+        2: _field("spanId", bytes.hex),
+        4: _field("parentSpanId", bytes.hex),
+        5: _field("name", _text),
+        6: _field("kind", _whole),
+        7: _field("startTimeUnixNano", str),
+        8: _field("endTimeUnixNano", str),
+        9: _ATTRIBUTES,
+        10: _field("droppedAttributesCount", _whole),
+        11: _field("events", "Event", repeated=True),
+        15: _field("status", "Status"),
+    },
+    "Event": {1: _field("timeUnixNano", str), 2: _field("name", _text), 3: _ATTRIBUTES},
+    "Status": {2: _field("message", _text), 3: _field("code", _whole)},
+    "KeyValue": {1: _field("key", _text), 2: _field("value", "AnyValue")},
+    "AnyValue": {
+        1: _field("stringValue", _text),
+        2: _field("boolValue", bool),
+        3: _field("intValue", _signed),
+        4: _field("doubleValue", _double),
+        5: _field("arrayValue", "ArrayValue"),
+        6: _field("kvlistValue", "KeyValueList"),
+        7: _field("bytesValue", _base64),
+    },
+    "ArrayValue": {1: _field("values", "AnyValue", repeated=True)},
+    "KeyValueList": {1: _field("values", "KeyValue", repeated=True)},
+}
 
 
 def request_of(data: bytes) -> dict[str, Any]:
     """An ExportTraceServiceRequest as OTLP/JSON has it. Raises DamagedRecording."""
     try:
-        return _message(memoryview(data), "Request", DEPTH)
+        return _message(data, 0, len(data), _MESSAGES["Request"], DEPTH)
     except (IndexError, UnicodeDecodeError, struct.error) as error:
         raise DamagedRecording("the bytes are not an OTLP request in protobuf") from error
 
 
-def _message(data: memoryview, kind: str, depth: int) -> dict[str, Any]:
+def _message(data: bytes, place: int, stop: int, fields: dict[int, _Field], depth: int) -> dict[str, Any]:
+    """The message that `data` has from `place` to `stop`. In one loop: an export has thousands of small messages."""
     if not depth:
         raise DamagedRecording(f"values nested deeper than {DEPTH}")
     values: dict[str, Any] = {}
-    for number, wire, raw in _fields(data):
-        field = _MESSAGES[kind].get(number)
-        if field is None:
-            continue
-        expected = BYTES if isinstance(field.read, str) else _SCALAR_WIRE[field.read]
-        if wire != expected:
-            raise DamagedRecording(f"the field {field.name} has the wire type {wire}, not {expected}")
-        if isinstance(field.read, str):
-            value: Any = _message(raw, field.read, depth - 1)
-        else:
-            value = field.read(bytes(raw) if isinstance(raw, memoryview) else raw)
-        if field.repeated:
-            values.setdefault(field.name, []).append(value)
-        else:
-            values[field.name] = value
+    while place < stop:
+        tag, place = _varint(data, place)
+        wire = tag & 7
+        number, place, end = _extent(data, place, wire)
+        if end > stop:
+            raise DamagedRecording("the bytes stop in the middle of a field")
+        field = fields.get(tag >> 3)
+        if field is not None:
+            name, read, is_repeated, expected = field
+            if wire != expected:
+                raise DamagedRecording(f"the field {name} has the wire type {wire}, not {expected}")
+            if isinstance(read, str):
+                value: Any = _message(data, place, end, _MESSAGES[read], depth - 1)
+            else:
+                value = read(data[place:end] if wire == BYTES else number)
+            if is_repeated:
+                values.setdefault(name, []).append(value)
+            else:
+                values[name] = value
+        place = end
     return values
 
 
-def _fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
-    """Number, wire type and raw value of every field: an integer, or bytes."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
-        wire = tag & 7
-        if wire == VARINT:
-            value, place = _varint(data, place)
-            yield tag >> 3, wire, value
-            continue
-        if wire == BYTES:
-            size, place = _varint(data, place)
-        elif wire in (FIXED64, FIXED32):
-            size = 8 if wire == FIXED64 else 4
-        else:
-            raise DamagedRecording(f"a field of the wire type {wire}, which protobuf does not use any more")
-        if place + size > len(data):
-            raise DamagedRecording("the bytes stop in the middle of a field")
-        raw = data[place : place + size]
-        place += size
-        yield tag >> 3, wire, raw if wire == BYTES else int.from_bytes(raw, "little")
+def _extent(data: bytes, place: int, wire: int) -> tuple[int, int, int]:
+    """The number that a field of a wire type holds (0 of bytes), where its value begins, and where it ends."""
+    if wire == BYTES:
+        size, place = _varint(data, place)
+        return 0, place, place + size
+    if wire == VARINT:
+        number, end = _varint(data, place)
+        return number, place, end
+    if wire in (FIXED64, FIXED32):
+        end = place + (8 if wire == FIXED64 else 4)
+        return int.from_bytes(data[place:end], "little"), place, end
+    raise DamagedRecording(f"a field of the wire type {wire}, which protobuf does not use any more")
 
 
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
-    value = shift = 0
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number, and the place behind it."""
+    value = data[place]
+    place += 1
+    if value < 0x80:
+        return value, place
+    value, shift = value & 0x7F, 7
     while True:
         byte = data[place]
         place += 1
