@@ -40,8 +40,8 @@ _WROTE = {
     "Roo Code",
 }  # formats, or agents, with the count that was compared
 _BY_ITSELF = ("auto", "automatic", "threshold")  # recorders' words for what neither a person nor a refusal asked for
-# Agents that look before every call.
-_PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "Cline SDK", "OpenCode", "Kilo Code", "Hermes")
+# Agents that look before every call, with a count that is known at all of them.
+_PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Kilo Code", "Hermes")
 # Agents that compare a count with an unrounded share: the smallest whole count that is not below it fires.
 UNROUNDED = ("Cline SDK", "Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code", "Roo Code")
 
@@ -233,6 +233,8 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             least, most = _count(story, counter, last, item.at)
             if counter == "request":
                 least = most = None
+            if any(setting.name == "is_of_sdk" for setting in story.session.settings):
+                most = _most_by_cline(story, most or 0, item)
             if item.tokens_before and _WROTE & {story.session.format, story.session.agent}:
                 least = most = None if _is_impossible(story, last, item) else item.tokens_before
             yield Check(step, least, most, places[place])
@@ -245,6 +247,13 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             yield Check(step, *count, None)
         if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
             last = step if calls[step].prompt_tokens else -1
+
+
+def _most_by_cline(story: Story, prompt: int, item: RecordedCompaction) -> int | None:
+    """The most that the SDK of Cline may have estimated before a compaction: of the messages what the file says, and of
+    system prompt and tools ten characters, of which three are a token, for each token of the first prompt."""
+    first = next((call.prompt_tokens for call in story.session.calls if call.prompt_tokens), 0)
+    return max(prompt, item.tokens_before + ceil(10 * first / 3)) if item.tokens_before and first else prompt or None
 
 
 def _is_impossible(story: Story, last: int, item: RecordedCompaction) -> bool:

@@ -205,6 +205,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     "own_early": (
         "Compaction {compactions:first} (step {step:place})",
         ": {count} is {tokens} tokens below its threshold of {threshold}",
+        ": at most {count} is {tokens} tokens below its threshold of {threshold}",
         _MORE,
     ),
     "own_missed": (
@@ -306,7 +307,11 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "about {real} (modelled)",
     ),
     "tail_lost": ("messages {first:place} to {last:place}, kept at step {step:place},",),
-    "own_early": ("step {step:place} compacted", ": {count}, below {threshold}"),
+    "own_early": (
+        "step {step:place} compacted",
+        ": {count}, below {threshold}",
+        ": at most {count}, below {threshold}",
+    ),
     "own_missed": (
         "compacted at step {step:place}: {count} reached {threshold}",
         "compacted at step {step:place}, too: {count} reached {threshold}",

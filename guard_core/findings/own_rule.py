@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from guard_core.findings.claims import INFO, LISTED, RULE_DEFAULTS, WARNING, Finding
 from guard_core.findings.facts import Case
-from guard_core.findings.words import at_step, counted, window_assumptions
+from guard_core.findings.words import at_most, at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
 from guard_core.rules.inference import bound_words
 from guard_core.sessions import Provenance
@@ -157,7 +157,7 @@ def _early(case: Case, ruled: _Ruled) -> Finding | None:
     step = _step(case, first.step)
     sentence = (
         f"Compaction {indices[0] + 1:,} ({at_step(step)}) came early by the rule of {rule.agent}: "
-        f"{first.decision_tokens:,} is "
+        f"{at_most(rule.agent)}{first.decision_tokens:,} is "
         f"{first.tokens:,} tokens below its threshold of {rule.threshold:,}{_conditions(case, rule)}.{more}"
     )
     numbers = {"count": first.decision_tokens, "tokens": first.tokens, "compactions": indices}

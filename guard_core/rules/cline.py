@@ -3,10 +3,13 @@
 Source of the extension's rule: ContextManager of Cline, revision 01cfde0d, as specified; not measured by running.
 
 The SDK (@cline/core of Cline CLI 3.0.65, run: createContextCompactionPrepareTurn) compacts where its estimate of the
-request (characters / 3, system prompt and tools included), scaled by up to four times where the provider counted more
-of the last request, reaches 90 % of the model's input limit: the larger of that estimate and the last prompt, which is
-limited to four times the estimate. The estimate is not in the file, so the last prompt is compared with the threshold
-at compactions that it explains, and nowhere else.
+request (characters of its JSON / 3, system prompt and tools included), scaled by up to four times where the provider
+counted more of the last request of this run, reaches 90 % of the model's input limit: the larger of the estimate and
+that last prompt. A run begins with each message of the user; before its first answer the estimate counts alone. The
+file has no system prompt and no tools, so the estimate is not known. What is compared is the last prompt, which is the
+least that counted: a check that passed although it reaches the threshold contradicts the rule, unless the scale may
+have ended at four. At a compaction below the threshold the estimate must have reached it: the file has that of the
+messages alone (`tokensBefore`), and what system prompt and tools may add to it is at most what the first prompt held.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from guard_core.policies.cline import limit_of
 from guard_core.rules import roo
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, PROMPT, TOTAL, UNKNOWN, Checks, counts_at
-from guard_core.rules.settings import WINDOW, RuleSetting, Typed, whole, window_setting
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleSetting, Typed, whole, window_setting
 from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Provenance, Session
 
@@ -80,12 +83,42 @@ def sdk_variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(*sdk_threshold(window, window), other + 1)
 
 
-def sdk_counts(session: Session, ledger: Ledger, checks: Checks, stretch: Stretch) -> Ints:
-    """The last prompt, at a compaction that it explains; elsewhere nothing is known: it may be more than what was
-    compared (the scale of the estimate ends at four) and less."""
+# Characters for a token of the estimate, and how often it may be counted (CHARS_PER_TOKEN of @cline/shared,
+# MAX_INPUT_UNDERESTIMATE_FACTOR of compaction-shared.d.ts). Ours: a token of a system prompt and of tools has fewer
+# characters than MOST_CHARS, for prose and JSON have 3 to 5.
+CHARS_PER_TOKEN, MOST_SCALE, MOST_CHARS = 3, 4, 10
+
+
+def sdk_counts(session: Session, ledger: Ledger, checks: Checks, _: Stretch) -> Ints:
+    """The last prompt of the run at checks that passed: the least that was compared. Unknown before the first answer of
+    a run, and where more tokens than its scale allows may lie in a character."""
     counts = counts_at(session, ledger, checks, LAST_PROMPT)
-    threshold = sdk_threshold(stretch.window.value if stretch.window else None)[1]
-    return np.where((checks.place >= 0) & (counts >= threshold), counts, UNKNOWN)
+    is_known = (checks.place < 0) & (checks.between == 0) & _is_always_scaled(ledger)
+    return np.where(is_known, counts, UNKNOWN)
+
+
+def _is_always_scaled(ledger: Ledger) -> bool:
+    """Can no request have more than four times the tokens that are estimated of it. A token has at least a byte, so
+    not where the texts have few bytes for their characters, and no picture."""
+    size, chars = int(ledger.events["bytes"].sum()), int(ledger.events["chars"].sum())
+    return size * CHARS_PER_TOKEN <= MOST_SCALE * chars and not ledger.events["media_bytes"].any()
+
+
+def sdk_settled(session: Session, ledger: Ledger, checks: Checks, rule: OwnRule) -> Ints:
+    """The count at compactions: the last prompt where that alone reaches the threshold, and the most that can have been
+    compared where not even that does. Between the two it is not known."""
+    counts = np.full(len(checks.step), UNKNOWN)
+    prompts = counts_at(session, ledger, checks, LAST_PROMPT)
+    first = next((call.prompt_tokens for call in session.calls if call.prompt_tokens), 0)
+    for row in np.flatnonzero(checks.place >= 0).tolist():
+        last = max(int(prompts[row]), 0) if not checks.between[row] else 0
+        messages = session.compactions[int(checks.place[row])].tokens_before or 0
+        if rule.fires(last):
+            counts[row] = last
+        elif messages and first:
+            most = max(last, messages + math.ceil(MOST_CHARS * first / CHARS_PER_TOKEN))
+            counts[row] = UNKNOWN if rule.fires(most) else most
+    return counts
 
 
 SDK_AGENT = Agent(
@@ -94,10 +127,14 @@ SDK_AGENT = Agent(
     rule=sdk_rule,
     variants=sdk_variants,
     counter=lambda _: LAST_PROMPT,
-    names={"max_input_tokens": "the model's limit of input tokens"},
-    aliases={"contextWindow": WINDOW, "maxInputTokens": "max_input_tokens"},
-    uncounted="its estimate of the request, which counts where it is larger than the last prompt, is not in the file",
+    names={"max_input_tokens": "the model's limit of input tokens", AUTO: SWITCH_WORDS},
+    aliases={"contextWindow": WINDOW, "maxInputTokens": "max_input_tokens", "compaction.enabled": AUTO},
+    uncounted=(
+        "its estimate of the request, which counts where it is larger than the last prompt and before the first answer"
+        " of a run, is not in the file"
+    ),
     series=sdk_counts,
+    settled=sdk_settled,
     wrote=lambda session: any(item.name == "is_of_sdk" for item in session.settings),
 )
 AGENT = Agent(

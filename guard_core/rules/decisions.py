@@ -101,7 +101,8 @@ class OwnChecks:
         recorded = None if compaction is None else compaction.recorded
         if rule is not None and rule.unit != "tokens":
             computed = UNKNOWN
-        count = recorded or (None if computed == UNKNOWN else computed)
+        decided = None if compaction is None else compaction.decision_tokens
+        count = recorded or (decided if computed == UNKNOWN else computed)
         terms = [*self._count_terms(row, counter, count, recorded), *_rule_terms(rule)]
         if rule is not None and rule.threshold is not None and count is not None:
             terms.append(Term("margin", rule.threshold - count, expression=f"{rule.threshold:,} − {count:,}"))

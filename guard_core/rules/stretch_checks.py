@@ -147,6 +147,9 @@ class StretchChecks:
         self.stretch, self.typed, self.counted = stretch, typed, counted
         self.rule, self.rows = rule, rows
         self.counts, self.pending = counted.of(stretch), counted.pending(stretch)
+        if agent is not None and agent.settled is not None and rule is not None:
+            settled = agent.settled(counted.session, counted.ledger, checks, rule)
+            self.counts = np.where(checks.place >= 0, settled, self.counts)
         self.held = counted.held
 
     def can(self, rows: Ints) -> NDArray[np.bool_]:
@@ -196,6 +199,8 @@ class StretchChecks:
 
     def point(self, row: int, count: int | None) -> Point | None:
         """A compaction as evidence of the threshold; None for one that proves nothing of it."""
+        if self.agent is not None and self.agent.settled is not None:
+            return None  # its count is a bound, which says whether the rule fires and no more
         if count is None or self.excuse(row) or self.refusal(row, count) is not None:
             return None
         return Point(int(self.checks.step[row]), count, _is_sure(self.session, int(self.checks.place[row])))

@@ -24,7 +24,16 @@ from guard_core.findings import (
 )
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, LeftBranches, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import (
+    AgentSetting,
+    Evidence,
+    LeftBranches,
+    ModelCall,
+    Provenance,
+    RecordedCompaction,
+    Session,
+    Sourced,
+)
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
@@ -327,7 +336,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
 
 
 def ruled() -> Iterator[tuple[str, Claims]]:
-    """Recordings of Claude Code that do not fit its rule, or what a person typed of it."""
+    """Recordings of Claude Code and of the SDK of Cline that do not fit their rule, or what a person typed of it."""
     late = transcript(prompts=(20_000, 160_000, 120_000, 30_000))
     yield "late and early", of_recording(late)
     yield "another threshold", of_recording(transcript(version="2.1.21"))
@@ -336,6 +345,15 @@ def ruled() -> Iterator[tuple[str, Claims]]:
     quiet = msgspec.structs.replace(transcript(prompts=(20_000, 150_000, 156_000, 157_000)), compactions=())
     yield "never compacted", of_recording(quiet)
     yield "written down", of_recording(transcript(version="2.1.21", tokens_before=156_000))
+    for prompts, before in (((20_000, 60_000, 150_000, 30_000), 90_000), ((20_000, 170_000, 175_000, 30_000), None)):
+        sdk = transcript("cline", "3.0.65", "", prompts=prompts, tokens_before=before)
+        sdk = msgspec.structs.replace(sdk, settings=(AgentSetting("is_of_sdk", 1),))
+        yield f"the SDK of Cline, {before}", of_recording(sdk)
+    passed = transcript("cline", "3.0.65", "", prompts=(20_000, 170_000, 175_000, 176_000))
+    yield (
+        "a check of the SDK",
+        of_recording(msgspec.structs.replace(passed, compactions=(), settings=(AgentSetting("is_of_sdk", 1),))),
+    )
 
 
 def replays() -> Iterator[tuple[str, Claims]]:

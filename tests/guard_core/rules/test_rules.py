@@ -217,22 +217,50 @@ def test_the_sdk_of_cline_compacts_at_a_share_of_what_its_model_takes(window, ty
     )
 
 
-def test_a_compaction_of_the_sdk_of_cline_below_its_threshold_is_not_compared():
-    """Its own estimate, which may have been larger, is not in the file."""
-    sdk = (AgentSetting("is_of_sdk", 1),)
-    for window, verdict in ((187_000, Agreement.AGREES), (300_000, Agreement.NOT_MODELLED)):
-        built = msgspec.structs.replace(transcript("cline", "3.0.65", ""), settings=sdk)
-        (compaction,) = explain(built, window=Sourced(window, Provenance.USER)).compactions
-        assert compaction.verdict is verdict
+def of_cline_sdk(prompts=(20_000, 60_000, 150_000, 30_000), **compaction):
+    """A session of the SDK, compacted before the call after 150,000 tokens."""
+    built = transcript("cline", "3.0.65", "", prompts=prompts, **compaction)
+    return msgspec.structs.replace(built, settings=(AgentSetting("is_of_sdk", 1),))
 
 
-def test_checks_of_the_sdk_of_cline_that_passed_prove_nothing():
-    """The scale of its estimate ends at four, so a prompt far above the threshold may be one that it lets pass."""
-    built = msgspec.structs.replace(transcript("cline", "3.0.65", ""), settings=(AgentSetting("is_of_sdk", 1),))
-    silent = msgspec.structs.replace(built, compactions=())
+@pytest.mark.parametrize(
+    ("limit", "before", "verdict"),
+    [
+        ("150000", 0, Agreement.AGREES),  # 135,000: the last prompt has more
+        ("200000", 0, Agreement.NOT_MODELLED),  # 180,000: its own estimate is not in the file
+        ("200000", 170_000, Agreement.NOT_MODELLED),  # system prompt and tools may have added 10,000
+        ("400000", 170_000, Agreement.EARLY),  # 360,000: not so much, where the first prompt had 20,000
+        ("70000", 0, Agreement.AGREES),  # 63,000: 60,000 passed
+        ("60000", 0, Agreement.LATE),  # 54,000
+    ],
+)
+def test_a_compaction_of_the_sdk_of_cline_is_compared_with_a_typed_limit(limit, before, verdict):
+    window = Sourced(1_000_000, Provenance.USER)
+    explanation = explain(of_cline_sdk(tokens_before=before or None), window=window, typed={"maxInputTokens": limit})
+    assert explanation.compactions[0].verdict is verdict
+
+
+def test_a_prompt_of_the_sdk_of_cline_above_its_threshold_that_passed_contradicts_the_rule():
+    silent = msgspec.structs.replace(of_cline_sdk((20_000, 60_000, 150_000, 160_000)), compactions=())
     explanation = explain(silent, window=Sourced(100_000, Provenance.USER))
-    assert max(call.prompt_tokens for call in silent.calls) > explanation.rule.threshold
-    assert (explanation.missed, explanation.inference) == ((), ())
+    assert [(item.step, item.count) for item in explanation.missed] == [(3, 150_000)]
+    assert explain(silent, typed={"compaction.enabled": "false"}).missed == ()
+
+
+def test_checks_of_the_sdk_of_cline_prove_nothing_where_its_scale_may_end_or_a_run_begins():
+    """Four times its estimate may be less than the tokens of a text whose characters have three bytes; and before the
+    first answer of a run it knows no count of the provider."""
+    silent = msgspec.structs.replace(of_cline_sdk((20_000, 60_000, 150_000, 160_000)), compactions=())
+    wide = tuple(
+        tool_result("漢" * 4_000, id=str(n)) if n in (2, 4, 6) else event for n, event in enumerate(silent.events)
+    )
+    asked = (*silent.events[:7], user("and now?"), *silent.events[7:])
+    late = msgspec.structs.replace(silent.calls[3], at=8, response=8)
+    for events, calls in ((wide, silent.calls), (asked, (*silent.calls[:3], late))):
+        explanation = explain(
+            msgspec.structs.replace(silent, events=events, calls=calls), typed={"maxInputTokens": "100000"}
+        )
+        assert explanation.missed == ()
 
 
 @pytest.mark.parametrize("format_", ["pi", "opencode", "codex", "hermes", "crush", "cline", "kimi-code", "inspect"])
