@@ -68,11 +68,12 @@ def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[_Again]:
         known.setdefault(key, []).append((bisect_right(ats, event), event))
     owners: dict[tuple[int, int], int] = {}  # of how many of these a tool's results have so many bytes
     for key in known:
-        owners[key[:2]] = owners.get(key[:2], 0) + 1
+        owner = key[0], key[1]
+        owners[owner] = owners.get(owner, 0) + 1
     starts, kept = [base.at for base in bases], _Kept(facts)
     for key, places in known.items():
         stretches = [stretch for stretch, _ in places]
-        if len(set(stretches)) < len(stretches) or owners[key[:2]] > 1:
+        if len(set(stretches)) < len(stretches) or owners[key[0], key[1]] > 1:
             continue
         for number, (stretch, event) in enumerate(places[1:], start=1):
             epoch = bisect_right(starts, event) - 1
