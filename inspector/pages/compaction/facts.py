@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.facts.across import Crossing, Views, calls_without_result, crossings, last_request, open_work
+from guard_core.facts.across import (
+    LAST_REQUEST,
+    Crossing,
+    Views,
+    calls_without_result,
+    crossings,
+    last_request,
+    open_work,
+)
 from guard_core.facts.lanes import HELD, STATE_WORDS, Snippet, State
 from guard_core.facts.proposals import MOST_DETAILS, events_to_read, instructions, named_in
 from guard_core.facts.searchable import text_of
@@ -36,12 +44,26 @@ def facts_of(page: Frame, item: Compaction) -> dict[str, Any]:
     epoch = item.place if item.recorded else -1
     rows = crossings(search, Views(item.before, epoch - 1 if item.recorded else -1, item.sent, item.after, epoch))
     shown = [row for row in rows if row.is_worse or row.snippet in open_now]
+    still_known = {row.snippet for row in rows}
+    left = [snippet for snippet in search.snippets if snippet not in still_known]
     return {
         "rows": [_row(row) for row in shown[:ROWS]],
+        "nothing": "" if shown else _nothing(bool(open_now)),
         "has_given": bool(item.sent),
         "url": page.paths["facts"] + page.choice.query(side=page.shown_side),
-        "sentences": [*_sentences(rows, shown, calls_without_result(ledger, item.at)), *_unsupported(page, item)],
+        "sentences": [
+            *_sentences(rows, shown),
+            *_left_before(left, open_now),
+            *_without_result(calls_without_result(ledger, item.at)),
+            *_unsupported(page, item),
+        ],
     }
+
+
+def _nothing(is_open: bool) -> str:
+    """What is said where no row is shown."""
+    unchanged = "It took no instruction away that the request before it had"
+    return f"{unchanged}." if is_open else f"{unchanged}, and no request or todo was open."
 
 
 def _row(row: Crossing) -> dict[str, Any]:
@@ -56,15 +78,39 @@ def _row(row: Crossing) -> dict[str, Any]:
     }
 
 
-def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing], calls: int) -> list[str]:
-    sentences = []
-    if len(shown) > ROWS:
-        sentences.append(f"{len(shown) - ROWS:,} more are on the page of facts.")
-    if rest := len(rows) - len(shown):
-        sentences.append(f"The words of {counted(rest, 'other instruction')} are still there verbatim.")
-    if calls:
-        sentences.append(f"{counted(calls, 'tool call')} had no result yet.")
+def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing]) -> list[str]:
+    """How many rows are left out, and what the others have that are no worse than before."""
+    rest = [row for row in rows if row not in shown]
+    held = {state: sum(row.after is state for row in rest) for state in State}
+    summarised = held[State.QUOTED] + held[State.PARAPHRASED]
+    sentences = [f"{len(shown) - ROWS:,} more are on the page of facts."] if len(shown) > ROWS else []
+    if count := held[State.VERBATIM]:
+        sentences.append(f"The words of {counted(count, 'other instruction')} are still there verbatim.")
+    if summarised:
+        verb = "is" if summarised == 1 else "are"
+        sentences.append(f"{counted(summarised, 'other instruction')} {verb} only in a summary, as before.")
+    if count := held[State.UNKNOWN]:
+        sentences.append(f"Of {counted(count, 'other instruction')} nothing is known, as before.")
     return sentences
+
+
+def _left_before(left: list[Snippet], open_now: tuple[Snippet, ...]) -> list[str]:
+    """What the request before the compaction did not have either."""
+    requests = {snippet.event for snippet in left if snippet.kind == LAST_REQUEST}
+    todos = sum(snippet in open_now for snippet in left) - len(requests)
+    instructions = sum(snippet not in open_now and snippet.event not in requests for snippet in left)
+    names = [
+        counted(instructions, "instruction") if instructions else "",
+        "the last request" if requests else "",
+        counted(todos, "open todo") if todos else "",
+    ]
+    named = [name for name in names if name]
+    words = " and ".join(filter(None, (", ".join(named[:-1]), *named[-1:])))
+    return [f"{words[:1].upper()}{words[1:]} had left the context before."] if words else []
+
+
+def _without_result(calls: int) -> list[str]:
+    return [f"{counted(calls, 'tool call')} had no result yet."] if calls else []
 
 
 def _unsupported(page: Frame, item: Compaction) -> list[str]:

@@ -206,10 +206,17 @@ def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[s
         "is_explained": row.formula is not None and row.explained == row.fired,
         "threshold": f"{row.formula.threshold:,}" if row.formula else "",
         "sum": row.formula.formula if row.formula else "",
-        "others": counted(row.others, "other formula") if row.others else "",
+        "others": _as_do(row.others),
         **_own_rule(row),
         "strip": _strip(drawn.strip(row), links),
     }
+
+
+def _as_do(others: int) -> str:
+    """How many more formulas explain as much."""
+    if not others:
+        return ""
+    return f"as {'does' if others == 1 else 'do'} {counted(others, 'other formula')}"
 
 
 def _own_rule(row: TriggerRow) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.urls import reverse
+from msgspec.structs import replace
 
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
@@ -37,6 +38,17 @@ def test_it_shows_instructions_the_last_request_and_open_todos_before_and_after(
     assert re.search(rf"{ASK} +last request +verbatim +quoted in the summary", text)
     assert re.search(r"write the migration +todo +verbatim +gone", text)
     assert "plan it todo" not in text
+
+
+def test_what_had_left_before_is_not_said_to_be_there_and_what_is_quoted_is_not_said_to_be_verbatim(client, store):
+    built = talk(f"Half is done. The user said: {RULE}.", model("fine"))
+    again = replace(built, compactions=(*built.compactions, compaction(7, summary=f"More is done. {RULE}.")))
+    response = client.get(reverse("compaction", args=[store(again).pk, 2]))
+    text = html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
+    assert "It took no instruction away that the request before it had." in text
+    assert "1 other instruction is only in a summary, as before." in text
+    assert "The last request and 1 open todo had left the context before." in text
+    assert "still there verbatim" not in text
 
 
 def test_it_counts_calls_without_a_result(client, store):
