@@ -71,8 +71,11 @@ PART_COLUMNS = (
     "lines",  # lines of its text, as Python's `splitlines` parts it
     "separators",  # of a call: commas and colons between its arguments, which many writers follow with a space
     "heuristic",  # ContextGuard's tokens of it (bytes // 4 per field), inline data and metadata left out
+    "digest",  # of a call's arguments or of a result: 16 bits of the CRC-32 of its text; 0 for all others
     "answers",  # row of the call that a result answers, -1: none or not known
 )
+_NO_SIZES = ("kind", "tool", "name_chars", "id_chars", "digest")
+DIGEST_BITS = 0xFFFF  # enough to tell texts of one size apart, and a fourth of what all bits would take to store
 TEXT, REASONING, CALL, RESULT, MEDIA, OTHER = range(6)
 _WIDE = re.compile(
     "[\u1100-\u11ff\u3000-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
@@ -246,7 +249,8 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noq
             kind = MEDIA
             media += part.size
             flags |= HAS_MEDIA
-        rows.append((kind, tool_key(name) if name else 0, len(name), *_sizes(part, own, data), heuristic))
+        digest = zlib.crc32(data) & DIGEST_BITS if kind in (CALL, RESULT) else 0
+        rows.append((kind, tool_key(name) if name else 0, len(name), *_sizes(part, own, data), heuristic, digest))
     columns = {
         "text_tokens": text_tokens,
         "inline_tokens": inline_tokens,
@@ -309,7 +313,7 @@ def value_sizes(value: Any) -> dict[str, int]:
 def _part_sizes(part: Part) -> dict[str, int]:
     (row,) = _count(Event(Role.MODEL, (part,)))[1]
     own = dict(zip(PART_COLUMNS[1:-1], row, strict=True))
-    return {name: value for name, value in own.items() if name not in ("kind", "tool", "name_chars", "id_chars")}
+    return {name: value for name, value in own.items() if name not in _NO_SIZES}
 
 
 def _lengths(text: str, data: bytes) -> Sequence[int]:

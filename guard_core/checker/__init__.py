@@ -31,6 +31,7 @@ _COUNTED_BY = {
     "requests": "refused refused_again",
     "calls": "window_contradicted overflow",
     "length": "loop thrash",
+    "runs": "repeated_call",
     "approaches": "near_miss",
     "above": "cached_above",
     "edits": "results_cleared",

@@ -143,9 +143,15 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     ),
     "usage_repeated": ("{repeated} of {counted} recorded counts", "The first is step {step:place}"),
     "cached_above": ("{above} of {counted} recorded count(s)", "first at step {step:place}: {cached} of {prompt}"),
+    "repeated_call": (
+        "A tool was called {calls} times in a row",
+        "(steps {first:place} to {last:place})",
+        "(step {first:place})",
+        "{runs:others} more such run(s)",
+    ),
     "asked_again": (
         "After compaction {compaction:place} (step {compacted_at:place}), {results} tool results came again",
-        "size of call and result): {tokens} tokens",
+        "same result): {tokens} tokens",
         _MORE,
     ),
     "results_cleared": (
@@ -262,6 +268,11 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "counted_over": ("counted {tokens} tokens at step {step:place}", _OF_WINDOW),
     "refused": (*_REFUSED, "{stated} tokens, the provider", "provider takes {limit}"),
     "refused_again": ("{requests} request(s), up to {tokens} tokens",),
+    "repeated_call": (
+        "a tool was called {calls} times in a row",
+        "result (steps {first:place} to {last:place})",
+        "result (step {first:place})",
+    ),
     "needless": (
         "{all_compactions} compaction(s), not needed",
         "{all_compactions} compaction(s), none needed",

@@ -38,6 +38,7 @@ _AUTOMATIC = (
 )
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
+_FEWEST_IN_A_ROW, _SMALLEST_RESULT = 5, 20  # calls with one result that are no accident, and its bytes
 _LARGE_RESULT = 1_000  # bytes of a result that is no accident where it comes again
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 
@@ -631,21 +632,22 @@ def results_cleared(story: Story, finding: Finding) -> None:
 
 
 def asked_again(story: Story, finding: Finding) -> None:
-    """Results with the sizes of earlier ones that no message of the request before them still had."""
+    """Results of earlier calls that came again and that no message of the request before them still had."""
     moves = sliding_moves(story)
     lasting = [index for index in range(len(story.compactions)) if story.first_call_after(index) >= 0]
     lasting = [index for index in lasting if index not in moves and story.compaction(index).step >= 0]
     ats = [story.recorded(index).at for index in lasting]
     places = [item.at for item in story.session.compactions]
     seen: dict[tuple[object, ...], list[tuple[int, int, int]]] = {}
-    for event, key, size in _large_results(story):
+    for _, event, key, size in _answered_calls(story):
+        if size < _LARGE_RESULT:
+            continue
         since = sum(at <= event for at in ats)
         share = int(story.attribution.tokens[event]) * size // max(1, _text_bytes(story.session.events[event]))
         seen.setdefault(key, []).append((since, event, share))
     again: dict[int, list[int]] = {}
-    for key, came in seen.items():
-        is_cut = any(key[:2] == other[:2] for other in seen if other != key)  # other results have so many bytes, too
-        if is_cut or len({since for since, _, _ in came}) < len(came):  # or it was asked for again and again
+    for came in seen.values():
+        if len({since for since, _, _ in came}) < len(came):  # it was asked for again and again
             continue
         for later, (since, event, share) in enumerate(came[1:], start=1):
             place = sum(at <= event for at in places) - 1
@@ -659,21 +661,42 @@ def asked_again(story: Story, finding: Finding) -> None:
     same("step", finding.step, story.compaction(index).step)
 
 
-def _large_results(story: Story) -> Iterator[tuple[int, tuple[object, ...], int]]:
-    """The results of at least 1,000 bytes whose call is known: message, tool with sizes of both texts, and bytes."""
-    asked: dict[str, list[tuple[int, int]]] = {}
+def repeated_call(story: Story, finding: Finding) -> None:
+    """Results one behind the other that are the same as the first, and so are their calls."""
+    runs: list[tuple[int, int, int]] = []
+    before: tuple[object, ...] = ()
+    for called, _, key, size in _answered_calls(story):
+        step = max(0, sum(call.at <= called for call in story.session.calls) - 1)
+        if key == before:
+            first, _, count = runs[-1]
+            runs[-1] = first, step, count + 1
+        elif size >= _SMALLEST_RESULT:
+            runs.append((step, step, 1))
+        before = key if size >= _SMALLEST_RESULT else ()
+    long = [run for run in runs if run[2] >= _FEWEST_IN_A_ROW]
+    if not long:
+        raise Wrong("no call was made so often in a row with one result")
+    first, last, count = max(long, key=lambda run: (run[2], -run[0]))
+    agree(finding, calls=count, first=first, last=last, runs=len(long))
+    if (finding.severity == INFO) != (count < 2 * _FEWEST_IN_A_ROW):
+        raise Wrong("the claim is graver or milder than its count")
+    same("step", finding.step, first)
+
+
+def _answered_calls(story: Story) -> Iterator[tuple[int, int, tuple[str, ...], int]]:
+    """The results whose call is known: the messages of both, the tool with both texts, and the result's bytes."""
+    asked: dict[str, list[tuple[int, str]]] = {}
     for event, message in enumerate(story.session.events):
         for part in message.parts:
             text = part_text(part)
-            size = len(text.encode("utf-8", "surrogatepass"))
             if isinstance(part, ToolCallPart):
-                asked.setdefault(part.id or f"by name: {part.name}", []).append((size, len(text)))
+                asked.setdefault(part.id or f"by name: {part.name}", []).append((event, text))
             elif isinstance(part, ToolResultPart):
-                waiting = asked.get(part.call_id) or asked.get(f"by name: {part.name}")
-                if waiting and size >= _LARGE_RESULT:
-                    yield event, (part.name, size, len(text), len(text.splitlines()), *waiting[0]), size
-                if waiting:
-                    waiting.pop(0)
+                waiting = asked.get(part.call_id) or asked.get(f"by name: {part.name}") or []
+                if not waiting:
+                    continue
+                called, words = waiting.pop(0)
+                yield called, event, (part.name, text, words), len(text.encode("utf-8", "surrogatepass"))
 
 
 def _still_has(story: Story, place: int, event: int) -> bool:
@@ -790,6 +813,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         cached_above,
         results_cleared,
         asked_again,
+        repeated_call,
         left_branches,
         no_usage,
         never_paid,

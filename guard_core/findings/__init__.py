@@ -88,6 +88,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     gaps.unreported,
     gaps.cleared_results,
     again.asked_again,
+    again.repeated_call,
     gaps.left_branches,
 )
 _OF_REPLAYS: tuple[Check, ...] = (

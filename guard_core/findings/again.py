@@ -1,4 +1,4 @@
-"""Tool results that an agent got again after a compaction had taken them out of the context."""
+"""Tool results that an agent got again: after a compaction had taken them out of the context, or call after call."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from typing import NamedTuple
 import numpy as np
 
 from guard_core.costs import RESULT
-from guard_core.findings.claims import INFO, LISTED, Finding
+from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sliding import others
-from guard_core.findings.words import at_step, counted
+from guard_core.findings.words import at_step, counted, steps_words
 from guard_core.views import Rewritten, Span
 
 # Ours. Shorter results, such as "ok", are the same by accident; fewer of them, or smaller ones, are not worth a line.
 LEAST_BYTES, LEAST_RESULTS, LEAST_TOKENS = 1_000, 3, 2_000
 
-# What tells calls and results apart without reading them.
-_OF_RESULT, _OF_CALL = ("bytes", "chars", "lines"), ("bytes", "chars")
+# Ours, too: so many calls in a row with one result are no accident, and so many more a warning. Shorter results, as
+# "ok", are those of many calls.
+LEAST_RUN, LONG_RUN, LEAST_RESULT_BYTES = 5, 10, 20
+
+_TEXT = ("bytes", "digest")  # what tells the texts of calls and results apart without reading them
 
 
 class _Again(NamedTuple):
@@ -30,9 +33,8 @@ class _Again(NamedTuple):
 
 
 def asked_again(case: Case) -> list[Finding]:
-    """Compactions after which results came that the context had lost: the same tool, arguments and a text of the same
-    size. What came twice between two compactions is polled, and says nothing of what was forgotten; nor does a size
-    that results of other calls, or with other lines, have as well: outputs are cut off there."""
+    """Compactions after which results came that the context had lost: the same tool, arguments and text.
+    What came twice between two compactions is polled, and says nothing of what was forgotten."""
     if not case.is_recorded or case.facts.ledger.usage_ratio is not None or case.facts.is_miscounted:
         return []
     fired = [item for item in others(case) if item.counted is not None]
@@ -49,7 +51,7 @@ def asked_again(case: Case) -> list[Finding]:
     more = "" if len(many) == 1 else f" The same holds after {counted(len(many) - 1, 'more compaction')}."
     sentence = (
         f"After compaction {item.index + 1:,} ({at_step(item.step)}), {len(many[worst]):,} tool results came again "
-        f"that the context no longer had (same tool, same size of call and result): {tokens:,} tokens ({source}).{more}"
+        f"that the context no longer had (same call, same result): {tokens:,} tokens ({source}).{more}"
     )
     numbers = {"compaction": item.index, "results": len(many[worst]), "tokens": tokens, "compactions": indices}
     return [Finding("asked_again", INFO, item.step, sentence, numbers, (), tuple(steps[:LISTED]), len(many))]
@@ -60,20 +62,16 @@ def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[_Again]:
     parts, bases = facts.ledger.parts, facts.ledger.bases
     rows = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0) & (parts["bytes"] >= LEAST_BYTES))
     asked = parts["answers"][rows]
-    result, call = ([parts[name][at] for name in names] for names, at in ((_OF_RESULT, rows), (_OF_CALL, asked)))
-    sizes = np.stack([parts["tool"][rows], *result, *call], axis=1).tolist()
+    same = [parts[name][at] for at in (rows, asked) for name in _TEXT]
+    sizes = np.stack([parts["tool"][rows], *same], axis=1).tolist()
     ats = [bases[item.counted.place].at for item in fired if item.counted]
     known: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # where results of the same call and size are
     for key, event in zip(map(tuple, sizes), parts["event"][rows].tolist(), strict=True):
         known.setdefault(key, []).append((bisect_right(ats, event), event))
-    owners: dict[tuple[int, int], int] = {}  # of how many of these a tool's results have so many bytes
-    for key in known:
-        owner = key[0], key[1]
-        owners[owner] = owners.get(owner, 0) + 1
     starts, kept = [base.at for base in bases], _Kept(facts)
     for key, places in known.items():
         stretches = [stretch for stretch, _ in places]
-        if len(set(stretches)) < len(stretches) or owners[key[0], key[1]] > 1:
+        if len(set(stretches)) < len(stretches):
             continue
         for number, (stretch, event) in enumerate(places[1:], start=1):
             epoch = bisect_right(starts, event) - 1
@@ -99,3 +97,40 @@ class _Kept:
         starts, stops, written = self._known[epoch]
         place = bisect_right(starts, event) - 1
         return event in written or (place >= 0 and event < stops[place])
+
+
+def repeated_call(case: Case) -> list[Finding]:
+    """A tool that was called many times in a row with the same arguments and the same result: an agent that waits for
+    something, or does not get on."""
+    if not case.is_recorded or case.facts.ledger.usage_ratio is not None:
+        return []
+    found = [(first, last, count) for first, last, count in _runs_of_calls(case.facts) if count >= LEAST_RUN]
+    if not found:
+        return []
+    first, last, count = max(found, key=lambda run: (run[2], -run[0]))
+    others = len(found) - 1
+    more = f" There {'is' if others == 1 else 'are'} {counted(others, 'more such run')}." if others else ""
+    sentence = (
+        f"A tool was called {count:,} times in a row with the same arguments and the same result "
+        f"({steps_words(first, last)}): the agent waits for something, or gets nowhere.{more}"
+    )
+    numbers = {"calls": count, "first": first, "last": last, "runs": len(found)}
+    severity = WARNING if count >= LONG_RUN else INFO
+    steps = tuple(run[0] for run in found[:LISTED])
+    return [Finding("repeated_call", severity, first, sentence, numbers, (), steps, len(found))]
+
+
+def _runs_of_calls(facts: Facts) -> Iterator[tuple[int, int, int]]:
+    """The same results in a row to the same calls: the steps of the first and the last call, and how many."""
+    parts, steps = facts.ledger.parts, facts.ledger.steps
+    rows = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0))
+    asked = parts["answers"][rows]
+    if not len(rows) or not facts.ledger.step_count:
+        return
+    same = [parts[name][at] for at in (rows, asked) for name in _TEXT]
+    sizes = np.stack([parts["tool"][rows], *same], axis=1)
+    edges = np.flatnonzero(np.append(True, (sizes[1:] != sizes[:-1]).any(axis=1)))
+    called_at = np.maximum(0, np.searchsorted(steps["at"], parts["event"][asked], side="right") - 1)
+    for start, stop in zip(edges.tolist(), [*edges[1:].tolist(), len(rows)], strict=True):
+        if parts["bytes"][rows[start]] >= LEAST_RESULT_BYTES:
+            yield int(called_at[start]), int(called_at[stop - 1]), stop - start

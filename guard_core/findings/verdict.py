@@ -92,7 +92,7 @@ def _leads(finding: Finding) -> bool:
     counted does, where a sum of them says that estimates are not their sizes."""
     if finding.kind == "no_usage":
         return "each" in finding.numbers
-    return finding.severity != INFO or finding.kind not in ("request_lost", "grown")
+    return finding.severity != INFO or finding.kind not in ("request_lost", "grown", "repeated_call")
 
 
 def _of_branch(sentence: str, left: Finding | None) -> str:
@@ -482,6 +482,14 @@ def _inline(case: Case, finding: Finding) -> str:
     )
 
 
+def _repeated_call(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}a tool was called {numbers['calls']:,} times in a row with the same arguments and the same "
+        f"result ({steps_words(numbers['first'], numbers['last'])})."
+    )
+
+
 def _whose_rule(finding: Finding) -> str:
     """What a rule is called that rests on settings which the file lacks."""
     return "default rule" if RULE_DEFAULTS in finding.assumptions else "rule"
@@ -522,6 +530,7 @@ _ORDER: dict[str, Wording] = {
     "own_missed": _missed,
     "other_threshold": _other_threshold,
     "timing_gap": _gap,
+    "repeated_call": _repeated_call,
     "needed": _needed,
     "results_cleared": _cleared,
     "no_usage": _only_a_sum,

@@ -185,6 +185,18 @@ def reading_again() -> Session:
     return Session(tuple(events), tuple(asked), (compaction(8),), window=WINDOW)
 
 
+def calling_again(times: int = 12) -> Session:
+    """One command that fails in the same words time after time, between others."""
+    events, asked = [Event(Role.USER, (TextPart(WORDS),))], []
+    for step in range(times + 4):
+        asked.append(ModelCall(len(events), len(events), 5_000 + 100 * step))
+        is_other = step < 2 or step >= times + 2
+        call = ToolCallPart("shell", {"command": f"ls {'x' * step}" if is_other else "make test"}, f"call-{step}")
+        said = f"{step} files " * (step + 3) if is_other else "Error: the table users is missing"
+        events += [Event(Role.MODEL, (call,)), Event(Role.USER, (ToolResultPart("shell", said, call.id),))]
+    return Session(tuple(events), tuple(asked), window=WINDOW)
+
+
 def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
     """Counts that grow by 1,000 and fall to `low` at the given calls."""
 
@@ -205,6 +217,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "results that a client clears", clearing()
     yield "results that a client cuts, then clears", cleared_after_a_cut()
     yield "results that come again", reading_again()
+    yield "one call in a row", calling_again()
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)
     yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))

@@ -2,12 +2,14 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from guard_core.checker import check
-from guard_core.findings import Facts, recorded_findings
+from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span
 from tests.builders import session, tool_call, tool_result, user
+from tests.guard_core.checker.cases import calling_again
 
 FILES = [(f"src/{'x' * number}.py", f"file {number}\n" + "some words\n" * (300 + number)) for number in range(6)]
 
@@ -42,8 +44,8 @@ def test_files_that_are_read_again_after_a_compaction_are_counted_with_their_tok
     (claim,) = claims(built)
     tokens = sum(int(Facts.of(built).attribution.tokens[event]) for event in (14, 16, 18, 20))
     assert claim.sentence == (
-        "After compaction 1 (step 7), 4 tool results came again that the context no longer had (same tool, same size "
-        f"of call and result): {tokens:,} tokens (attributed)."
+        "After compaction 1 (step 7), 4 tool results came again that the context no longer had (same call, same "
+        f"result): {tokens:,} tokens (attributed)."
     )
     assert (claim.severity, claim.step, claim.numbers["tokens"]) == ("info", 6, tokens)
 
@@ -71,9 +73,10 @@ def test_nor_is_what_was_polled_before():
     assert claims(reading([*FILES, *FILES], FILES)) == []
 
 
-def test_nor_are_outputs_that_are_cut_off_at_one_size():
-    cut = [(path, f"{'line' * 10}\n" * number + "x" * (2_000 - 41 * number)) for number, (path, _) in enumerate(FILES)]
-    assert claims(reading(cut, cut)) == []
+def test_nor_are_other_outputs_of_the_same_size():
+    first, then = ([(path, sign * 2_000) for path, _ in FILES] for sign in "xy")
+    assert claims(reading(first, then)) == []
+    assert claims(reading(first, first))
 
 
 def test_nor_is_what_the_compaction_kept():
@@ -89,3 +92,29 @@ def test_a_claim_of_more_or_of_another_compaction_is_caught():
     for name, value in (("results", 5), ("compaction", 0), ("compactions", [1]), ("tokens", 10_000)):
         lie = msgspec.structs.replace(claim, numbers={**claim.numbers, name: value})
         assert check(built, [lie], window)
+
+
+@pytest.mark.parametrize(("times", "severity"), [(4, None), (5, "info"), (9, "info"), (10, "warning")])
+def test_a_call_that_is_made_again_and_again_with_one_result_is_named(times, severity):
+    built = calling_again(times)
+    facts = Facts.of(built)
+    findings = recorded_findings(facts)
+    verdict = recorded_verdict(facts, findings)
+    assert check(built, findings, facts.window, verdict) == []
+    found = [item for item in findings if item.kind == "repeated_call"]
+    assert [item.severity for item in found] == [severity] * (severity is not None)
+    if found:
+        assert found[0].sentence == (
+            f"A tool was called {times} times in a row with the same arguments and the same result "
+            f"(steps 3 to {times + 2}): the agent waits for something, or gets nowhere."
+        )
+        assert (found[0].step, verdict.kind) == (2, "repeated_call" if severity == "warning" else "healthy")
+
+
+@pytest.mark.parametrize("text", ["Error: the table user2 is missing", "Error: it is another one"])
+def test_another_result_in_between_ends_the_run_also_one_of_the_same_size(text):
+    built = calling_again(12)
+    events = list(built.events)
+    events[14] = replace(events[14], parts=(replace(events[14].parts[0], content=text),))
+    found = {item.kind: item for item in recorded_findings(Facts.of(replace(built, events=tuple(events))))}
+    assert found["repeated_call"].numbers["calls"] == 7
