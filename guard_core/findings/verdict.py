@@ -256,8 +256,12 @@ def _request(case: Case, finding: Finding) -> str:
     if numbers["last_absent"] < len(case.tokens) - 1:
         left = f"is missing from {steps_words(numbers['first_absent'], numbers['last_absent'])}"
     quote = shortened(numbers["quote"], QUOTED_CHARS)
-    quote += "" if numbers["is_whole"] and quote == numbers["quote"] else " …"
-    return f'{_head(case)}your request "{quote}" {left}.'
+    cut = "" if numbers["is_whole"] and quote == numbers["quote"] else " …"
+    sentence = f'{_head(case)}your request "{quote}{cut}" {left}.'
+    if (more := len(sentence.split()) - MOST_WORDS) <= 0:
+        return sentence
+    shorter = " ".join(quote.split()[: -more - (not cut)])  # of many short words, as many as there is room for
+    return f'{_head(case)}your request "{shorter} …" {left}.'
 
 
 def _loop(case: Case, finding: Finding) -> str:

@@ -96,6 +96,17 @@ def test_a_summary_that_quotes_another_clause_is_said_to(ask, passage):
         assert check(built, [replace(finding, numbers={**finding.numbers, "passage": lie})], judge_session(built))
 
 
+@pytest.mark.parametrize("ask", ["1. Do A in a.py\n2. Do B in b.py", "a b c d e f g h i j k l m n o", "do it as I say"])
+def test_a_verdict_has_room_for_a_request_of_many_short_words(ask):
+    built = talk(compaction(2), compaction(3), compaction(5), ask=ask)
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    verdict = recorded_verdict(facts, [item for item in claims if item.kind == "request_lost"])
+    assert (verdict.kind, len(verdict.sentence.split()) <= 25) == ("request_lost", True)
+    quoted = verdict.sentence.partition('"')[2].rpartition('"')[0]
+    assert " ".join(ask.split()).startswith(quoted.removesuffix(" …"))
+
+
 RESTATED = (
     "The user wants the billing exporter moved to the new queue client; "
     "legacy adapters in vendor/legacy are off limits, must not change."
