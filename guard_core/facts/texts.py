@@ -31,6 +31,31 @@ _COMMON = frozenset(
     there these they this those to under up us was we were what when where which who will with would you your
     """.split()  # noqa: SIM905 - a hundred quotation marks less
 )
+# The same of other languages that put spaces between words, without what is a word of content in English: in German,
+# French, Spanish, Portuguese, Italian, Dutch, Polish and Russian. Ours.
+_COMMON_ELSEWHERE = frozenset(
+    """
+    aber alle alles auch auf aus bei bis bitte da dann das dass dem den der des die du ein eine einem einen
+    einer eines er es für ich ihm ihn ihr im ist ja jetzt kann kein keine mich mir mit muss nach nicht nie
+    niemals noch nun nur ob oder ohne sein sich sie sind so soll um und uns unter vom von vor was wenn wer
+    werden wie wir wird zu zum zur über immer
+    au aux avec ce ces cet cette comme dans de des dont du elle elles en est et il ils jamais je la le les leur
+    ma mais me mes mon ne nous où par pas pour que qui sa sans se ses si sont sous sur ta te tes ton toujours
+    tous tout toute toutes tu un une veuillez votre vous
+    al como con del el ella es esa ese esta estas este estos está están favor ha han la las le les lo los mi mis
+    muy más nos nunca o para pero por que quien se ser si siempre sin son su sus sí te toda todas todo todos tu
+    tus un una unas unos y ya
+    ao aos as com da das do dos e em isso mas meu minha na nas no não os ou sem sempre seu seus sua suas são um
+    uma é
+    che chi dei della delle di gli il ma mai mia mio nel nella non per questo questa sempre senza si sono sua
+    suo tutti tutto uno è
+    altijd dat de dit een en er geen het hij ik je maar met naar niet nooit of ook te van voor we wij worden
+    wordt ze zij zijn zonder
+    ale być dla do i jak jego jej jest na nie nigdy od po przez się są tak to w z za zawsze że
+    а бы было в во вот все всегда вы да для его ее еще же за и из или к как меня мне на не нет никогда но о он
+    она от по с со так то ты у что это я
+    """.split()  # noqa: SIM905
+)
 # Scripts that put no space between words, or join words with what follows them: kana, CJK ideographs with their
 # extensions, Hangul. Hiragana are mostly endings and particles, and no words here.
 _KATAKANA = "\u30a1-\u30ff"
@@ -116,7 +141,7 @@ def content_words(text: str) -> frozenset[str]:
             words.update(*map(_pairs, _COMMON_HAN.split(word)))
         elif _IS_HANGUL.match(word):
             words |= _korean_pairs(word)
-        elif word not in _COMMON:
+        elif word not in _COMMON and word not in _COMMON_ELSEWHERE:
             words.add(_stem(word))
     return frozenset(words)
 

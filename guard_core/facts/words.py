@@ -40,7 +40,8 @@ METHOD = (
         f"On English summaries that a person labelled (COMPINT), it agrees with {AGREES} of {LABELLED}, "
         f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never "
         f"said for paraphrased. Of {UNSPACED_PAIRS} paraphrases written in Chinese, Japanese and Korean it finds "
-        f"{UNSPACED_FOUND}, and it takes none of {UNSPACED_OTHERS} other pairs for one.",
+        f"{UNSPACED_FOUND}, and it takes none of {UNSPACED_OTHERS} other pairs for one. In other languages it is not "
+        "measured.",
     ),
     (
         "Limits",

@@ -170,3 +170,28 @@ def test_the_measurement_judges_every_line_by_the_cut_of_the_others():
 def test_a_line_of_code_is_no_request(line):
     assert kind_of(line, of_user=True) == ""
     assert kind_of("Return the total (in tokens)", of_user=True) == REQUEST
+
+
+ELSEWHERE = [
+    (
+        "Bitte stelle den Rechnungsexport auf das neue Schema der Buchhaltung um.",
+        "Der Nutzer möchte den Rechnungsexport auf das neue Schema der Buchhaltung umstellen.",
+        "Die Arbeit läuft: auf das Lesen folgt nun das Schreiben, und um den neuen Rest, bitte, das neue Ende.",
+    ),
+    (
+        "Ne modifie jamais les fichiers de configuration du serveur de test.",
+        "Les fichiers de configuration du serveur de test ne doivent pas être modifiés.",
+        "Les essais du matin ne finissent jamais ; la lecture de la base avance.",
+    ),
+    (
+        "No cambies nunca los archivos de configuración del servidor de pruebas.",
+        "Los archivos de configuración del servidor de pruebas no se cambian.",
+        "Los datos del proyecto nunca se leen de noche.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "said", "unrelated"), ELSEWHERE, ids=["de", "fr", "es"])
+def test_words_that_any_text_of_a_language_has_say_nothing(asked, said, unrelated):
+    assert paraphrases(said, asked)
+    assert not paraphrases(unrelated, asked)
