@@ -20,6 +20,27 @@ _RULE = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\w+://\S+")
+# Lines of programs that have such words: times, errors and warnings with a colon, tracebacks, assertions. Ours.
+_OUTPUT = re.compile(
+    r"[^\w\s]*(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[\w.]+(?:Error|Exception|Warning):|Error:|(?:error|warning|fatal)(?:\[\w+\])?:"
+    r"|npm (?:ERR!|WARN)|Traceback |E {2,}|assert )"
+)
+# What these words say of how things are, not of what to do: left out before they are looked for. Ours.
+_STATED = re.compile(
+    r"\bi (?:can(?:no|['’]?)t|don['’]?t (?:get|have|know|remember|see|think|understand)|always|never|only)\b"
+    r"|\bwe (?:never|always) (?:had|have|saw|see|got|get)\b"
+    r"|\bthere(?:['’]s| is| are| was| were) (?:at least|at most|only|always)\b"
+    r"|\b(?:it|that|this) should (?:now )?(?:be (?:fine|ok(?:ay)?|good)|work)\b"
+    r"|\byou should (?:now )?(?:get|see)\b"
+    r"|\bonly (?=(?:(?:the|one|an?|some|\d+)(?: \w+){1,3} )?"
+    r"(?:appear(?:s|ed)|fail(?:s|ed)|happen(?:s|ed)|takes?|took)\b)"
+    r"|\bwithout (?:an? )?(?:error|problem|warning)s?\b",
+    re.IGNORECASE,
+)
+# A word that begins a request and what follows it in a report: "Test passed", "Check: ok", "Read timeout=30". Ours.
+_REPORT = re.compile(
+    r"\s*[:=]|\s+(?:complete[ds]?|fail(?:s|ed|ure)?|finished|ok|passed|succeeded|timed out|timeout)\b", re.I
+)
 # A sentence of a user asks for something if it begins with one of these words: ours.
 _REQUEST = re.compile(
     r"(?:[-*•]\s+(?:\[[ x]?\]\s+)?|\d+[.)]\s+)?"
@@ -51,15 +72,15 @@ def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
 
 def kind_of(sentence: str, *, of_user: bool = False) -> str:
     """RULE, or REQUEST of a user's own words; "" for any other sentence. A question states no rule, but
-    for a tag such as ", ok?", and an address has no words."""
+    for a tag such as ", ok?", an address has no words, and what a program prints, or how things are, is no rule."""
     words = sentence.strip()
-    if len(sentence) > LONGEST_RULE:
+    if len(sentence) > LONGEST_RULE or _OUTPUT.match(words):
         return ""
-    if not _TAG.sub("", words).endswith(("?", "？")) and _RULE.search(_ADDRESS.sub("", words)):
+    if not _TAG.sub("", words).endswith(("?", "？")) and _RULE.search(_STATED.sub("", _ADDRESS.sub("", words))):
         return RULE
     request = _REQUEST.match(words) if of_user else None
     is_code = request is not None and (words[request.end() :].startswith("(") or words.endswith(("{", ";")))
-    return REQUEST if request and not is_code else ""
+    return REQUEST if request and not is_code and not _REPORT.match(words, request.end()) else ""
 
 
 def rule_sentences(event: Event) -> int:

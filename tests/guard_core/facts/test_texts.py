@@ -195,3 +195,52 @@ ELSEWHERE = [
 def test_words_that_any_text_of_a_language_has_say_nothing(asked, said, unrelated):
     assert paraphrases(said, asked)
     assert not paraphrases(unrelated, asked)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TypeError: argument must be str, not int",
+        "error: cannot find module 'x'",
+        "error[E0425]: cannot find value `x` in this scope",
+        "npm ERR! peer dep missing, required by react@17",
+        "2026-05-04 10:00:00 ERROR Connection cannot be established",
+        "assert total is not None, 'must be set'",
+        "I can't log in.",
+        "I don't know why it fails.",
+        "It should work now, thanks!",
+        "You should see a dialog.",
+        "Only the second run failed.",
+        "The build only takes three minutes now.",
+        "There is at least one failing test.",
+        "We never had this problem before.",
+        "The file was deleted without warning.",
+        "Test passed",
+        "Run finished in 3s",
+        "Read timeout=30",
+        "Check: ok",
+    ],
+)
+def test_what_is_reported_asks_for_nothing(line):
+    assert kind_of(line, of_user=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("I don't want you to touch the migrations.", RULE),
+        ("It should only read the file, never write it.", RULE),
+        ("Warning: never push to main.", RULE),
+        ("We never commit to main.", RULE),
+        ("The script must run without errors.", RULE),
+        ("You should always run the tests.", RULE),
+        ("Only change the parser.", RULE),
+        ("Only retry what failed.", RULE),
+        ("You cannot use the network.", RULE),
+        ("Check the failing test", REQUEST),
+        ("Fix failures in the parser", REQUEST),
+        ("Run the tests that failed", REQUEST),
+    ],
+)
+def test_and_what_asks_for_something_still_does(line, kind):
+    assert kind_of(line, of_user=True) == kind
