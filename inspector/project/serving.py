@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 6  # for requests under way; with those of the worker below 10 seconds in all
 WORKER_GRACE_SECONDS = 2.5  # after the requests: it was asked when they were; its job outlives it
+SPARE_CONNECTIONS = 2  # to SQLite, for the requests to come; ours: each keeps up to 8 MB of pages (settings.database)
 RESTART_AFTER = 0.3  # seconds at most between the death of a worker and the next one
 REFUSED = 2  # exit code where the command line asks for what is not allowed
 NO_LOGIN = (
@@ -183,6 +184,8 @@ def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
     from django.db import connections, transaction
     from django_tasks.signals import task_enqueued
 
+    from inspector.storage.sqlite3.spare import SPARES
+
     connections.close_all()
     worker = WorkerProcess(locks)
     worker.start()
@@ -192,9 +195,12 @@ def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
     server = _server(worker, "\n".join(filter(None, (greeting, _setup(address)))))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # what uvicorn puts back, and raises again, when it has ended
+    if settings.EMBEDDED:
+        SPARES.hold(SPARE_CONNECTIONS)
     try:
         server.run(sockets=[listener])
     finally:
+        SPARES.close()
         if watch is not None:
             watch.stop()
         worker.stop()

@@ -13,8 +13,11 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from time import monotonic, sleep
 from typing import Any
+from weakref import WeakSet
 
 from django.db.backends.sqlite3 import base
+
+from inspector.storage.sqlite3.spare import SPARES, File
 
 # Seconds between two looks for the lock. Ours: a look costs SQLite two microseconds, a short transaction takes some
 # milliseconds; of random length, for two that would look at the same moments.
@@ -59,13 +62,30 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.patience: float = self.settings_dict["OPTIONS"].get("timeout", 5.0)  # the default of sqlite3.connect
+        self._cursors: WeakSet[Cursor] = WeakSet()
+        self._file: File | None = None
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> sqlite3.Connection:
-        """A connection that has been set up, and from now on does not wait by itself."""
-        connection: sqlite3.Connection = super().get_new_connection(conn_params)
-        connection.execute("PRAGMA busy_timeout = 0")
+        """A connection that has been set up, and from now on does not wait by itself; a spare one, if there is one."""
+        connection = SPARES.take(conn_params["database"])
+        if connection is None:
+            connection = super().get_new_connection(conn_params)
+            assert connection is not None
+            connection.execute("PRAGMA busy_timeout = 0")
+        self._file = File.at(conn_params["database"])
         return connection
 
     def create_cursor(self, name: str | None = None) -> Cursor:
         """A cursor that waits."""
-        return Cursor(self.connection, lambda: self.patience)
+        cursor = Cursor(self.connection, lambda: self.patience)
+        self._cursors.add(cursor)
+        return cursor
+
+    def _close(self) -> None:
+        """Close the connection, or keep it for another thread, without a cursor that has not read all of its rows: the
+        next statements would not see what was written since."""
+        for cursor in list(self._cursors):
+            cursor.close()
+        self._cursors.clear()
+        if self.errors_occurred or not SPARES.keep(self._file, self.connection):
+            super()._close()
