@@ -108,7 +108,8 @@ class Frame:
     @cached_property
     def started_by_call(self) -> dict[str, dict[str, str]]:
         """The sessions that tool calls of this one started, by the id of the call."""
-        return families.by_call(self.family, self.analysis.head.sub_agents)
+        agents = self.analysis.head.sub_agents
+        return families.by_call(self.family, agents) if agents else {}
 
     @cached_property
     def links(self) -> dict[str, str]:

@@ -519,7 +519,8 @@ def _message(page: Frame, row: MessageRow, events: dict[int, Event], at: int, co
 def _commented(page: Frame, event: int, part: int) -> dict[str, Any]:
     """The comments of a part of the log: their number, and where they are read and written."""
     place = Place(comments.PART, event, part)
-    return {"count": page.comment_counts[place], "url": place.url(page.row.pk, page.choice), "words": place.words}
+    url = page.paths["comments"] + page.choice.query(**place.fields)
+    return {"count": page.comment_counts[place], "url": url, "words": place.words}
 
 
 def _started(page: Frame, part: Part) -> dict[str, str]:
