@@ -278,24 +278,24 @@ class AttributedUsage:
             plain = self.run(start, split, head, kept_from, heuristics[: split - start])
             return _joined(plain, self._formed(split, stop, head, kept_from, heuristics[split - start :], form))
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
-        sums = self._sums(head)
+        sums, reported = self._sums(head), recorded > 0
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
-        modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
-        formed, saved = sums.formed > 0, sums.saved
         if self._is_replaced(sums):  # a request with such a message is none of the recorded ones at any step
             view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][start])),))
-            modelled = self._price_run(start, stop, view, view, epoch)
-        else:
-            for first, last in self._alike(start, stop, kept_from):
-                view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
-                place = slice(first - start, last - start)
-                as_it_is = self._plain.of(view)
-                modelled[place] = self._price_run(first, last, view, as_it_is, epoch)
-                sent[place] = self._same(first, as_it_is, epoch)
-        sent &= recorded > 0
-        source = np.where(sent & (not formed), PROVIDER, self._source).astype(np.int64)
-        tokens = np.where(sent, recorded, np.maximum(modelled, 0)) - saved
-        return CountedRun(np.maximum(tokens, 0), recorded > 0, source)
+            modelled = np.maximum(self._price_run(start, stop, view, view, epoch), 0)
+            tokens = np.maximum(modelled - sums.saved, 0) if sums.saved else modelled
+            return CountedRun(tokens, reported, np.full(stop - start, self._source, dtype=np.int64))
+        modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
+        for first, last in self._alike(start, stop, kept_from):
+            view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
+            place = slice(first - start, last - start)
+            as_it_is = self._plain.of(view)
+            modelled[place] = self._price_run(first, last, view, as_it_is, epoch)
+            sent[place] = self._same(first, as_it_is, epoch)
+        sent &= reported
+        source = np.where(sent & (not sums.formed), PROVIDER, self._source).astype(np.int64)
+        tokens = np.where(sent, recorded, np.maximum(modelled, 0)) - sums.saved
+        return CountedRun(np.maximum(tokens, 0), reported, source)
 
     def _formed(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str) -> CountedRun:
         """The counts of steps in whose requests a form changes something, so that none of them was sent."""
@@ -370,7 +370,8 @@ class AttributedUsage:
         if extends:
             return np.asarray(tokens + self.anchors.whole[at] - self.anchors.whole[at[0]])
         start = tail.start if isinstance(tail, Span) else int(at[0])
-        return np.asarray(tokens + self._span(start, at) - self._span(start, at[:1]))
+        spans = self._span(start, at)
+        return np.asarray(spans - spans[:1] + tokens)
 
     def _left_by(self, place: int) -> tuple[int, View]:
         """Where a recorded compaction is and what it left; the empty log for -1."""

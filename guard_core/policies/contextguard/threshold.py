@@ -20,6 +20,7 @@ from guard_core.policies.contextguard.contents import costs_of, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
 from guard_core.policies.contextguard.guard import GuardStrategy, constant, loaded, remembered, reported
 from guard_core.policies.contextguard.memory import Memory
+from guard_core.policies.pieces.counters import behind
 from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.wrapper import summary_message
 from guard_core.tokens.calibration import Estimate, Estimates, estimate, estimate_run
@@ -180,7 +181,7 @@ class Threshold(GuardStrategy):
         head, columns = self.quiet_columns(run, start, stop, state)
         heuristics = columns["heuristic_sent"]
         counts = reported(run, start, stop, head, heuristics, state)
-        last = np.append(state.last_heuristic, heuristics[:-1])
+        last = behind(state.last_heuristic, heuristics[:-1])
         estimated = estimate_run(heuristics, counts.tokens[:-1], last, self.settings.factors)
         threshold = self.settings.limits(run.window).threshold
         trigger, held = self._triggers(run, slice(start, stop), state, threshold, estimated.factor)
