@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -321,7 +322,18 @@ class Facts:
         return ends
 
     def replay(self, trace: Trace) -> Case:
-        """The side of a replay as a case. Another window than the recording's was asked for."""
+        """The side of a replay as a case. Another window than the recording's was asked for. One that is in use is not
+        made again: findings, prices and pages ask for the same one."""
+        case = self._replays.get(id(trace))
+        if case is None or case.trace is not trace:
+            case = self._replays[id(trace)] = self._case_of(trace)
+        return case
+
+    @cached_property
+    def _replays(self) -> WeakValueDictionary[int, Case]:
+        return WeakValueDictionary()
+
+    def _case_of(self, trace: Trace) -> Case:
         tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
         views, before = self._before(trace)
         fired = tuple(

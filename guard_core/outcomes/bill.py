@@ -64,11 +64,16 @@ class Prices:
         """The prices of the model that answered most calls: the summariser's, too."""
         return self.rates[-1]
 
-    @property
+    @cached_property
+    def _used(self) -> list[int]:
+        """The numbers of the models that answered calls."""
+        used: list[int] = np.unique(self.numbers).tolist()
+        return used
+
+    @cached_property
     def unknown(self) -> tuple[str, ...]:
         """The models of calls without a price; "" for calls whose model is not recorded."""
-        used = np.unique(self.numbers).tolist()
-        return tuple(dict.fromkeys(self.models[number] for number in used if self.rates[number] is None))
+        return tuple(dict.fromkeys(self.models[number] for number in self._used if self.rates[number] is None))
 
     @property
     def has_prices(self) -> bool:
@@ -83,7 +88,7 @@ class Prices:
     def costs(self, prompt: Ints, read: Ints, written: Ints, output: Ints) -> Ints:
         """The price of every step's call, in the unit of `windows.prices`; 0 where a model has none."""
         total = np.zeros(len(prompt), dtype=np.int64)
-        for number in np.unique(self.numbers).tolist():
+        for number in self._used:
             rates, steps = self.rates[number], self.numbers == number
             if rates is not None:
                 total[steps] = rates.costs(prompt[steps], read[steps], written[steps], output[steps])
