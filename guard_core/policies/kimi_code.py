@@ -2,28 +2,33 @@
 
 Source of the rules: version 2.1.0, run against a scripted provider, and the specification of new policies, section 2.
 Of a result it estimates the output alone, without the note that its tools put around it, which a replay cannot tell
-from it. Not modelled: a compaction that is given up because messages other than the person's came meanwhile, the
-window that it learns from refusals, and clearing of old results, which is off.
+from it. After a refused request it takes 85 % of its estimate of that request for the window, where that is smaller,
+until its process ends (2.1.0, observeContextOverflow). Not modelled: a compaction that is given up because messages
+other than the person's came meanwhile, a refused request for a summary, from which it learns likewise, and clearing of
+old results, which is off.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from guard_core.costs import RESULT, TEXT
+from guard_core.costs import CALL, MEDIA, MODEL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.kimi_cli import limit_words, lower_limit
-from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.counted import CountedPolicy, Memory
 from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.explaining import explain
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import newest_requests, oldest_requests, requests_tokens
 from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
-from guard_core.views import Segment, Synthetic
+from guard_core.trace import Term, Trace
+from guard_core.views import Segment, Span, Synthetic
 
 # triggerRatio and reservedContextSize of compaction/strategy.ts, the latter in tokens
 SHARE_OF_WINDOW, RESERVED = 0.85, 50_000
@@ -32,6 +37,8 @@ ELISION = 60  # bytes; ours: the mark between the two, whose wording is not know
 FRAME = 2_953  # characters around a summary; runs of 2.1.0
 REFUSALS = 3  # attempts of a turn after refusals
 CHARS_PER_TOKEN = 4  # of ASCII; any other character is a token
+LEARNED_SHARE = 0.85  # of a refused request: OVERFLOW_CONTEXT_SAFETY_RATIO, fullCompaction of 2.1.0
+MEDIA_TOKENS = 2_000  # of a picture: MEDIA_TOKEN_ESTIMATE of 2.1.0
 _SOURCE = "measured, specification of new policies section 2"
 
 
@@ -41,6 +48,58 @@ def text_tokens(ledger: Ledger, form: str = "") -> Ints:
     kind, others = parts["kind"], parts["non_ascii"]
     tokens = -(-(parts["chars"] - others) // CHARS_PER_TOKEN) + others + 1
     return ledger.by_event(np.where((kind == RESULT) | (kind == TEXT), tokens, 0))
+
+
+def sent_tokens(ledger: Ledger, form: str = "") -> Ints:
+    """The estimate of each event as part of a request: text_tokens, and reasoning, calls with their arguments as a JSON
+    string, and pictures; the role of an answer is 3 tokens."""
+    parts = ledger.parts
+    kind, others = parts["kind"], parts["non_ascii"]
+    tokens = -(-(parts["chars"] - others) // CHARS_PER_TOKEN) + others
+    arguments = parts["json_chars"] + parts["separators"] - others
+    called = -(-parts["name_chars"] // CHARS_PER_TOKEN) - (-arguments // CHARS_PER_TOKEN) + others
+    sizes = np.select(
+        [kind == RESULT, (kind == TEXT) | (kind == REASONING), kind == CALL, kind == MEDIA],
+        [tokens + 1, tokens, called, MEDIA_TOKENS],
+        0,
+    )
+    speaks = ledger.by_event(np.isin(kind, (TEXT, REASONING, CALL, MEDIA)).astype(np.int64)) > 0
+    role = np.where(ledger.events["flags"] & MODEL, 3, 1)
+    return np.asarray(ledger.by_event(sizes) + np.where(speaks, role, 0))
+
+
+def sent_prefix(ledger: Ledger) -> Ints:
+    """Prefix sums of the same over the log."""
+    return ledger.prefix_by("kimi-code sent", sent_tokens)
+
+
+def fixed_tokens(ledger: Ledger) -> int | None:
+    """Its estimate of system prompt and tools; None where the recording lacks one of them."""
+    if not (ledger.system_recorded and ledger.tools_recorded):
+        return None
+    return -(-ledger.system_chars // CHARS_PER_TOKEN) + ledger.tools_tokens
+
+
+def assumed_fixed_tokens(ledger: Ledger) -> int:
+    """The same; where the recording lacks one of them, what the first count has more than is estimated of the messages
+    of its request."""
+    known = fixed_tokens(ledger)
+    counted = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
+    if known is not None or not len(counted):
+        return known or 0
+    prompt, at = (ledger.steps[name].item(counted[0]) for name in ("prompt_tokens", "at"))
+    return max(prompt - sent_prefix(ledger).item(at), 0)
+
+
+def learned_window(refused: int) -> int:
+    """The window in tokens that it learns from a refused request of so many estimated tokens."""
+    return max(int(LEARNED_SHARE * refused), 1)
+
+
+class KimiCodeMemory(Memory, frozen=True):
+    """`learned` is the smallest window that refused requests have taught, 0: none."""
+
+    learned: int = 0
 
 
 class KimiCodeSettings(msgspec.Struct, frozen=True):
@@ -59,6 +118,7 @@ class KimiCode(CountedPolicy):
     settings: KimiCodeSettings
     name = "kimi-code"
     agent = "kimi-code"
+    state_type = KimiCodeMemory
 
     @property
     def counter(self) -> Counter:
@@ -80,6 +140,15 @@ class KimiCode(CountedPolicy):
             return f"{self.settings.share * 100:g} % of {window:,}"
         return limit_words(window, self.settings.share, self.settings.reserved)
 
+    def goes_by(self, state: Any, window: int) -> int:
+        return min(state.learned, window) if state.learned else window
+
+    def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
+        threshold, rule = int(trace.columns["threshold"][step]), self.rule(trace.window)
+        if threshold != self.threshold(trace.window):
+            rule = f"of a window of {LEARNED_SHARE * 100:g} % of a refused request, by its estimate"
+        return explain(trace, step, self.counter, self.uncounted, self.relation, rule)
+
     @property
     def looks(self) -> tuple[Point, ...]:
         return (Point.BEFORE_CALL,)
@@ -87,7 +156,21 @@ class KimiCode(CountedPolicy):
     def plan(self, history: History) -> Plan:
         """The person's messages, the first and the last of them where they are too many, then a summary of all."""
         asks = (Ask(history.view, self.settings.summary_budget),)
-        return Plan((*self._requests(history), SummaryMessage(asks, frame=FRAME)), cut=(history.stop,) * 3)
+        items = (*self._requests(history), SummaryMessage(asks, frame=FRAME))
+        learned = self._learned(history) if history.point is Point.ON_OVERFLOW else history.state.learned
+        return Plan(items, cut=(history.stop,) * 3, remembers={"learned": learned})
+
+    def _learned(self, history: History) -> int:
+        """The window that the refused request teaches, where that is smaller than the one it goes by."""
+        ledger, prefix = history.ledger, sent_prefix(history.ledger)
+        refused = assumed_fixed_tokens(ledger)
+        for segment in history.view:
+            if isinstance(segment, Span):
+                refused += prefix.item(segment.stop) - prefix.item(segment.start)
+            elif isinstance(segment, Synthetic):
+                refused += -(-segment.bytes // CHARS_PER_TOKEN) + 1
+        current = self.goes_by(history.state, history.check.window)
+        return learned_window(refused) if learned_window(refused) < current else history.state.learned
 
     def _requests(self, history: History) -> tuple[Segment, ...]:
         ledger, stop, head, tail = history.ledger, history.stop, self.settings.head, self.settings.tail

@@ -179,8 +179,9 @@ class Agent:
     what it compares after that is not known until the next answer.
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
-    agent that compares an estimate of its own, `settled` bounds of those at compactions, by which its rule fires
-    or does not, UNKNOWN where that is open. `keeps` says what stays verbatim at a compaction, None where it was not
+    agent that compares an estimate of its own, `settled` bounds of those at compactions, by which its rule fires or
+    does not, UNKNOWN where that is open. `learns` gives the windows that it has learned itself, each with the step from
+    which it goes by it where it is smaller. `keeps` says what stays verbatim at a compaction, None where it was not
     measured. `shows_refusal` says by what a compaction shows that a refused request forced it, "" where nothing does.
     `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts.
     """
@@ -205,6 +206,7 @@ class Agent:
     fitted: Callable[[Stretch, int], str] | None = None
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None
     settled: Callable[[Session, Ledger, Checks, OwnRule], Ints] | None = None
+    learns: Callable[[Session, Ledger], Iterable[tuple[int, Sourced]]] | None = None
     keeps: Callable[[Stretch, OwnRule], Keeps | None] | None = None
 
     def check_typed(self, typed: Typed) -> None:

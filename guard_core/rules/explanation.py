@@ -14,6 +14,7 @@ from guard_core.rules.base import OwnRule, Stretch
 from guard_core.rules.evidence import StretchEvidence
 from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, kept_messages
+from guard_core.rules.learned import with_learned
 from guard_core.rules.registry import agent_of
 from guard_core.rules.settings import Typed
 from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of
@@ -122,7 +123,8 @@ def explain(
     if agent is None and typed:
         raise SettingError(f"the rule of the agent that wrote this ({_name(session)}) is not known: it has no settings")
     named, stated = ({}, None) if agent is None else agent.named(typed or {})
-    counted, stretches = Counted(session, ledger, agent), stretches_of(session, stated or window)
+    counted = Counted(session, ledger, agent)
+    stretches = with_learned(counted, stretches_of(session, stated or window), named)
     parts, belongs = _parts(counted, stretches, named)
     explained = [tuple(part.compactions()) for part in parts]
     missed = [tuple(part.missed()) for part in parts]

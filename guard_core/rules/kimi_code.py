@@ -3,7 +3,9 @@
 Measured by running 2.1.0; `compaction/strategy.ts` of https://github.com/MoonshotAI/kimi-code at d723cc47 has the same
 numbers since 2026-05. The window is the model's limit of input where it has one, else its context. The count is that of
 the last answer and Kimi Code's estimate of what was appended since: a quarter of the ASCII characters, rounded up, one
-token for any other and one for the role of each message; notes of tools are not in it.
+token for any other and one for the role of each message; notes of tools are not in it. From a refused request on, until
+its process ends, it takes 85 % of its estimate of that request for the window, where that is smaller (2.1.0,
+observeContextOverflow).
 """
 
 from __future__ import annotations
@@ -13,13 +15,22 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from guard_core.ledger import Ints, Ledger
-from guard_core.policies.kimi_code import RESERVED, SHARE_OF_WINDOW
+from guard_core.ledger import Base, Ints, Ledger
+from guard_core.policies.kimi_code import (
+    CHARS_PER_TOKEN,
+    LEARNED_SHARE,
+    RESERVED,
+    SHARE_OF_WINDOW,
+    fixed_tokens,
+    learned_window,
+    sent_prefix,
+)
 from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter, unused_summaries
 from guard_core.rules.settings import WINDOW, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, RESERVES, round_limits, windows_of
-from guard_core.sessions import Session
+from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.views import Inserted, Span
 
 OVERFLOW = "overflow"  # the reader's word for a compaction after a refused request
 RATIO = 100 * SHARE_OF_WINDOW  # per cent, as the settings have it
@@ -71,13 +82,48 @@ def _of_window(window: int, changes: int) -> Iterator[Hypothesis]:
         yield Hypothesis(formula, threshold, changes + 1)
 
 
+def learns(_: Session, ledger: Ledger) -> Iterable[tuple[int, Sourced]]:
+    """The windows that refused requests teach, each with the step from which Kimi Code goes by it where it is smaller.
+
+    Only where the file has system prompt and tools, of which the estimate is a part, too. The window is forgotten when
+    the process ends, which the file does not show.
+    """
+    fixed = fixed_tokens(ledger)
+    if fixed is None:
+        return
+    prefix, steps = sent_prefix(ledger), ledger.steps["at"]
+    for place, base in enumerate(ledger.bases):
+        if base.trigger != OVERFLOW:
+            continue
+        before = ledger.bases[place - 1] if place else None
+        start = before.at if before is not None else 0
+        refused = fixed + prefix.item(base.at) - prefix.item(start)
+        refused += 0 if before is None else _kept_tokens(before, prefix)
+        note = f"{LEARNED_SHARE * 100:g} % of a refused request of {refused:,} tokens by its estimate"
+        step = int(np.searchsorted(steps, base.at, side="left")) + 1
+        yield step, Sourced(learned_window(refused), Provenance.RECOMPUTED, note)
+
+
+def _kept_tokens(base: Base, prefix: Ints) -> int:
+    """The estimate of what a compaction left."""
+    tokens = 0
+    for segment in base.view:
+        if isinstance(segment, Span):
+            tokens += prefix.item(segment.stop) - prefix.item(segment.start)
+        elif isinstance(segment, Inserted):
+            tokens += -(-base.costs["chars"][segment.index] // CHARS_PER_TOKEN) + 1
+    return tokens
+
+
 def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
     """Checks at which the threshold alone does not decide: where a compaction was begun and cancelled, and compactions
-    after a refused request. From then on, until its process ends (which the file does not show), the agent takes 85 %
-    of its estimate of the refused request for the window, where that is smaller (2.1.0, observeContextOverflow)."""
+    after a refused request from which a window was learned that is not known."""
+    unused = unused_summaries(session, ledger, checks)
+    if fixed_tokens(ledger) is not None:
+        return unused
     refused = np.array([item.trigger == OVERFLOW for item in session.compactions] or [False])
     learned = (checks.place >= 0) & np.logical_or.accumulate(np.append(False, refused[:-1]))[checks.place]
-    return np.asarray(unused_summaries(session, ledger, checks) | learned)
+    return np.asarray(unused | learned)
 
 
 KEEPS = Keeps("the user's own messages, up to 20,000 tokens, and the summary", Shape.USERS, 20_000, is_derived=True)
@@ -94,6 +140,7 @@ AGENT = Agent(
         "the threshold alone does not decide here: a request was refused before, after which it goes by a smaller"
         " window that it has learned, or a compaction was begun beside the next step and cancelled"
     ),
+    learns=learns,
     names={
         "trigger_ratio": "compaction_trigger_ratio: in per cent of the window, or a fraction below 1",
         "reserved_context_size": "in tokens; 0 or as much as the window has no effect",

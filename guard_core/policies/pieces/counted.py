@@ -4,6 +4,7 @@ A policy of this kind is a subclass of CountedPolicy with
 
     name, agent    its name in the list; the recording format of its own agent
     threshold      the tokens at which it fires, from the window; None: never
+    goes_by        the window that it reckons with, from what it remembers
     relation       ">=" or ">"
     looks          the points at which it compares; of several that apply to a step, the last counts
     counter        what it compares (pieces.counters); `uncounted` is the estimate (pieces.estimates) that takes its
@@ -149,6 +150,10 @@ class CountedPolicy(ABC):
     def rule(self, window: int) -> str:
         """The threshold as an expression with its numbers."""
 
+    def goes_by(self, state: Any, window: int) -> int:
+        """The context window in tokens that it reckons with where its model has `window`."""
+        return window
+
     @property
     def looks(self) -> tuple[Point, ...]:
         return (Point.BEFORE_CALL,)
@@ -270,7 +275,7 @@ class CountedPolicy(ABC):
         at = np.array([check.at])
         sent = sent_columns(self.estimator(ledger), head, at)
         numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
-        threshold = self._threshold(check.window)
+        threshold = self._threshold(self.goes_by(state, check.window))
         evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
         evidence |= {"threshold": threshold, **_remembered(state)}
         view = head.at(ledger, check.at)
@@ -457,7 +462,7 @@ class CountedPolicy(ABC):
         if self.counter.at_turn_start:
             counts, turn_counts = _before_turns(last, looks.begins, Counts(*_turn_counts(state)))
         columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
-        threshold = self._threshold(run.window)
+        threshold = self._threshold(self.goes_by(state, run.window))
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, state), 0)
         ends = (fires & (held == 0)) | (self.tidied(ledger, looks, state) & looks.begins)

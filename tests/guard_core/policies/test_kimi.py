@@ -94,3 +94,14 @@ def test_kimi_code_keeps_the_first_and_the_last_of_too_many_messages():
     kinds = [item.form if isinstance(item, Span) else item.kind for item in record.after]
     # 2,000 tokens of the first; "go" and the third whole, and what is left for the second.
     assert kinds == ["cut:8000", "elision", "cut:31996", "", "summary"]
+
+
+def test_kimi_code_takes_a_share_of_a_refused_request_for_the_window_from_then_on():
+    """The second request is 14,015 tokens by its own estimate, and three times that for the provider: 85 % of it is the
+    window, 85 % of which the threshold."""
+    events = [event for _ in range(3) for event in (user("u" * 28_000), model("m" * 40))]
+    log = session(*events, calls=(*(ModelCall(2 * n + 1, 2 * n + 1) for n in range(3)),), system="", tools=())
+    trace = run(get_policy("kimi-code", reserved=0), log, window=40_000, usage=RatioUsage(3.0, 0), summary=400)
+    assert (trace.compactions[0].step, trace.compactions[0].point) == (1, "on an overflow")
+    assert trace.columns["threshold"].tolist() == [34_000, 10_126, 10_126]
+    assert "refused request" in get_policy("kimi-code", reserved=0).explain(trace, 2)[-2].expression

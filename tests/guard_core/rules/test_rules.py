@@ -29,6 +29,7 @@ from guard_core.sessions import (
     Refusal,
     Session,
     Sourced,
+    ToolDefinition,
 )
 from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted, Span
@@ -1145,3 +1146,36 @@ def test_an_agent_reckons_with_the_window_that_it_knows_and_not_with_the_limit_t
     session = msgspec.structs.replace(session, refused=(2,), refusals=(Refusal(2, 110_000, 100_000),))
     assert judge_session(session).value == 100_000
     assert explain(session).rule.threshold == 155_000
+
+
+def of_kimi_code(prompts, **fields):
+    """A session of Kimi Code whose first compaction, before the call at 2, follows a refused request of 2,114 tokens by
+    its own estimate: 1,796 are the window then, 1,527 the threshold."""
+    built = transcript("kimi-code", "", "overflow", prompts=prompts, place=2)
+    known = {"system": (TextPart("s" * 400),), "tools": (ToolDefinition("t"),)}
+    return msgspec.structs.replace(built, **{**known, **fields})
+
+
+def test_kimi_code_goes_by_a_window_that_a_refused_request_taught():
+    prompts = (3_000, 90_000, 1_500, 1_900, 2_500)
+    built = of_kimi_code(prompts)
+    at = built.calls[4].at
+    again = msgspec.structs.replace(built.compactions[0], at=at, base=(Inserted(0), Span(at, at)), trigger="auto")
+    built = msgspec.structs.replace(built, compactions=(*built.compactions, again))
+    explanation = explain(built, window=Sourced(100_000, Provenance.USER), typed={"reserved_context_size": "0"})
+    assert [(item.start, item.window_tokens) for item in explanation.stretches] == [(0, 100_000), (3, 1_796)]
+    assert "of a refused request of 2,114 tokens" in explanation.stretches[1].window.note
+    assert (explanation.compactions[1].threshold, explanation.compactions[1].verdict) == (1_527, Agreement.AGREES)
+
+
+def test_kimi_code_has_forgotten_a_learned_window_where_it_passed_a_check_that_it_would_have_compacted_at():
+    built = of_kimi_code((3_000, 90_000, 1_500, 1_900, 2_500))
+    explanation = explain(built, window=Sourced(100_000, Provenance.USER), typed={"reserved_context_size": "0"})
+    assert [stretch.start for stretch in explanation.stretches] == [0, 3, 4]
+    assert explanation.stretches[2].window_tokens == 100_000
+    assert explanation.missed == ()
+
+
+def test_kimi_code_learns_nothing_that_can_be_known_where_the_file_lacks_the_tools():
+    built = of_kimi_code((3_000, 90_000, 1_500, 1_900, 2_500), tools=None)
+    assert len(explain(built, window=Sourced(100_000, Provenance.USER)).stretches) == 1
