@@ -16,6 +16,7 @@ from guard_core.decimation import Ints
 from guard_core.errors import GuardError
 from guard_core.findings import CompactionCounts
 from guard_core.recordings import LABELS
+from guard_core.rules import AGENTS
 from inspector.models import Import, Session
 from inspector.pages.session import family_links as families
 from inspector.pages.session.family import Family, family_of
@@ -187,7 +188,7 @@ class Frame:
 
     def session(self) -> dict[str, Any]:
         """Name and badges."""
-        badges = [{"text": self.format_label, "class": "badge-outline"}]
+        badges = [{"text": self.writer, "class": "badge-outline"}]
         if self.compactions.total:
             text = counted(self.compactions.total, "compaction")
             badges.append({"text": text, "class": "badge-compaction"})
@@ -205,6 +206,13 @@ class Frame:
     def format_label(self) -> str:
         """The recording's format as people call it."""
         return LABELS.get(self.row.format, self.row.format)
+
+    @property
+    def writer(self) -> str:
+        """Who wrote the recording: of a format that several agents write the one that the file names, else the
+        format."""
+        is_known = any(agent.label == self.row.agent for agent in AGENTS)
+        return self.row.agent if is_known else self.format_label
 
     def _compaction_tabs(self) -> list[dict[str, Any]]:
         tabs = []

@@ -2,9 +2,10 @@
 
 An export is one object `{info, messages}`, the database the same in tables (session, message, part; ids in columns, the
 rest as JSON in `data`). The lines of a run hold the parts of the assistant's messages as they were finished, without
-the user's messages. `kilo.db` of Kilo Code has the tables of OpenCode and some of its own. Until 1.1 OpenCode kept
-every session, message and part in a file of its own: one of these alone is not a recording and is refused with what to
-do. Sub-agents are sessions of their own (`parentID`).
+the user's messages. Kilo Code writes all three: `kilo.db` has the tables of OpenCode and some of its own, its exports
+and lines measure each step (`metrics`), and its sessions may name a permission that OpenCode does not know (7.7.9,
+run). Until 1.1 OpenCode kept every session, message and part in a file of its own: one of these alone is not a
+recording and is refused with what to do. Sub-agents are sessions of their own (`parentID`).
 Source: https://github.com/sst/opencode, packages/opencode/src/cli/cmd (export.ts, run.ts) and src/storage.
 """
 
@@ -25,6 +26,7 @@ from guard_core.sessions import Session
 
 # Kinds of lines of a run, which each hold a part; an error line holds none (run.ts).
 RUN_KINDS = frozenset({"step_start", "step_finish", "text", "reasoning", "tool_use"})
+KILO_PERMISSION = "suggest"  # a tool of Kilo Code that sessions of `kilo run` forbid (7.7.9)
 KILO_TABLES = "kilo_"  # how tables begin that only Kilo Code has (7.7.9: kilo_board, kilo_board_message)
 # How the ids of OpenCode begin (id.ts), and what a file of the folder storage with such an id is.
 LOOSE = {"ses_": "session", "msg_": "message", "prt_": "part"}
@@ -73,7 +75,16 @@ def _sessions(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
                 f"own: import what `opencode export {session[:60]}` writes"
             )
         for item in fields.objects(value if isinstance(value, list) else [value]):
-            yield read_session(item, source, facts)
+            yield read_session(item, source, facts, agent=_writer(item))
+
+
+def _writer(export: JSON) -> str:
+    """Who wrote an export or the lines of a run: Kilo Code, where something in them is its own."""
+    permissions = fields.objects(fields.mapping(export, "info").get("permission"))
+    steps = (part for item in fields.objects(export.get("messages")) for part in fields.objects(item.get("parts")))
+    is_kilos = any(fields.text(item, "permission") == KILO_PERMISSION for item in permissions)
+    is_kilos = is_kilos or any(fields.text(part, "type") == "step-finish" and "metrics" in part for part in steps)
+    return KILO if is_kilos else LABEL
 
 
 def _is_export(value: Any) -> bool:
@@ -97,7 +108,7 @@ def _from_lines(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     runs: dict[str, dict[str, list[JSON]]] = {}
     for line in source.lines():
         if _is_export(line.obj):
-            yield read_session(line.obj, source, facts)
+            yield read_session(line.obj, source, facts, agent=_writer(line.obj))
         elif _is_run_line(line.obj):
             part = fields.mapping(line.obj, "part")
             messages = runs.setdefault(fields.text(line.obj, "sessionID"), {})
@@ -105,7 +116,8 @@ def _from_lines(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
         else:
             source.notes.skip(f"{fields.text(line.obj, 'type')[:40] or 'unnamed'} line")
     for name, messages in runs.items():
-        yield read_session(_run(name, messages), source, facts, notes=["The user's messages are not in the file."])
+        run, notes = _run(name, messages), ["The user's messages are not in the file."]
+        yield read_session(run, source, facts, agent=_writer(run), notes=notes)
 
 
 def _run(name: str, messages: dict[str, list[JSON]]) -> JSON:

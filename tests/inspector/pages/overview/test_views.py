@@ -28,6 +28,15 @@ def test_it_opens_with_a_verdict_and_four_figures(client, gap):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("agent", "badge"), [("Kilo Code", "Kilo Code"), ("OpenCode", "OpenCode"), ("mine", "OpenCode")]
+)
+def test_its_badge_names_who_wrote_the_recording_where_several_agents_write_its_format(agent, badge, client):
+    written = msgspec.structs.replace(session(user("a"), model("b")), format="opencode", agent=agent)
+    assert page(client, stored(written)).context["session"]["badges"][0]["text"] == badge
+
+
+@pytest.mark.django_db
 def test_calls_of_several_windows_are_said_of_the_session_and_of_its_replay(client):
     row = stored(counted((*(50_000,) * 5, 300_000), names=(*(SONNET,) * 5, "gemini-2.5-pro")))
     shown = page(client, row, "?policy=codex")

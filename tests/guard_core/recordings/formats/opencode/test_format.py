@@ -372,6 +372,16 @@ def kilo_session(tmp_path, *messages: dict[str, Any]):
     return session
 
 
+def test_exports_and_lines_with_what_only_kilo_writes_are_kilos():
+    measured = finish(60, 40) | {"metrics": {"generation": 27.3, "source": "computed"}}
+    step = assistant("m2", 1, {"type": "step-start"}, text("I look"), measured)
+    forbids = {"permission": [{"permission": "suggest", "pattern": "*", "action": "deny"}]}
+    line = {"type": "step_finish", "sessionID": "ses_1", "part": {**measured, "messageID": "m2"}}
+    for session in (session_of(TALK[0], step), session_of(*TALK, **forbids), *read_as(FORMAT, lines(line)).sessions):
+        assert session.agent == "Kilo Code"
+    assert session_of(*TALK, permission=[{"permission": "question", "action": "deny"}]).agent == "OpenCode"
+
+
 def test_a_database_with_a_table_of_kilo_is_kilos(tmp_path):
     session = kilo_session(tmp_path, *TALK)
     assert session.agent == "Kilo Code"
