@@ -171,12 +171,13 @@ class Agent:
     `names` are the settings that can be typed, with what they mean; `aliases` say which of them each name of the
     agent's own configuration or environment is: "!" before it where true and false are exchanged, WINDOW for the
     context window. `held` marks checks (not 0) at which the agent did not or could not compact for another reason than
-    a count; `held_reason` says why. `uncounted` says why a check has no count, where that is not for want of the
-    provider's. A compaction there at which the rule fires is compared like any other, for the file
-    may not name a version that does compact there. `records_count`: the agent writes the compared count into the
-    recording (`tokens_before`), from the version `records_from` on. `forgets_on_resume`: in a resumed session the last
-    count is not known until the next answer. `clears_apart`: it clears old results by another rule than this one, and
-    what it compares after that is not known until the next answer.
+    a count; `held_reason` says why, of an agent with several reasons one for each bit of that mark. `uncounted` says
+    why a check has no count, where that is not for want of the provider's. A compaction there at which the rule fires
+    is compared like any other, for the file may not name a version that does compact there. `records_count`: the agent
+    writes the compared count into the recording (`tokens_before`), from the version `records_from` on.
+    `forgets_on_resume`: in a resumed session the last count is not known until the next answer. `clears_apart`: it
+    clears old results by another rule than this one, and what it compares after that is not known until the next
+    answer.
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
     agent that compares an estimate of its own, `settled` bounds of those at compactions, by which its rule fires or
@@ -194,7 +195,7 @@ class Agent:
     names: Mapping[str, str]
     aliases: Mapping[str, str] = field(default_factory=dict)
     held: Callable[[Session, Ledger, Checks], Ints] = no_hold
-    held_reason: str = ""
+    held_reason: str | Mapping[int, str] = ""
     uncounted: str = ""
     records_count: bool = False
     records_from: tuple[int, ...] = ()
@@ -208,6 +209,12 @@ class Agent:
     settled: Callable[[Session, Ledger, Checks, OwnRule], Ints] | None = None
     learns: Callable[[Session, Ledger], Iterable[tuple[int, Sourced]]] | None = None
     keeps: Callable[[Stretch, OwnRule], Keeps | None] | None = None
+
+    def why_held(self, mark: int) -> str:
+        """Why it did not or could not compact at a check with a mark."""
+        if isinstance(self.held_reason, str):
+            return self.held_reason
+        return ", or ".join(reason for bit, reason in self.held_reason.items() if mark & bit)
 
     def check_typed(self, typed: Typed) -> None:
         """SettingError for a setting that this rule does not have."""

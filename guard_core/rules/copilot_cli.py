@@ -55,22 +55,25 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(*share_of(share, window), changes)
 
 
+BEING_MADE, JUST_RESUMED, CUT_OFF = 1, 2, 4  # marks of checks
+
+
 def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
-    """1 while a summary is made, also one that is cancelled, in the first check of a resumed session, and where
-    messages were only cut off."""
+    """Marks of checks while a summary is made, also one that is cancelled, in the first check of a resumed session, and
+    where messages were only cut off."""
     unused = [call.at for call in session.side_calls if call.prompt_tokens is None]
-    flags = np.isin(checks.stop, unused).astype(np.int64)
+    marks = np.isin(checks.stop, unused) * BEING_MADE
     called = np.append(ledger.steps["at"], 0)[checks.last]
     for setting in session.settings:
         if setting.name == RESUMED:
-            flags |= (checks.last >= 0) & (called < setting.value) & (checks.stop >= setting.value)
+            marks |= ((checks.last >= 0) & (called < setting.value) & (checks.stop >= setting.value)) * JUST_RESUMED
     for place, item in enumerate(session.compactions):
         tail = item.base[-1] if item.base else None
         if item.kind == TRIM:
-            flags |= checks.place == place
+            marks |= (checks.place == place) * CUT_OFF
         elif isinstance(tail, Span):
-            flags |= (checks.place < 0) & (checks.stop >= tail.start) & (checks.stop <= item.at)
-    return flags
+            marks |= ((checks.place < 0) & (checks.stop >= tail.start) & (checks.stop <= item.at)) * BEING_MADE
+    return np.asarray(marks)
 
 
 AGENT = Agent(
@@ -81,7 +84,11 @@ AGENT = Agent(
     counter=lambda _: COUNTER,
     records_count=True,
     held=held,
-    held_reason="a summary was being made, the session was just resumed, or messages were only cut off",
+    held_reason={
+        BEING_MADE: "a summary was being made",
+        JUST_RESUMED: "the session was just resumed, and a new process does not know its last count",
+        CUT_OFF: "the oldest messages were only cut off, as versions without summaries do",
+    },
     names={
         "background_threshold": "per cent of the window at which a summary is begun; above 95 % the call waits for it",
         AUTO: SWITCH_WORDS,

@@ -157,7 +157,7 @@ class OwnChecks:
         if rule is not None and rule.checks is Moment.TURN_END and not checks.between[row] and not compacted:
             return NOT_ASKED
         if self._counted.held[row] and not compacted and self._counted.agent is not None:
-            return self._counted.agent.held_reason
+            return self._counted.why_held(row)
         if count is not None:
             return ""
         agent = self._counted.agent

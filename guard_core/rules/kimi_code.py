@@ -115,6 +115,9 @@ def _kept_tokens(base: Base, prefix: Ints) -> int:
     return tokens
 
 
+CANCELLED, LEARNED = 1, 2  # marks of checks
+
+
 def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
     """Checks at which the threshold alone does not decide: where a compaction was begun and cancelled, and compactions
     after a refused request from which a window was learned that is not known."""
@@ -123,7 +126,7 @@ def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
         return unused
     refused = np.array([item.trigger == OVERFLOW for item in session.compactions] or [False])
     learned = (checks.place >= 0) & np.logical_or.accumulate(np.append(False, refused[:-1]))[checks.place]
-    return np.asarray(unused | learned)
+    return np.asarray(unused | learned * LEARNED)
 
 
 KEEPS = Keeps("the user's own messages, up to 20,000 tokens, and the summary", Shape.USERS, 20_000, is_derived=True)
@@ -136,10 +139,13 @@ AGENT = Agent(
     counter=lambda _: COUNTER,
     keeps=lambda _, __: KEEPS,
     held=held,
-    held_reason=(
-        "the threshold alone does not decide here: a request was refused before, after which it goes by a smaller"
-        " window that it has learned, or a compaction was begun beside the next step and cancelled"
-    ),
+    held_reason={
+        CANCELLED: "a compaction was begun beside the next step and cancelled",
+        LEARNED: (
+            "a request was refused before, after which it goes by a smaller window; the file lacks system prompt or"
+            " tools, of which that follows, too"
+        ),
+    },
     learns=learns,
     names={
         "trigger_ratio": "compaction_trigger_ratio: in per cent of the window, or a fraction below 1",

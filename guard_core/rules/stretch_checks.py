@@ -95,9 +95,17 @@ class Counted:
     @cached_property
     def held(self) -> NDArray[np.bool_]:
         """The checks at which the agent cannot compact."""
+        return self._marks > 0
+
+    def why_held(self, row: int) -> str:
+        """Why the agent cannot compact at a check."""
+        return "" if self.agent is None else self.agent.why_held(int(self._marks[row]))
+
+    @cached_property
+    def _marks(self) -> Ints:
         if self.agent is None:
-            return np.zeros(len(self.checks.step), dtype=np.bool_)
-        return self.agent.held(self.session, self.ledger, self.checks) > 0
+            return np.zeros(len(self.checks.step), dtype=np.int64)
+        return self.agent.held(self.session, self.ledger, self.checks)
 
     @cached_property
     def cut(self) -> Ints:
@@ -218,7 +226,7 @@ class StretchChecks:
         if (word := self.trigger(row)) in NO_COUNT:
             return NO_COUNT[word]
         if self.held[row] and self.agent is not None and not self._fires(row):
-            return self.agent.held_reason
+            return self.counted.why_held(row)
         if at_turn_end(self.rule) and not self.checks.between[row]:
             return "within a turn, where the rule is not asked: a refused request, or a person asked for it"
         return ""

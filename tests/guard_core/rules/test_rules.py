@@ -1118,7 +1118,23 @@ def test_messages_that_copilot_cli_cut_off_are_no_compaction_by_its_rule():
     trim = RecordedCompaction(4, Evidence.DECLARED, "trim", base=(Span(1, 4),), tokens_before=90_000)
     (item,) = explain(copilot(80_000, 90_000, 95_000, 99_000, compactions=(trim,))).compactions
     assert item.verdict is Agreement.NOT_MODELLED
-    assert item.reason.endswith("messages were only cut off")
+    assert item.reason == "the oldest messages were only cut off, as versions without summaries do"
+
+
+def test_of_a_check_that_copilot_cli_passed_only_the_causes_are_named_that_the_file_leaves():
+    base = (Inserted(0), Span(5, 6))
+    summary = RecordedCompaction(6, Evidence.DECLARED, "summary+tail", base=base, tokens_before=161_000)
+    made = copilot(100_000, 161_000, 165_000, 40_000, compactions=(summary,))
+
+    def reason(session):
+        ledger = Ledger.of(session)
+        return OwnChecks(session, ledger, explain(session, ledger)).at(2).reason
+
+    assert reason(made) == "a summary was being made"
+    resumed = msgspec.structs.replace(made, compactions=(), settings=(AgentSetting("resumed_at", 5),))
+    assert reason(resumed).startswith("the session was just resumed")
+    both = msgspec.structs.replace(made, settings=(AgentSetting("resumed_at", 5),))
+    assert reason(both).count(", or ") == 1
 
 
 def test_what_roo_code_wrote_down_at_a_compaction_is_the_count_it_compared():
