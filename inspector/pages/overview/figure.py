@@ -25,6 +25,7 @@ RECORDED_MARK = ("triangle-down", "line-ns")  # of a compaction: where they are 
 REPLAYED_MARK = ("triangle-down-open", "line-ew")
 NUMBERED = 30  # as many marks have their numbers beside them
 LOW = 0.07  # of the axis: the number of a lower mark is above it
+CARPET = 150  # compactions of one side: with more a cycle has less than four pixels of a chart 640 wide
 EDGE_POINTS = 120  # of each edge of a dense line
 CYCLES = 2  # compactions in each stretch of a dense line, so that it has both a peak and a foot
 STRETCHES = 10  # of a dense view, each with the count of its compactions
@@ -134,8 +135,11 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
         if shows_estimates(data, steps):
             traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(values, data.window)))
     if data.replayed is not None and data.replayed.divergence is not None:
-        traces.append(_replayed(data, data.replayed, steps, dense))
-    traces += _dense_recording(data, steps) if dense else [_recording(data, steps, 2.5)]
+        traces.append(_replayed(data, data.replayed, steps))
+    if is_carpet(data.compactions, steps):
+        traces += _dense_recording(data, steps)
+    else:
+        traces.append(_recording(data, steps, 1.25 if dense else 2.5))
     return [trace for trace in traces if (trace["y"] <= top).any()]
 
 
@@ -147,20 +151,15 @@ def _recording(data: Timeline, steps: Ints, width: float, name: str = "recorded 
 
 
 def _dense_recording(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
-    """The recording where it is dense: its peaks over its lowest counts, with the area between them."""
+    """The recording where its line would be a carpet: lines through its peaks and its lowest counts."""
     low, high = edge_steps(data.recorded, steps[0], steps[-1] + 1, _stretches(data.compactions, steps))
-    foot = _series("lowest recorded", low, data.recorded[low], theme.line(theme.RECORDED, width=0))
-    peaks = _recording(data, high, 1.25, "recorded prompt tokens, peaks")
-    return [
-        {**foot, "hoverinfo": "skip", "showlegend": False},
-        {**peaks, "fill": "tonexty", "fillcolor": theme.LIVE},
-    ]
+    foot = _recording(data, low, 0.75, "recorded prompt tokens, lowest")
+    return [foot, _recording(data, high, 2, "recorded prompt tokens, peaks")]
 
 
 def _stretches(compactions: Ints, steps: Ints) -> int:
     """How many stretches a dense line is cut into."""
-    inside = int(((compactions >= steps[0]) & (compactions <= steps[-1])).sum())
-    return max(1, min(EDGE_POINTS, inside // CYCLES)) if inside else EDGE_POINTS
+    return max(1, min(EDGE_POINTS, _count_inside(compactions, steps) // CYCLES))
 
 
 def _threshold_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
@@ -195,9 +194,24 @@ def _margin(threshold: Floats, counts: Floats) -> dict[str, Any]:
 
 
 def is_dense(data: Timeline, steps: Ints) -> bool:
-    """Do so many compactions follow one another that several lines would be one carpet."""
+    """Do so many compactions follow one another that they are counted instead of marked, with fewer lines beside."""
     sides = [data.compactions] if data.replayed is None else [data.compactions, data.replayed.compactions]
-    return len(steps) > 0 and any(((at >= steps[0]) & (at <= steps[-1])).sum() > DENSE for at in sides)
+    return any(_count_inside(at, steps) > DENSE for at in sides)
+
+
+def is_carpet(compactions: Ints, steps: Ints) -> bool:
+    """Has one side so many compactions that its line could not be followed."""
+    return _count_inside(compactions, steps) > CARPET
+
+
+def has_carpet(data: Timeline, steps: Ints) -> bool:
+    """Is a side drawn by its peaks."""
+    others = [] if data.replayed is None else [data.replayed.compactions]
+    return any(is_carpet(at, steps) for at in (data.compactions, *others))
+
+
+def _count_inside(at: Ints, steps: Ints) -> int:
+    return int(((at >= steps[0]) & (at <= steps[-1])).sum()) if len(steps) else 0
 
 
 def shows_estimates(data: Timeline, steps: Ints) -> bool:
@@ -246,11 +260,11 @@ def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[s
     return [low, {**high, "fill": "tonexty", "fillcolor": theme.MODELLED, "showlegend": True}]
 
 
-def _replayed(data: Timeline, replayed: Replayed, steps: Ints, dense: bool) -> dict[str, Any]:
-    """What the replay would have sent from the divergence on: thin and dashed, because it was never sent. Where it is
-    dense only its upper edge is drawn, and is called so."""
+def _replayed(data: Timeline, replayed: Replayed, steps: Ints) -> dict[str, Any]:
+    """What the replay would have sent from the divergence on: thin and dashed, because it was never sent. Where it
+    would be a carpet only its upper edge is drawn, and is called so."""
     name = f"{theme.label(replayed.name)} (modelled)"
-    if dense:
+    if is_carpet(replayed.compactions, steps):
         stretches = _stretches(replayed.compactions, steps)
         steps, name = edge_steps(replayed.prompt_tokens, steps[0], steps[-1] + 1, stretches)[1], f"{name}, peaks"
     values = np.where(steps >= max(0, (replayed.divergence or 0) - 1), replayed.prompt_tokens[steps], np.nan)
@@ -490,9 +504,9 @@ def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     if shows_estimates(data, steps):
         ends.append(("heuristic", theme.HEURISTIC, _last(data.heuristic, steps)))
         ends.append(("calibrated", theme.CALIBRATED, _last(data.calibrated, steps)))
-    replay_ends = not is_dense(data, steps)  # else only peaks of it are drawn
-    if replay_ends and data.replayed is not None and data.replayed.divergence is not None:
-        ends.append(("replay", theme.REPLAYED, _last(data.replayed.prompt_tokens, steps)))
+    replayed = data.replayed
+    if replayed is not None and replayed.divergence is not None and not is_carpet(replayed.compactions, steps):
+        ends.append(("replay", theme.REPLAYED, _last(replayed.prompt_tokens, steps)))
     known = sorted((end for end in ends if not np.isnan(end[2])), key=lambda end: -end[2])
     wanted = [MAIN * min(1.0, value / top) for _, _, value in known]
     places = spread(wanted, LABEL_GAP, MAIN)

@@ -9,7 +9,7 @@ from inspector.figures import theme
 from inspector.figures.paths import Box
 from inspector.figures.picture import HEIGHT, POINTS, TOP, WIDTH, Path, Picture, Word, axis_words, step_words
 from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
-from inspector.pages.overview.figure import y_top
+from inspector.pages.overview.figure import CARPET, y_top
 
 LABEL = 5  # pixels between a line and the words above it
 STRETCHES = 100  # of a dense line
@@ -60,17 +60,19 @@ def _recorded(data: Timeline, box: Box, seen: range) -> list[Path]:
     kind = "recorded" if side.tokens is data.recorded else "heuristic"
     compactions = steps_inside(side.compactions, seen)
     dots = Path("overflows", box.dots(steps_inside(side.overflows, seen), side.tokens), "overflow")
-    if len(compactions) > DENSE:
+    if len(compactions) > CARPET:
         low, high = edge_steps(side.tokens, seen.start, seen.stop, min(STRETCHES, len(seen)))
         many = f"{len(compactions):,} compactions"
         return [
-            Path("range", box.band(low, high, side.tokens), ""),
+            Path(f"{kind}-lowest", box.line(low, side.tokens), f"{side.name}, lowest"),
             Path(f"{kind}-peaks", box.line(high, side.tokens), f"{side.name}, peaks"),
             Path("ticks", box.ticks(compactions, TICK), many),
             dots,
         ]
     steps = _steps(seen, side.tokens, compactions)
-    line = Path(kind, box.line(steps, side.tokens), side.name)
+    line = Path(kind if len(compactions) <= DENSE else f"{kind}-peaks", box.line(steps, side.tokens), side.name)
+    if len(compactions) > DENSE:
+        return [line, Path("ticks", box.ticks(compactions, TICK), f"{len(compactions):,} compactions"), dots]
     return [line, Path("compactions", box.dots(compactions, side.tokens), "compaction"), dots]
 
 
@@ -80,7 +82,7 @@ def _replayed(data: Timeline, box: Box, seen: range) -> list[Path]:
     side = data.side("replayed")
     values = np.where(np.arange(len(data)) >= max(0, data.replayed.divergence - 1), side.tokens, np.nan)
     compactions = steps_inside(side.compactions, seen)
-    if len(compactions) > DENSE:
+    if len(compactions) > CARPET:
         high = edge_steps(values, seen.start, seen.stop, min(STRETCHES, len(seen)))[1]
         return [Path("replayed", box.line(high, values), f"{side.name}, peaks")]
     return [Path("replayed", box.line(_steps(seen, values, compactions), values), side.name)]

@@ -27,7 +27,7 @@ from guard_core.windows.call_windows import Judged, windows_words
 from guard_core.windows.models import main_model
 from guard_core.windows.window_evidence import shown_source
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
-from inspector.pages.overview.figure import is_dense
+from inspector.pages.overview.figure import has_carpet, is_dense
 from inspector.pages.shared.bias import bias
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
@@ -311,9 +311,11 @@ def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) ->
 def caption(data: Timeline, facts: Facts, name: str) -> str:
     """The finding of the chart in words, and what a view of all of it leaves out."""
     words = f"{_peak_sentence(facts)} Replayed under {name}{_replay_words(data)}"
-    if not is_dense(data, np.arange(len(data))):
+    steps = np.arange(len(data))
+    if not is_dense(data, steps):
         return words
-    return f"{words} More than {DENSE} compactions: lines are peaks, and above them compactions are counted; zoom in."
+    lines = "lines are peaks, and above them compactions" if has_carpet(data, steps) else "above the lines they"
+    return f"{words} More than {DENSE} compactions: {lines} are counted; zoom in."
 
 
 def _replay_words(data: Timeline) -> str:

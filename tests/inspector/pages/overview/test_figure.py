@@ -130,14 +130,29 @@ def test_of_many_compactions_the_edges_of_the_lines_are_drawn_until_a_zoom_shows
     assert {"heuristic estimate", "calibrated estimate"}.isdisjoint(names(whole))
     assert {"heuristic estimate", "calibrated estimate", "recorded prompt tokens"} <= set(names(zoomed))
     shown = {trace.name: trace for trace in whole.data}
-    peaks, foot = shown["recorded prompt tokens, peaks"], shown["lowest recorded"]
-    assert (peaks.fill, len(peaks.x) <= 122, len(foot.x) <= 122) == ("tonexty", True, True)
+    peaks, foot = shown["recorded prompt tokens, peaks"], shown["recorded prompt tokens, lowest"]
+    assert (len(peaks.x) <= 122, len(foot.x) <= 122) == (True, True)
+    assert {trace.fill for trace in (peaks, foot)} == {None}
     assert np.nanmax(peaks.y) == pytest.approx(np.nanmax(data.recorded))
     assert np.nanmin(foot.y) == pytest.approx(np.nanmin(data.recorded))
     edge = next(trace for trace in whole.data if "modelled" in trace.name)
     assert (edge.name.endswith("peaks"), len(edge.x) <= 122) == (True, True)
     assert np.nanmax(edge.y) == pytest.approx(np.nanmax(data.replayed.prompt_tokens))
     assert not shows_estimates(data, np.arange(len(data)))
+
+
+def test_a_line_that_can_be_followed_stays_one_whatever_the_other_side_does():
+    data = dense()
+    few = replace(data, compactions=np.array([1_000, 3_000]))
+    line = next(trace for trace in context_timeline(few).data if trace.name == "recorded prompt tokens")
+    assert (line.fill, len(line.x) > 500) == (None, True)
+    some = replace(
+        data, compactions=np.arange(0, 5_000, 50), replayed=replace(data.replayed, compactions=np.array([9]))
+    )
+    lines = {trace.name: trace for trace in context_timeline(some).data}
+    assert len(lines["recorded prompt tokens"].x) > 500
+    assert all(step in lines["recorded prompt tokens"].x for step in (some.compactions + 1).tolist())
+    assert len(next(trace for name, trace in lines.items() if "modelled" in name).x) > 500
 
 
 def test_many_compactions_are_counted_above_all_lines_each_side_in_its_own_row_and_colour():

@@ -23,7 +23,7 @@ def test_it_draws_the_recording_the_replay_and_the_marks():
 
 def test_of_many_compactions_it_draws_the_edges_and_says_how_many():
     drawn = kinds(dense())
-    assert {"range", "recorded-peaks", "ticks"} <= drawn.keys()
+    assert {"recorded-lowest", "recorded-peaks", "ticks"} <= drawn.keys()
     assert "compactions" not in drawn
     assert drawn["ticks"].name == "250 compactions"
     assert drawn["recorded-peaks"].d.count("L") <= 103
