@@ -158,6 +158,9 @@ def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
     return True
 
 
+TRIED_LENIENTLY = 1_000_000  # bytes of a damaged file that is read once more, in some hundredths of a second
+
+
 class Imports(LeasedJob[Import]):
     """The jobs that read recordings."""
 
@@ -319,7 +322,19 @@ def _fail(watch: Watch, error: GuardError) -> None:
     place: dict[str, Any] = {"line": line, "column": column}
     if isinstance(error, UnknownFormat):  # it was received, and nothing more
         place["phase"] = "received"
+    elif line is not None and watch.job.strict and _leaves_nothing(watch.job.recording):
+        place["phase"] = Import.NOTHING_LEFT
     watch.end(Import.State.FAILED, message=text[:2_000], **place)
+
+
+def _leaves_nothing(recording: Recording | None) -> bool:
+    """Would a short file without its damaged places be no session, so that skipping them is no offer."""
+    if recording is None or recording.size > TRIED_LENIENTLY:
+        return False
+    try:
+        return not any(session.events for session in recordings.read(recording.path).sessions)
+    except GuardError:
+        return True
 
 
 def _read_and_store(job: Import, watch: Watch) -> None:

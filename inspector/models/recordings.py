@@ -71,6 +71,8 @@ class Import(Owned):
         FAILED = "failed"
         CANCELLED = "cancelled"
 
+    NOTHING_LEFT = "damaged"  # the phase of one that failed, and of which a lenient reading leaves nothing
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="imports")
     name = models.CharField(max_length=200)
@@ -112,8 +114,9 @@ class Import(Owned):
 
     @property
     def mendable(self) -> bool:
-        """Did it fail at a damaged place of a known format, which a lenient reading would leave out."""
-        return self.state == self.State.FAILED and self.strict and self.line is not None and self.phase != "received"
+        """Did it fail at a damaged place of a known format, without which a lenient reading may leave a session."""
+        is_damaged = self.state == self.State.FAILED and self.strict and self.line is not None
+        return is_damaged and self.phase not in ("received", self.NOTHING_LEFT)
 
     @property
     def percent(self) -> int:

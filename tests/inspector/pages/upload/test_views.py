@@ -87,6 +87,17 @@ def test_a_damaged_first_line_offers_to_skip_it_at_once(head, client, recording)
     assert Session.unscoped.count() == 1
 
 
+@pytest.mark.parametrize(
+    "content", [b'{"a": 1, "b": \n', b'{"type": "session", "version": 3, "id": "x"', b"{broken\n{broken\n"]
+)
+def test_what_would_be_nothing_without_its_damage_is_not_offered_to_be_read_without_it(content, client):
+    answer = client.post("/recordings/", {"file": file(content)})
+    assert answer.status_code == 422
+    assert "skip damaged lines" not in answer.text
+    assert "Without what is damaged, no session would be left of this file." in answer.text
+    assert not client.post("/recordings/", {"file": file(content)}, headers=JSON).json()["imports"][0]["mendable"]
+
+
 @pytest.mark.parametrize("fields", [{}, {"text": "   "}, {"window": "200000"}])
 def test_nothing_chosen_is_told(fields, client):
     answer = client.post("/recordings/", fields)
