@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from guard_core.events import Event, Role, TextPart
 
 TITLE_CHARS = 80  # ours: code points of the user's words that are a title
+LEAST_KEPT = 50  # ours: code points that a title has at least before it is cut at a word
 LOOKED_AT = 10_000  # code points of a message in which its first words are looked for
 # What agents put before the user's words, as Claude Code (`<system-reminder>`) and Codex (`<environment_context>`).
 _WRAPPED = re.compile(r"\s*<([a-zA-Z][\w-]{0,60})(?:\s[^>]{0,200})?>.*?</\1>", re.DOTALL)
@@ -25,4 +26,10 @@ def _title(text: str) -> str:
     while (wrapped := _WRAPPED.match(text)) is not None:
         text = text[wrapped.end() :]
     words = " ".join(text.split())
-    return words if len(words) <= TITLE_CHARS else f"{words[: TITLE_CHARS - 1].rstrip()}…"
+    return words if len(words) <= TITLE_CHARS else f"{_cut(words[:TITLE_CHARS])}…"
+
+
+def _cut(words: str) -> str:
+    """Without the word that does not end here; a very long one is cut, as a language without blanks is."""
+    whole = words.rpartition(" ")[0]
+    return whole if len(whole) >= LEAST_KEPT else words[:-1].rstrip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -158,6 +159,7 @@ def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
     return True
 
 
+TITLE_CHARS, SHOWN_ID = 200, 36  # of a row, and of the name that an agent gave a session
 TRIED_LENIENTLY = 1_000_000  # bytes of a damaged file that is read once more, in some hundredths of a second
 
 
@@ -354,8 +356,9 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     with transaction.atomic():
         rows = []
         for ordinal, item in enumerate(counted):
-            rows.append(_store(continuation, ordinal, item, one_of_several=len(counted) > 1))
+            rows.append(_store(continuation, ordinal, item))
         continuation.close(len(rows))
+        _distinguish(rows)
         Recording.objects.row(recording).update(format=done.format)
         stored = {"sessions": rows, "known": continuation.known, "extended": continuation.extended}
         whole = {name: tuple(str(row.pk) for row in some) for name, some in stored.items()}
@@ -366,10 +369,10 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     watch.left |= continuation.leaves_texts
 
 
-def _store(continuation: Continuation, ordinal: int, item: ReadSession, *, one_of_several: bool) -> Session:
+def _store(continuation: Continuation, ordinal: int, item: ReadSession) -> Session:
     if isinstance(item, SameSession):
         return continuation.keep(ordinal, item.row)
-    value = _titled(item.session, continuation.recording) if one_of_several else item.session
+    value = item.session
     if isinstance(item, LongerSession):
         if (row := continuation.append(ordinal, item.added, value)) is not None:
             Session.objects.row(row).update(content=item.content)
@@ -379,11 +382,13 @@ def _store(continuation: Continuation, ordinal: int, item: ReadSession, *, one_o
     return continuation.store(ordinal, value, item.ledger, item.attribution, **more)
 
 
-def _titled(session: CoreSession, recording: Recording) -> CoreSession:
-    """Sessions of one file that have no title are distinguished by the name that their agent gave them."""
-    if session.title or not session.source_id:
-        return session
-    return msgspec.structs.replace(session, title=f"{session.source_id} · {recording.name}")
+def _distinguish(rows: list[Session]) -> None:
+    """Sessions of one file that have the same title get the name that their agent gave them beside it."""
+    counts = Counter(row.title for row in rows)
+    for row in rows:
+        if counts[row.title] > 1 and row.source_id:
+            room = TITLE_CHARS - len(f" · {row.source_id[:SHOWN_ID]}")
+            Session.objects.row(row).update(title=f"{row.title[:room]} · {row.source_id[:SHOWN_ID]}")
 
 
 def _look_first(recording: Recording, watch: Watch) -> None:

@@ -33,6 +33,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
+from guard_core.titles import first_words
 from guard_core.windows.models import main_model
 from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
 from inspector.models.windows import stated_window
@@ -45,6 +46,7 @@ from inspector.storage.stored_calls import StoredCalls
 from inspector.storage.texts import Marks, StoredTexts, insert_events, store_texts
 
 CACHE_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
+BEGINNING = 50  # messages in which the first words of the user are looked for
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
 TOGETHER = 5_000  # events up to which a session is read at once, a few milliseconds: agents that run have few
@@ -73,7 +75,7 @@ def store_session(
             "ordinal": ordinal,
             "deleted": None,
             "started_at": _moment(value.started_at),
-            "title": _title(value, recording),
+            "title": (value.title or first_request(texts) or recording.name)[:200],
             **_columns(value, window, recording),
             **counts,
         }
@@ -134,9 +136,18 @@ def longer_columns(
     columns["started_at"] = _moment(value.started_at)
     if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
         columns["window_override"] = row.window_override or row.window
-    if row.title == _title(_short_head(known), row.recording):
-        columns["title"] = _title(value, recording)
+    title = _short_head(known).title
+    if value.title != title or row.title == row.recording.name:  # else nothing that it may be made of has changed
+        words = first_request(row)
+        if row.title in {name[:200] for name in (title, words, row.recording.name) if name}:
+            columns["title"] = (value.title or words or recording.name)[:200]
     return columns
+
+
+def first_request(texts: Session | StoredTexts) -> str:
+    """What the user of a session wrote first, as its title where its agent gave it none; empty where that is not among
+    its first messages."""
+    return first_words(islice(stored_events(texts), BEGINNING))
 
 
 def _is_stored(known: SessionData, data: dict[str, Any]) -> bool:
@@ -155,10 +166,6 @@ def is_current(known: SessionData) -> bool:
 def _short_head(known: SessionData) -> CoreSession:
     """The session without its events, and without its calls where they are in chunks."""
     return decode(decompressed(known.head), CoreSession, "session")
-
-
-def _title(value: CoreSession, recording: Recording) -> str:
-    return (value.title or recording.name)[:200]
 
 
 def _columns(value: CoreSession, window: Sourced, recording: Recording) -> dict[str, Any]:

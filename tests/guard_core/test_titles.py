@@ -26,6 +26,14 @@ def test_it_is_what_the_user_wrote_first_without_what_the_agent_put_before_it(te
     assert first_words(events) == title
 
 
+def test_it_is_cut_at_a_word_unless_that_is_very_long() -> None:
+    title = first_words([user("Please look into why the second replica of the staging database lags behind the first")])
+    assert title == "Please look into why the second replica of the staging database lags behind the…"
+    title = first_words([user("Please look into why the second replica of the staging database lagged behind")])
+    assert title == "Please look into why the second replica of the staging database lagged behind"
+    assert first_words([user("词" * 200)]) == "词" * 79 + "…"
+
+
 def test_without_words_of_a_user_there_is_none() -> None:
     assert first_words([model("Hello")]) == ""
 

@@ -184,7 +184,7 @@ def test_an_answer_that_became_another_one_is_another_session(bring, done, words
 
 def test_a_title_that_the_agent_finds_later_is_taken_but_not_over_a_persons_own(bring):
     bring(export(1), "first.json")
-    assert Session.unscoped.get().title == "first.json"
+    assert Session.unscoped.get().title == "question 0"  # what the user wrote first
     bring(export(2, title="Listing files"))
     assert Session.unscoped.get().title == "Listing files"
     tagging.rename(Session.unscoped.get(), "mine")
@@ -319,9 +319,11 @@ def test_sessions_that_changed_places_in_a_file_that_is_read_again_stay_themselv
 
 def test_sessions_of_one_file_without_titles_are_told_apart(bring):
     bring(library(one=1), "agent.db")
-    assert Session.unscoped.get().title == "agent.db"
+    assert Session.unscoped.get().title == "user says 0"
     bring(library(one=1, two=1), "agent.db")
-    assert sorted(row.title for row in Session.unscoped.all()) == ["one · agent.db", "two · agent.db"]
+    assert sorted(row.title for row in Session.unscoped.all()) == ["user says 0 · one", "user says 0 · two"]
+    bring(library(one=2, two=2), "agent.db")
+    assert sorted(row.title for row in Session.unscoped.all()) == ["user says 0 · one", "user says 0 · two"]
 
 
 @pytest.mark.parametrize(("turns", "window"), [(5, 50_000), (3, 60_000)])
