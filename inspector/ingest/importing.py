@@ -159,7 +159,7 @@ def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
     return True
 
 
-TITLE_CHARS, SHOWN_ID = 200, 36  # of a row, and of the name that an agent gave a session
+TITLE_CHARS, SHOWN_ID = 200, 8  # of a row, and of the name that an agent gave a session
 TRIED_LENIENTLY = 1_000_000  # bytes of a damaged file that is read once more, in some hundredths of a second
 
 

@@ -25,7 +25,7 @@ SUMMARIES = {
     "share:high": "high: 100 %",
     "mechanical": "mechanical",
 }
-LABELS = {"policy": "Policy", "profile": "Profile", "window": "Window, tokens", "summary": "Summaries"}
+LABELS = {"policy": "Policy", "profile": "Profile", "window": "Context window", "summary": "Summaries"}
 # The parameters of an address that settings of a replay may use, whatever the policy.
 NAMES = (*LABELS, *dict.fromkeys(setting.key for kind in POLICIES.values() for setting in kind.settings))
 PROFILES = {name for kind in POLICIES.values() for name in kind.profile_names}
@@ -237,7 +237,7 @@ def form(
     fields = [
         field("policy", LABELS["policy"], kind.help, groups=policies),
         *([field("profile", LABELS["profile"], _profile_help(kind, profile), choices=profiles)] if profiles else []),
-        field("window", LABELS["window"], mode="text"),
+        field("window", LABELS["window"], "tokens, such as 200k or 1M", mode="text"),
         *of_settings(main=True),
         *(
             [field("summary", LABELS["summary"], "size, as a share of the policy's summary budget", choices=sizes)]

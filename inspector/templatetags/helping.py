@@ -30,6 +30,13 @@ def glossary(label: str) -> str:
 
 
 @register.filter
+def meaning(label: object) -> str:
+    """What a label means, as the glossary has it, for a tooltip; empty where it has none."""
+    term = BY_LABEL.get(str(label)) or BY_LABEL.get(str(label).lower())
+    return "" if term is None else term.meaning
+
+
+@register.filter
 def may(request: HttpRequest, name: str) -> bool:
     """May whoever asked for the page change something at the address of this name: forms that would be refused are left
     out."""

@@ -64,7 +64,7 @@ def test_a_window_that_is_none_is_said_where_it_was_typed(open_page, sessions, w
     page = open_page(width, 700)
     page.goto(sessions("timing-gap"))
     page.locator(".window-edit summary").click()
-    page.get_by_label("Context window in tokens").fill("many")
+    page.get_by_label("Context window").fill("many")
     with page.expect_navigation():
         page.locator(".window-form").get_by_role("button", name="Save").click()
     words = page.locator("#window-stated-error")
@@ -80,7 +80,7 @@ def test_a_wrong_setting_of_a_replay_is_said_beside_the_button_too(open_page, se
     button = page.get_by_role("button", name="Replay", exact=True)
     button.click()
     words = page.locator("#settings [data-fresh=error]")
-    words.get_by_text("Not replayed: correct Window, tokens.").wait_for()
+    words.get_by_text("Not replayed: correct Context window.").wait_for()
     assert is_seen(page, words)
 
 

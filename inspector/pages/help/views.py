@@ -15,7 +15,7 @@ from guard_core.policies import POLICIES
 from inspector.accounts.access import allows
 from inspector.models import Session
 from inspector.pages.shared import parameters, tour
-from inspector.pages.shared.glossary import GLOSSARY
+from inspector.pages.shared.glossary import PARTS
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.parts import visible
 from inspector.pages.shared.project import project_of
@@ -66,7 +66,7 @@ LONGEST_STEP = 9  # digits
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
     """The glossary, the keys and short explanations."""
-    return render(request, "inspector/help/index.html", {"terms": GLOSSARY, "pictures": PICTURES})
+    return render(request, "inspector/help/index.html", {"glossary": PARTS, "pictures": PICTURES})
 
 
 @require_safe

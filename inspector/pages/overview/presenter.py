@@ -360,7 +360,7 @@ def facts(known: Facts, window: Sourced, format_name: str, row: Counts, replays:
         {"name": "agent", "value": session.agent},
         {"name": "model", "value": _models(known)},
         {
-            "name": "window",
+            "name": "context window",
             "value": f"{window.value:,} tokens",
             "source": shown_source(window).value,
             "note": _window_note(window, row, replays),

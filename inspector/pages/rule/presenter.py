@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -95,7 +96,7 @@ def _setting(item: RuleSetting) -> dict[str, str]:
     if item.value is not None:
         value = f"{int(item.value):,}" if float(item.value).is_integer() else f"{item.value:,g}"
     return {
-        "name": item.name.replace("_", " "),
+        "name": label_of(item.name),
         "value": value,
         "unit": item.unit if item.value is not None else "",
         "source": str(item.source),
@@ -111,13 +112,13 @@ def form(
         return []
     known = {item.name: item for item in own.settings} if own else {}
     fields = []
-    for name, meaning in {WINDOW: f"context window of the model, in tokens; saved for {scope}", **agent.names}.items():
+    for name, meaning in {WINDOW: f"of the model, in tokens; saved for {scope}", **agent.names}.items():
         setting = _setting(known[name]) if name in known else {"value": ""}
         fields.append(
             {
                 "name": f"{PREFIX}{name}",
                 "id": f"set-{name}",
-                "label": name.replace("_", " "),
+                "label": label_of(name),
                 "value": values.get(name, ""),
                 "placeholder": setting["value"],
                 "note": errors.get(name, meaning),
@@ -127,10 +128,14 @@ def form(
     return fields
 
 
+def label_of(name: str) -> str:
+    """What a setting of a rule is called on the page."""
+    return "context window" if name == WINDOW else name.replace("_", " ")
+
+
 def with_label(words: str, name: str) -> str:
     """What is wrong with a setting, by the label of its field."""
-    label = name.replace("_", " ")
-    said = words.replace(name, label).replace(f"{name[:1].upper()}{name[1:]}", label)
+    said = re.sub(rf"\b{re.escape(name)}\b", label_of(name), words, count=1, flags=re.IGNORECASE)
     return f"{said[:1].upper()}{said[1:]}"
 
 

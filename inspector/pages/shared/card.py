@@ -178,7 +178,7 @@ def settings_used(trace: Trace, window: Sourced, typed: Container[str]) -> dict[
     `typed` holds the names that the user set. The main ones come first; the others are folded.
     """
     first = [_setting("policy", trace.policy, typed)]
-    first.append({"name": "window", "value": tokens(window.value), "source": shown_source(window).value})
+    first.append({"name": "context window", "value": tokens(window.value), "source": shown_source(window).value})
     names = [name for name in trace.settings if name != "mode"]
     published = POLICIES[trace.policy].settings if trace.policy in POLICIES else ()
     main = ["profile", *(item.name for item in published if item.main), "summary"]

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from django.utils.text import slugify
 
+from inspector.pages.shared.kinds import KINDS
+
 
 class Term(NamedTuple):
     """A term and its meaning; `labels` are the other names under which pages show it."""
@@ -70,4 +72,93 @@ GLOSSARY = (
     ),
     Term("forecast error", "How far predictions of hidden later counts, made from earlier ones alone, were off."),
 )
-BY_LABEL = {label: term for term in GLOSSARY for label in (term.name, *term.labels)}
+SOURCES = (
+    Term("provider", "Reported by the model's provider for a request that was really sent."),
+    Term("recorder", "Written into the file by the program that made the recording."),
+    Term("persisted state", "Read from the state that a policy kept in the recording."),
+    Term("recomputed", "Computed here from what the file holds."),
+    Term("modelled", "What the provider would have reported for a request that was never sent.", ("replayed",)),
+    Term("model table", "Looked up by the model's name in a bundled table of windows and prices."),
+    Term("recorded prompts", "The one documented window of the model that holds the prompts that were answered."),
+    Term("user", "Typed in by a person, or chosen in the address of the page."),
+    Term("assumed", "A default, because nothing better is known."),
+    Term("estimated", "From the texts, because no provider counted them."),
+    Term("inferred", "Concluded from what the agent did, or from how its history changed; the file does not say it."),
+    Term("declared", "The file has a record of its own for the compaction."),
+    Term("matched", "A message has the wording by which the software begins a summary."),
+)
+VERDICTS = (
+    Term("agrees", "The agent's rule fires at this compaction, and at no check since the one before."),
+    Term("differs from the rule", "What was kept is not what the agent's rule keeps."),
+    Term("early", "The agent compacted below the threshold of its rule."),
+    Term("late", "The rule had fired at an earlier check, and the agent went on."),
+    Term("other threshold", "All checks fit one threshold, and it is not that of the rule."),
+    Term("not modelled", "The rule says nothing of this compaction: a count or a setting is missing."),
+    Term("as the rule says", "What was kept, or the change of a threshold, is what the agent's rule says."),
+    Term("verbatim", "A message of the log that is sent has the very words."),
+    Term("quoted in the summary", "Only what a compaction inserted has the words."),
+    Term("paraphrased in the summary", "Only what a compaction inserted says it, in other words."),
+    Term("unknown: summary not readable", "Only a summary that is encrypted, or not in the file, may still say it."),
+    Term("gone", "Nothing that is sent says it any more."),
+    Term("automatic", "The agent compacted by itself, as the file says."),
+    Term("manual", "A person asked for the compaction."),
+    Term("unknown trigger", "The file does not say who asked for the compaction."),
+)
+FINDINGS = {
+    "window_contradicted": "A larger prompt than the window was answered, so the window is another one.",
+    "window_doubted": "Every automatic compaction came below half of the window: it may be smaller.",
+    "overflow": "A request larger than the context window.",
+    "refused": "The file has the provider's error for a request that was too long.",
+    "refused_again": "A replayed request is as large as one that the provider refused.",
+    "late": "The compaction came right after a request over the window had been refused.",
+    "counted_over": "The agent itself counted more than the window before it compacted.",
+    "no_fit": "What is always sent alone is larger than the threshold: no compaction can help.",
+    "near_miss": "A request above 90 % of the window that was not compacted.",
+    "request_lost": "Later calls of the turn no longer have the first words of what the user asked for.",
+    "tail_lost": "Messages that a compaction kept were not sent afterwards.",
+    "loop": "Compactions at three or more calls in a row.",
+    "sliding_window": "Messages are dropped or shortened every few calls by design, without a summary.",
+    "thrash": "Three or more compactions within a few calls of one another.",
+    "summary_not_kept": "After the compaction the history came back.",
+    "grown": "The request after the compaction is larger than the one before it.",
+    "still_over": "The request after the compaction is still over the threshold.",
+    "setting_never_acts": "A typed setting contradicts what the recording shows of the threshold.",
+    "own_early": "A compaction below the threshold of the agent's own rule.",
+    "own_missed": "Checks reached the threshold of the agent's own rule, and it did not compact.",
+    "other_threshold": "All checks fit one threshold, and it is not that of the agent's rule.",
+    "needless": "Without the automatic compactions every request would have stayed below 90 % of the window.",
+    "never_paid": "Compactions that cost more than they saved up to the next one, at list prices.",
+    "needed": "Without the automatic compactions requests would have come near the window, or over it.",
+    "avoided_overflows": "The replay has no overflow where its session without compaction has some.",
+    "timing_gap": "The last count was still below the threshold; only the estimate of the next request was not.",
+    "correction_limited": "The correction factor reached its upper or lower limit.",
+    "inline_data": "Pictures or files in the messages are counted by their bytes.",
+    "stacked_continuations": "Several continuation messages follow one another.",
+    "empty_summary": "The summary has no text.",
+    "fallback_summary": "The summary was put together mechanically, without a model.",
+    "sealed_summary": "The summary is encrypted, or not in the file.",
+    "silent_truncation": "The prompt fell while the log grew, and no compaction is recorded.",
+    "results_cleared": "Later requests have older tool results shorter or empty, by edits instead of a compaction.",
+    "left_branches": "Branches that a rewind or an edit left hold compactions, refused requests or larger prompts.",
+    "usage_in_characters": "The recorded counts grow by one for each byte: they seem not to be tokens.",
+    "usage_repeated": "Counts that repeat those of the call before.",
+    "cached_above": "More cached tokens than prompt tokens are recorded.",
+    "no_usage": "Calls without a count of the provider.",
+}
+CHIPS = (
+    Term("errors", "Sessions whose verdict is an error: an overflow, a loop, a lost request, a contradicted window."),
+    Term("warnings", "Sessions whose verdict is a warning."),
+    Term("fine", "Sessions of which nothing worse than a note is said."),
+)
+OF_FINDINGS = tuple(
+    Term(KINDS[kind], meaning) for kind, meaning in FINDINGS.items() if kind not in ("overflow", "near_miss")
+)
+# Heading, id and terms of each part of the glossary.
+PARTS = (
+    ("Glossary", "glossary", GLOSSARY),
+    ("Findings", "glossary-findings", OF_FINDINGS),
+    ("Filters of the list", "glossary-filters", CHIPS),
+    ("Where a figure comes from", "glossary-sources", SOURCES),
+    ("Beside a rule or a request", "glossary-verdicts", VERDICTS),
+)
+BY_LABEL = {label: term for *_, terms in reversed(PARTS) for term in terms for label in (term.name, *term.labels)}

@@ -17,7 +17,7 @@ MOST_CELLS = 2_500  # settings of one sweep: 50 by 50, more than a heat map can 
 MOST_REPLAYS = 250_000  # settings times sessions
 MOST_PRICED_STEPS = 100_000_000  # settings times model calls: what is priced is replayed step by step
 LONGEST = 200  # characters of a field that are read
-PLACES = {"window": "Window, tokens", "profile": "Profile", "policy": "Policy"}  # axes that are not settings
+PLACES = {"window": "Context window", "profile": "Profile", "policy": "Policy"}  # axes that are not settings
 T = TypeVar("T")
 
 

@@ -5,18 +5,40 @@ from pathlib import Path
 
 import pytest
 
+from guard_core.facts.lanes import STATE_WORDS, State
+from guard_core.rules import Agreement, KeptVerdict
+from guard_core.sessions import Evidence, Provenance
 from inspector.pages.help.views import SESSION_PAGES
 from inspector.pages.session.frame import PAGES
-from inspector.pages.shared.glossary import BY_LABEL, GLOSSARY
+from inspector.pages.shared.glossary import BY_LABEL, FINDINGS, PARTS
+from inspector.pages.shared.kinds import KINDS
+from inspector.pages.shared.listing import HAS, SEVERITY
 from inspector.pages.shared.tour import STOPS
+from inspector.templatetags.helping import meaning
 from tests.inspector.pages.conftest import stored_sample
 
 ROOT = Path(__file__).parents[4]
+TERMS = [term for *_, terms in PARTS for term in terms]
 
 
 def test_every_term_has_a_place_on_the_help_page(client, db):
     page = client.get("/help/").content.decode()
-    assert [term.name for term in GLOSSARY if f'id="{term.anchor}"' not in page] == []
+    assert [term.name for term in TERMS if f'id="{term.anchor}"' not in page] == []
+    assert len({term.anchor for term in TERMS}) == len(TERMS)
+
+
+def test_every_chip_has_its_entry():
+    assert FINDINGS.keys() == KINDS.keys()
+    shown = [*Provenance, *Evidence, *Agreement, *KeptVerdict, *(STATE_WORDS[state] for state in State if state)]
+    named = [label for label in (*shown, *(label for label, _ in (HAS | SEVERITY).values())) if not meaning(label)]
+    assert named == []
+
+
+def test_a_chip_says_what_it_means_where_it_is(client, gap):
+    page = client.get(gap.get_absolute_url() + "steps?at=49").content.decode()
+    assert 'data-source="provider" title="Reported by the model&#x27;s provider' in page
+    page = client.get(gap.get_absolute_url()).content.decode()
+    assert 'title="Later calls of the turn no longer have the first words of what the user asked for."' in page
 
 
 def test_every_picture_is_there(client, db):
@@ -29,7 +51,7 @@ def test_every_picture_is_there(client, db):
 
 
 def test_a_label_belongs_to_one_term():
-    assert len(BY_LABEL) == sum(1 + len(term.labels) for term in GLOSSARY)
+    assert len(BY_LABEL) == sum(1 + len(term.labels) for term in TERMS)
 
 
 def test_the_labels_of_a_decision_link_to_the_glossary(client, gap):

@@ -237,7 +237,7 @@ def test_the_chart_and_the_panel_keep_the_recordings_window_apart_from_the_repla
     assert "recorded prompt tokens" in drawn
     assert "overflow" not in [path.name for path in response.context["figure"]["picture"].paths]
     assert response.context["strip"]["overflows"] == ""
-    (window,) = [fact for fact in response.context["facts"] if fact["name"] == "window"]
+    (window,) = [fact for fact in response.context["facts"] if fact["name"] == "context window"]
     assert window["value"] == "200,000 tokens"
     assert window["note"].endswith("the replay uses 100,000")
 
@@ -333,4 +333,4 @@ def test_what_an_address_asks_wrongly_is_said_on_every_page_of_the_session(clien
     text = html.unescape(client.get(f"{gap.get_absolute_url()}?policy=nope&window=many").content.decode())
     assert 'value="many"' in text
     assert "Policy 'nope' is not known.<" in text
-    assert "Not replayed: correct Policy, Window, tokens." in text
+    assert "Not replayed: correct Policy, Context window." in text

@@ -266,7 +266,7 @@ def test_a_formula_that_explains_the_compactions_can_be_tried(client, store):
 def test_the_window_is_a_field_beside_the_other_settings(client, store):
     row = store(transcript(version="2.1.21"))
     assert "180,000 − 20,000 (max output) − 13,000" in page(client, row, "?set.window=180k")
-    assert "Window is a whole number from 1" in page(client, row, "?set.window=many")
+    assert "Context window is a whole number from 1" in page(client, row, "?set.window=many")
     answer = save(client, row, window="180k")
     row.refresh_from_db()
     assert 180_000 in (row.window_override, row.model_window)
