@@ -22,6 +22,9 @@ from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Session, Sourced
 from guard_core.triggers import MANUAL
 
+# Formats of sessions that the simulator made: no agent wrote them.
+SIMULATED = frozenset({"sample", "simulation"})
+
 
 class Explanation(msgspec.Struct, frozen=True):
     """A session beside the rule of its agent.
@@ -141,7 +144,7 @@ def explain(
         inference=tuple(item for part in parts for item in part.intervals() if _says_something(item)),
         auto=sum(item.auto for item in evidence),
         agrees=sum(item.agrees for item in evidence),
-        unknown="" if agent is not None else _name(session),
+        unknown="" if agent is not None else _writer(session),
         compared="" if agent is None else agent.counter(_main(stretches)).words,
         kept=tuple(kept_messages(session, ledger, agent, list(zip(stretches, rules, strict=True)), counts)),
         evidence=evidence,
@@ -173,6 +176,13 @@ def _parts(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed) -> tu
 def _main(stretches: tuple[Stretch, ...]) -> Stretch:
     """The stretch with most calls, of several the last one: its model is the session's (`main_model`)."""
     return max(stretches, key=lambda stretch: (stretch.stop - stretch.start, stretch.stop))
+
+
+def _writer(session: Session) -> str:
+    """Whose rule is not known: a log of requests need not say which program made it."""
+    return (
+        _name(session) if session.agent or not session.format else f"the program that wrote this {session.format} file"
+    )
 
 
 def _name(session: Session) -> str:

@@ -6,13 +6,12 @@ from guard_core.rules.agreement import Agreement, ExplainedCompaction, explainin
 from guard_core.rules.base import Moment, OwnRule
 from guard_core.rules.counters import BRIEFLY, PROMPT
 from guard_core.rules.decisions import Decision
-from guard_core.rules.explanation import Explanation
+from guard_core.rules.explanation import SIMULATED, Explanation
 from guard_core.rules.inference import Interval
 from guard_core.sessions import Provenance
 from guard_core.triggers import AUTOMATIC, MANUAL
 
 LISTED = 4  # counts of compactions that are named one by one
-SIMULATED = frozenset({"sample", "simulation"})  # formats of sessions that the simulator made: no agent wrote them
 
 
 def headline(explanation: Explanation) -> str:

@@ -204,7 +204,9 @@ def notes(
     sentences += [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
     rest = next(part for part in bridge.parts if part.name == UNEXPLAINED)
     if bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
-        what = f"{rest.after:,} tokens of the first request after it are not in this file"
+        is_counted = not recorded or bridge.after_source == Provenance.PROVIDER
+        how = "not in this file" if is_counted else "assumed: no count says what it had that is not in this file"
+        what = f"{rest.after:,} tokens of the first request after it are {how}"
         sentences.append(f"{what}{_cause(bridge, recorded)}.")
     elif bridge.is_sealed and bridge.after_step is not None:
         sentences.append(

@@ -128,6 +128,8 @@ def _saved(facts: Facts) -> dict[str, str]:
     saved = sum(before) - sum(item.after for item in known)
     share = sum(item.after for item in known) / max(1, sum(before))
     note = f"by {counted(len(known), 'compaction')}, to {100 * share:.0f} % of the former size on average"
+    if facts.not_estimated:  # both sizes lack it, so that their share would be too small
+        note = f"by {counted(len(known), 'compaction')}; no size has {facts.not_estimated}, which the file lacks"
     return _kpi("tokens saved by compaction", tokens(saved), Provenance.MODELLED.value, note)
 
 

@@ -85,7 +85,8 @@ def signed_percent(ratio: float | None, digits: int = 1) -> str:
     """A relative error: −22.6 %, +3.1 %."""
     if ratio is None or math.isnan(ratio):
         return DASH
-    return f"{'+' if ratio > 0 else '−' if ratio < 0 else '±'}{abs(100 * ratio):.{digits}f}{NARROW}%"
+    shown = round(100 * ratio, digits)
+    return f"{'+' if shown > 0 else '−' if shown < 0 else '±'}{abs(shown):.{digits}f}{NARROW}%"
 
 
 def factor(value: float | None) -> str:

@@ -656,7 +656,9 @@ def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
         ("prompt", 150_000, 154_000),
         ("total", 150_010, 154_010),
     ]
-    assert headline(explanation).startswith("The rule by which homemade compacts is not known here.")
+    assert headline(explanation).startswith(
+        "The rule by which the program that wrote this homemade file compacts is not known here."
+    )
 
 
 def test_of_a_simulated_session_no_agent_is_said_to_have_a_rule():

@@ -137,8 +137,10 @@ def _reported(event: dict[str, Any], number: int) -> ModelCall | None:
 def _compaction(event: dict[str, Any], compaction: dict[str, Any]) -> CompactedRange:
     start = normalise.timestamp(pick(compaction, "startTimestamp"))
     end = normalise.timestamp(pick(compaction, "endTimestamp"))
-    if start is None or end is None or start > end:
+    if start is None or end is None:
         raise DamagedRecording("a compaction without its range of times (startTimestamp, endTimestamp)")
+    if start > end:
+        raise DamagedRecording("a compaction whose range of times is reversed (startTimestamp after endTimestamp)")
     content = pick_object(compaction, "compactedContent")
     message = Event(
         role=Role.USER if pick_text(content, "role") == "user" else Role.MODEL,

@@ -160,3 +160,12 @@ def test_the_bias_of_the_overview_is_explained_with_its_sums(client, coding):
     assert tile["value"] in section
     assert signed_percent(estimated / recorded - 1) == tile["value"]
     assert f"{address(coding)}#bias-title" in client.get(coding.get_absolute_url()).content.decode()
+
+
+def test_an_error_that_rounds_to_nothing_has_no_direction():
+    assert [signed_percent(ratio, 2) for ratio in (-0.00001, 0.0, 0.00001, -0.0001)] == [
+        "±0.00\u00a0%",
+        "±0.00\u00a0%",
+        "±0.00\u00a0%",
+        "−0.01\u00a0%",
+    ]
