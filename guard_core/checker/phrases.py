@@ -25,9 +25,11 @@ _OF_WINDOW = "window of {window}"
 _OF_STATED_WINDOW = " of {window}. Set the real window"
 _FELL = "fell from {before} to {after} tokens at step {step:place}"
 _LOOP = "{length} compactions at consecutive steps {first:place} to {last:place}"
+_LOOP_OF_SEVERAL = "{all} compactions at {length} consecutive steps, steps {first:place} to {last:place}"
 _PACE = (
     "{length} compactions in steps {first:place} to {last:place}",
     "on average one every {mean_gap:mean} steps",
+    "{all} compactions at {length} of the steps {first:place} to {last:place}, on average every {mean_gap:mean} steps",
 )
 _REQUESTS = (
     "request of step {first:place} is",
@@ -124,7 +126,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "only {added} (modelled)",
         "{count:others} more compaction(s)",
     ),
-    "loop": (_LOOP, "from {before} to {after} tokens, the next began at {again}"),
+    "loop": (_LOOP, _LOOP_OF_SEVERAL, "from {before} to {after} tokens, the next began at {again}"),
     "sliding_window": ("from step {first:place} to step {last:place}, {changed} of {calls} calls",),
     "thrash": _PACE,
     "sealed_summary": (_COMPACTIONS,),
@@ -190,6 +192,8 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     "still_over": (
         "pass at step {step:place} ",
         "threshold of {threshold} tokens (estimated {heuristic} before",
+        "still had {tokens} tokens",
+        "not below the threshold of {threshold}",
         "{count:others} more step(s)",
     ),
     "correction_limited": (
@@ -297,7 +301,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "summary_not_kept": (
         "compaction {compaction:place} did not last: {again} tokens are back at step {again_step:place}",
     ),
-    "loop": (_LOOP,),
+    "loop": (_LOOP, _LOOP_OF_SEVERAL),
     "sliding_window": ("Sliding window: {changed} call(s) from step {first:place}",),
     "thrash": _PACE,
     "empty_summary": ("the summary at step {step:place} is",),

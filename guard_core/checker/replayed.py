@@ -115,17 +115,23 @@ def request_lost(story: Replay, finding: Finding) -> None:
         for index, item in enumerate(story.compactions)
         if item.step + 1 < len(story.sent)
         and 0 <= story.request_of(item.step) == story.request_of(item.step + 1)
-        and not _sends(story, item.step + 1, story.request_of(item.step))
+        and not _sends(story, index, story.request_of(item.step))
     ]
     agree(finding, compactions=lost)
     first = lost[0] if lost else -1
     agree(finding, compaction=first, message=story.request_of(story.compaction(first).step))
 
 
-def _sends(story: Replay, step: int, message: int) -> bool:
-    """Does a step's request hold a message, or repeat it in a continuation that is sent for the rest of the turn."""
-    record = [item for item in story.trace.compactions if item.step < step][-1]
-    return holds(story.views[step][0], message) or bool(record.in_turn)
+def _sends(story: Replay, index: int, message: int) -> bool:
+    """Does the request after a compaction's hold a message, or repeat it in a continuation that is sent for the rest of
+    the turn; where another compaction has changed that request, does it hold what the one before left."""
+    record, step = story.record(index), story.compaction(index).step + 1
+    if record.in_turn:
+        return True
+    is_left = record.kept_from > 0 or bool(record.carried)  # else each request is made of the whole log anew
+    if is_left and any(item.step <= step for item in story.trace.compactions[index + 1 :]):
+        return message >= record.kept_from or holds(record.carried, message)
+    return holds(story.views[step][0], message)
 
 
 def _every(story: Replay, finding: Finding, test: Callable[[Replay, int], bool]) -> None:
@@ -202,7 +208,10 @@ def still_over(story: Story, finding: Finding) -> None:
         raise Wrong(f"step {step} is not the first at which the last pass left too much")
     same("count", finding.count, len(over))
     agree(finding, heuristic=story.column("heuristic_sent", step), threshold=story.column("threshold", step))
-    if story.column("heuristic_sent", step) < story.column("threshold", step):
+    if "tokens" in finding.numbers:
+        agree(finding, tokens=story.sent[step])
+    size = story.sent[step] if "tokens" in finding.numbers else story.column("heuristic_sent", step)
+    if size < story.column("threshold", step):
         raise Wrong("the request is below the threshold")
 
 

@@ -234,7 +234,7 @@ def at_consecutive_steps(story: Story, finding: Finding) -> None:
     """A compaction at every step of a stretch that cannot be longer."""
     first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
     steps = _steps_that_last(story, automatic=True)
-    agree(finding, length=last - first + 1)
+    agree(finding, length=last - first + 1, all=sum(first <= step <= last for step in steps))
     if last - first + 1 < LOOP:
         raise Wrong("it is too short for a loop")
     missing = [step for step in range(first, last + 1) if step not in steps]
@@ -250,7 +250,9 @@ def at_consecutive_steps(story: Story, finding: Finding) -> None:
 def in_quick_succession(story: Story, finding: Finding) -> None:
     """Compactions with few steps between them, in a stretch that cannot be longer."""
     first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
-    steps = sorted(set(_steps_that_last(story, automatic=True)))
+    every = _steps_that_last(story, automatic=True)
+    steps = sorted(set(every))
+    agree(finding, all=sum(first <= step <= last for step in every))
     inside = [step for step in steps if first <= step <= last]
     gaps = [after - before for before, after in pairwise(inside)]
     same("length", number(finding, "length"), len(inside))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -26,27 +28,40 @@ MODEL_TOKENS, MODEL_SHARE = 1_000, 0.5  # tokens; a share of the estimated growt
 
 
 def loops(case: Case) -> list[Finding]:
-    """Compactions at every step."""
+    """Compactions at every step; several before the same call are those of one step."""
     findings = []
     for group in rows_of(_automatic(case), 1):
-        if len(group) >= LOOP_LENGTH:
-            first, last = group[0], group[-1]
-            sentence = (
-                f"A loop: {len(group):,} compactions at consecutive {steps_words(first.step, last.step)}; "
-                f"{_loop_sizes(case, first, group[1])}."
-            )
+        firsts = _first_of_each_step(group)
+        if len(firsts) >= LOOP_LENGTH:
+            first, last = firsts[0], firsts[-1]
             numbers = {
-                "length": len(group),
+                "length": len(firsts),
                 "first": first.step,
                 "last": last.step,
+                "all": len(group),
                 "before": first.before,
                 "after": first.after,
-                "again": group[1].before,
+                "again": firsts[1].before,
             }
-            steps = tuple(item.step for item in group[:LISTED])
+            sentence = f"A loop: {loop_words(numbers)}; {_loop_sizes(case, first, firsts[1])}."
+            steps = tuple(item.step for item in firsts[:LISTED])
             modelled = (MODELLED_TOKENS,) if case.modelled[first.step] else ()
-            findings.append(Finding("loop", ERROR, first.step, sentence, numbers, modelled, steps, len(group)))
+            findings.append(Finding("loop", ERROR, first.step, sentence, numbers, modelled, steps, len(firsts)))
     return findings
+
+
+def loop_words(numbers: Mapping[str, int]) -> str:
+    """How many compactions there are at which steps."""
+    length, all_of_them = numbers["length"], numbers["all"]
+    steps = steps_words(numbers["first"], numbers["last"])
+    if all_of_them == length:
+        return f"{length:,} compactions at consecutive {steps}"
+    return f"{all_of_them:,} compactions at {length:,} consecutive steps, {steps}"
+
+
+def _first_of_each_step(group: list[Fired]) -> list[Fired]:
+    """The first of several compactions before the same call."""
+    return [item for place, item in enumerate(group) if not place or item.step > group[place - 1].step]
 
 
 def _automatic(case: Case) -> list[Fired]:
@@ -66,19 +81,25 @@ def _loop_sizes(case: Case, first: Fired, following: Fired) -> str:
 def thrashing(case: Case) -> list[Finding]:
     """Compactions in quick succession, though not at every step."""
     findings = []
-    for group in rows_of(_automatic(case), THRASH_STEPS - 1):
+    for row in rows_of(_automatic(case), THRASH_STEPS - 1):
+        group = _first_of_each_step(row)
         gaps = [after.step - before.step for before, after in pairwise(group)]
         if len(group) >= THRASH_LENGTH and max(gaps) > 1:
             first, last = group[0].step, group[-1].step
             mean = sum(gaps) / len(gaps)
-            sentence = (
-                f"Thrashing: {len(group):,} compactions in {steps_words(first, last)}, on average one every "
-                f"{mean:.1f} steps."
-            )
-            numbers = {"length": len(group), "first": first, "last": last, "mean_gap": mean}
+            numbers = {"length": len(group), "first": first, "last": last, "all": len(row), "mean_gap": mean}
+            sentence = f"Thrashing: {pace_words(numbers)}."
             steps = tuple(item.step for item in group[:LISTED])
             findings.append(Finding("thrash", WARNING, first, sentence, numbers, (), steps, len(group)))
     return findings
+
+
+def pace_words(numbers: Mapping[str, Any]) -> str:
+    """How many compactions there are in which steps, and how quickly they follow one another."""
+    length, steps, mean = numbers["length"], steps_words(numbers["first"], numbers["last"]), numbers["mean_gap"]
+    if numbers["all"] == length:
+        return f"{length:,} compactions in {steps}, on average one every {mean:.1f} steps"
+    return f"{numbers['all']:,} compactions at {length:,} of the {steps}, on average every {mean:.1f} steps"
 
 
 def not_kept(case: Case) -> list[Finding]:

@@ -86,7 +86,7 @@ def no_fit(case: Case) -> list[Finding]:
 
 
 def still_over(case: Case) -> list[Finding]:
-    """Compactions after which the request was still over the threshold."""
+    """Compactions after which the request was still over the threshold: by its tokens, else by an estimate."""
     trace = rule_of(case)
     if trace is None or not case.window_counts:
         return []
@@ -95,14 +95,16 @@ def still_over(case: Case) -> list[Finding]:
         return []
     step = int(steps[0])
     limit, estimate = (int(trace.columns[name][step]) for name in ("threshold", "heuristic_sent"))
+    numbers = {"heuristic": estimate, "threshold": limit}
+    if "correction" in trace.columns or int(case.tokens[step]) < limit:
+        size = f"was still over the threshold of {limit:,} tokens (estimated {estimate:,} before correction)"
+    else:
+        numbers["tokens"] = int(case.tokens[step])
+        modelled = " (modelled)" if case.modelled[step] else ""
+        size = f"still had {numbers['tokens']:,} tokens{modelled}, not below the threshold of {limit:,}"
     more = "" if len(steps) == 1 else f" The same holds at {counted(len(steps) - 1, 'more step')}."
-    sentence = (
-        f"After the last pass at {at_step(step)} the request was still over the threshold of {limit:,} tokens "
-        f"(estimated {estimate:,} before correction){if_window(case.window)}.{more}"
-    )
-    return [
-        _finding("still_over", WARNING, case, sentence, {"heuristic": estimate, "threshold": limit}, steps.tolist())
-    ]
+    sentence = f"After the last pass at {at_step(step)} the request {size}{if_window(case.window)}.{more}"
+    return [_finding("still_over", WARNING, case, sentence, numbers, steps.tolist())]
 
 
 def limited_corrections(case: Case) -> list[Finding]:

@@ -18,6 +18,7 @@ from guard_core.findings.claims import (
 )
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
+from guard_core.findings.repetition import loop_words, pace_words
 from guard_core.findings.sizes import assumptions_at, if_window_at, limit_words, refused_words, stated_window
 from guard_core.findings.words import at_most, at_step, counted, if_window, percent, steps_words
 from guard_core.rules.inference import bound_words
@@ -265,9 +266,7 @@ def _request(case: Case, finding: Finding) -> str:
 
 
 def _loop(case: Case, finding: Finding) -> str:
-    numbers = finding.numbers
-    where = steps_words(numbers["first"], numbers["last"])
-    return f"A loop: {numbers['length']:,} compactions at consecutive {where}: every call compacts again."
+    return f"A loop: {loop_words(finding.numbers)}: every call compacts again."
 
 
 def _sliding(case: Case, finding: Finding) -> str:
@@ -277,10 +276,7 @@ def _sliding(case: Case, finding: Finding) -> str:
 
 
 def _thrash(case: Case, finding: Finding) -> str:
-    numbers = finding.numbers
-    where = steps_words(numbers["first"], numbers["last"])
-    pace = f"on average one every {numbers['mean_gap']:.1f} steps"
-    return f"Thrashing: {numbers['length']:,} compactions in {where}, {pace}."
+    return f"Thrashing: {pace_words(finding.numbers)}."
 
 
 def _not_kept(case: Case, finding: Finding) -> str:

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from guard_core.checker import check
 from guard_core.estimation.attribution import attribute
 from guard_core.events import Event, Role, TextPart, ToolResultPart
-from guard_core.findings import Facts, Finding, Verdict, recorded_findings, recorded_verdict, replayed_findings
+from guard_core.findings import (
+    Facts,
+    Finding,
+    Verdict,
+    recorded_findings,
+    recorded_verdict,
+    replayed_findings,
+    replayed_verdict,
+)
 from guard_core.findings.gaps import clearings
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -34,7 +42,7 @@ from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
-from tests.builders import bundled, image, model, session, user
+from tests.builders import bundled, image, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import cleared_after_a_cut, clearing, exchange, priced, sliding
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
@@ -447,7 +455,73 @@ def test_compactions_at_every_step_are_a_loop_and_a_few_apart_thrash():
     apart = of_replay(facts, trace(facts, *(record(step) for step in (3, 6, 9))))
     assert at_every["loop"].numbers.items() >= {"length": 3, "first": 3, "last": 5}.items()
     assert "thrash" not in at_every
-    assert apart["thrash"].numbers == {"length": 3, "first": 3, "last": 9, "mean_gap": 3.0}
+    assert apart["thrash"].numbers == {"length": 3, "first": 3, "last": 9, "all": 3, "mean_gap": 3.0}
+
+
+def compacting_at(*steps):
+    """Findings by kind of a replay with compactions before these calls, and its verdict."""
+    facts = Facts.of(chat(*[5_000] * 20))
+    replayed_trace = trace(facts, *(record(step) for step in steps))
+    claims = replayed_findings(facts, replayed_trace)
+    return {item.kind: item for item in claims}, replayed_verdict(facts, replayed_trace, claims).sentence
+
+
+def test_several_compactions_before_one_call_are_no_loop():
+    by_kind, verdict = compacting_at(4, 4, 4)
+    assert not {"loop", "thrash"} & set(by_kind)
+    assert "loop" not in verdict
+
+
+def test_nor_are_they_calls_of_their_own_in_one():
+    by_kind, verdict = compacting_at(3, 4, 4, 4, 5)
+    assert by_kind["loop"].sentence.startswith("A loop: 5 compactions at 3 consecutive steps, steps 4 to 6; the first ")
+    assert verdict == "A loop: 5 compactions at 3 consecutive steps, steps 4 to 6: every call compacts again."
+    assert (by_kind["loop"].numbers["length"], by_kind["loop"].count, by_kind["loop"].steps) == (3, 3, (3, 4, 5))
+
+
+def test_nor_do_they_thrash_alone():
+    assert "thrash" not in compacting_at(2, 4, 4, 4)[0]
+    by_kind, verdict = compacting_at(2, 4, 4, 7)
+    assert by_kind["thrash"].sentence == (
+        "Thrashing: 4 compactions at 3 of the steps 3 to 8, on average every 2.5 steps."
+    )
+    assert verdict == by_kind["thrash"].sentence
+
+
+def reading(turns, calls):
+    """Requests of the user, each with so many calls that read a file of 2,000 characters."""
+    events, asked = [], []
+    for turn in range(turns):
+        events.append(user(f"please do number {turn} of the things on the list"))
+        for _ in range(calls):
+            asked.append(ModelCall(len(events), len(events), 1_000 + 200 * len(asked)))
+            name = str(len(events))
+            events += [tool_call("read", name, path=f"{name}.py"), tool_result("word " * 400, id=name)]
+    return session(*events, calls=tuple(asked))
+
+
+@pytest.mark.parametrize("policy", ["crush", "goose", "hermes", "cline"])
+def test_a_request_that_is_still_over_a_threshold_is_so_by_the_tokens_that_are_named(policy):
+    built = reading(2, 9)
+    facts = Facts.of(built)
+    replayed_trace = replay(facts.ledger, get_policy(policy), window=2_000, usage=facts.usage, session=built)
+    claims = of_replay(facts, replayed_trace)
+    assert check(built, claims.values(), facts.window, trace=replayed_trace) == []
+    claim = claims["still_over"]
+    tokens = int(replayed_trace.columns["modelled_prompt_tokens"][claim.step])
+    assert f" the request still had {tokens:,} tokens (modelled), not below the threshold of " in claim.sentence
+    lie = replace(claim, numbers={**claim.numbers, "tokens": tokens - 1})
+    assert check(built, [lie], facts.window, trace=replayed_trace)
+
+
+@pytest.mark.parametrize("policy", ["claude-code", "strands-summarizing", "kimi-code", "openhands"])
+def test_policies_that_compact_several_times_before_a_call_are_claimed_what_they_do(policy):
+    built = reading(2, 9)
+    facts = Facts.of(built)
+    replayed_trace = replay(facts.ledger, get_policy(policy), window=2_000, usage=facts.usage, session=built)
+    claims = [item for item in replayed_findings(facts, replayed_trace) if item.kind in ("loop", "thrash")]
+    assert len(replayed_trace.compactions) > len({item.step for item in replayed_trace.compactions})
+    assert check(built, claims, facts.window, trace=replayed_trace) == []
 
 
 def test_messages_dropped_at_every_call_are_a_sliding_window_and_no_loop():
