@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, MODEL, REASONING, RESULT, TEXT
+from guard_core.estimation.usage import CountedRun
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
@@ -22,11 +23,13 @@ from guard_core.policies.pieces.lists import ITEMS, TOKENS, ListMemory, Outcome,
 from guard_core.policies.pieces.message_columns import of_the_user
 from guard_core.policies.pieces.messages import Costs
 from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
 from guard_core.policies.providers.compaction import OPAQUE, replaced
-from guard_core.policies.providers.requests import ProviderPolicy
+from guard_core.policies.providers.requests import COUNT_SOURCE, ProviderPolicy
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.summaries.base import Summary
-from guard_core.views import Synthetic, View, followed
+from guard_core.trace import NOTHING_TO_COMPACT, Head
+from guard_core.views import Synthetic, View, followed, shared
 
 SESSION, SANDBOX = "session", "sandbox"
 _SOURCE = "openai-agents 0.24.0"
@@ -52,12 +55,16 @@ class OpenAiAgentsSettings(msgspec.Struct, frozen=True):
     summary_budget: int = 4_000
 
 
-class OpenAiAgents(ProviderPolicy):
+class OpenAiAgents(ProviderPolicy, StagedPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "openai-agents"
     points: ClassVar[tuple[Point, ...]] = (Point.END_OF_TURN, Point.BEFORE_CALL)
     settings: OpenAiAgentsSettings
+
+    @property
+    def acts_in_runs(self) -> bool:  # type: ignore[override]
+        return self.is_session
 
     @property
     def is_session(self) -> bool:
@@ -86,17 +93,39 @@ class OpenAiAgents(ProviderPolicy):
         """A session is compacted once the turn has its final answer."""
         if not self.is_session or not sizes.ledger.event_count:
             return super().acts_after_turn(sizes)
-        flags = sizes.ledger.events["flags"][np.maximum(sizes.at, 1) - 1]
-        answered = (sizes.at > 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0)
+        answered = _is_answered(sizes.ledger)[sizes.at]
         return np.asarray(self.over(_candidates(sizes), self.limit(sizes.window)) & answered)
 
     def compact(self, request: Request, state: ListMemory) -> Outcome:
         users = of_the_user(request.ledger, request.view) if self.is_session else ()
 
         def leaves(summary: Summary) -> View:
-            return followed(users, len(users), (Synthetic(OPAQUE, summary.bytes, None, Role.MODEL),))
+            return _behind(users, summary)
 
         return replaced(request, state, request.view, request.check.at, self.settings.summary_budget, leaves)
+
+    # Sessions: what is compacted follows from their items alone
+
+    def searched(self, window: int) -> tuple[Costs, int]:
+        return CANDIDATES, self.settings.threshold_items - 1
+
+    def walks(self, ledger: Ledger, state: ListMemory) -> bool:
+        return self.is_session and ledger.event_count > 0
+
+    def act(self, asked: Asked, row: int, head: Head, state: ListMemory) -> Act | int | None:
+        ledger, end = asked.ledger, asked.looks.item(row)
+        if not _is_answered(ledger).item(end):
+            return NOTHING_TO_COMPACT
+        view, budget = head.at(ledger, end), self.settings.summary_budget
+        users = of_the_user(ledger, view)
+        summary, after, given = asked.summarised(row, view, self.estimator(ledger), state, budget)
+        if not summary.bytes:
+            return None
+        after = msgspec.structs.replace(after, watermark=end, summary_bytes=summary.bytes)
+        return Act(self._head(shared(view, _behind(users, summary)), end), after, given)
+
+    def noted_of_counts(self, counted: CountedRun) -> dict[str, Ints]:
+        return {COUNT_SOURCE.name: np.where(counted.tokens >= 0, counted.source, 0)}
 
     def shadow(self, run: Any, trace: Any) -> Any:
         """Over recorded requests a session counts nothing: what its store held is not recorded."""
@@ -112,6 +141,20 @@ def _candidates(sizes: Sizes) -> Ints:
     """Items since the last compaction that may be compacted."""
     prefix, head = CANDIDATES.prefix(sizes.ledger), sizes.head
     return np.asarray(CANDIDATES.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from])
+
+
+def _is_answered(ledger: Ledger) -> NDArray[np.bool_]:
+    """Does a log of so many events end with an answer that calls nothing."""
+    if "openai-agents answered" not in ledger.derived:
+        flags = ledger.events["flags"]
+        ledger.derived["openai-agents answered"] = np.append(False, ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0))
+    answered: NDArray[np.bool_] = ledger.derived["openai-agents answered"]
+    return answered
+
+
+def _behind(users: View, summary: Summary) -> View:
+    """The item that takes the place of all others, behind the messages of the user."""
+    return followed(users, len(users), (Synthetic(OPAQUE, summary.bytes, None, Role.MODEL),))
 
 
 KIND = PolicyKind(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -54,8 +55,8 @@ class Act(NamedTuple):
 class Stages(NamedTuple):
     """How the list begins: `heads[0]` before the run, then one more after each act, which is at the row of the run that
     `rows` names. Of every head `messages` and `estimates` are what the list has more than the whole log, in messages
-    and by the heuristic estimate; `summary_bytes` is the size of the stored summary. `given` is of each act, () where
-    no summariser is asked."""
+    and by the heuristic estimate; `summary_bytes` is the size of the stored summary, `watermarks` what it replaces
+    (None: the same all along). `given` is of each act, () where no summariser is asked."""
 
     heads: Sequence[Head]
     rows: Ints
@@ -63,6 +64,7 @@ class Stages(NamedTuple):
     estimates: Ints
     summary_bytes: Ints
     given: Sequence[Given] = ()
+    watermarks: Ints | None = None
 
 
 class Walked(NamedTuple):
@@ -70,7 +72,8 @@ class Walked(NamedTuple):
     (None: it is not what the search is by, see `searched`), its own columns (`noted`) and why it does nothing although
     it is over the limit (`held`); the `state` afterwards, with another list and count. The run has as many steps as
     `held` has entries: the next one is decided by itself where they are fewer than were asked for. `counts` gives the
-    provider's counts from the heuristic estimates, None where they are those of views of a few segments."""
+    provider's counts from the heuristic estimates, None where they are those of the views. `compared_at_acts` are the
+    numbers on which it acts, None where those of the steps are."""
 
     stages: Stages
     held: Ints
@@ -78,6 +81,7 @@ class Walked(NamedTuple):
     noted: dict[str, Ints]
     state: Any
     counts: Callable[[Ints], CountedRun | None] | None = None
+    compared_at_acts: Ints | None = None
 
     @property
     def before(self) -> Ints:
@@ -139,6 +143,10 @@ class StagedPolicy(ListPolicy):
         """Its own columns (`noted`) at steps whose list begins with one of some heads each, by their place in it."""
         return {}
 
+    def noted_of_counts(self, counted: CountedRun) -> dict[str, Ints]:
+        """Those of its own columns that say something of the provider's counts of the requests."""
+        return {}
+
     def walked(self, asked: Asked) -> Walked | None:
         """What it does from a step on; None where it has to be looked at step by step."""
         ledger, state = asked.ledger, asked.state
@@ -176,10 +184,14 @@ class StagedPolicy(ListPolicy):
             np.array([costs.contents(head.view) - costs.prefix.item(head.kept_from) for head in heads]),
             np.array([state.summary_bytes for state in states]),
             given,
+            np.array([state.watermark for state in states]),
         )
         walked = Walked(stages, held, None, {}, states[-1])
         if self.compares_searched:
-            walked = walked._replace(compared=np.array(more)[self._decided(walked)] + prefix[asked.at[: len(held)]])
+            walked = walked._replace(
+                compared=np.array(more)[self._decided(walked)] + prefix[asked.at[: len(held)]],
+                compared_at_acts=np.array(more[:-1], dtype=np.int64) + prefix[asked.looks[stages.rows]],
+            )
         return walked._replace(noted=self.noted_of(asked, heads, states, walked.before))
 
     @property
@@ -237,8 +249,9 @@ class StagedPolicy(ListPolicy):
             "heuristic_decided": costs.fixed + stages.estimates[decided] + costs.prefix[at],
             "heuristic_sent": sent,
             **walked.noted,
+            **self.noted_of_counts(counted),
             **self._compared(compared, np.full(size, self.limit(run.window))),
-            "watermark": np.full(size, state.watermark),
+            "watermark": np.full(size, state.watermark) if stages.watermarks is None else stages.watermarks[after],
             "summary_bytes": stages.summary_bytes[after],
             "last_prompt": np.where(forgets, 0, np.maximum(last_before.tokens, 0)),
             "last_step": np.where(forgets, -1, last_before.as_of),
@@ -264,7 +277,8 @@ class StagedPolicy(ListPolicy):
         `last` are the provider's last counts before each step."""
         stages, at = walked.stages, asked.at[: len(walked.held)]
         if walked.compared is not None:
-            return walked.compared, walked.compared[stages.rows]
+            at_acts = walked.compared_at_acts
+            return walked.compared, walked.compared[stages.rows] if at_acts is None else at_acts
         starts: Any = np.array([_start_of(head) for head in stages.heads])  # as a head of many requests
 
         def compared(rows: Ints, at: Ints, stages: Ints) -> Ints:
@@ -275,12 +289,18 @@ class StagedPolicy(ListPolicy):
         decided = compared(np.arange(len(at)), at, self._decided(walked))
         return decided, compared(stages.rows, asked.looks[stages.rows], np.arange(len(stages.rows)))
 
-    def _counts(self, asked: Asked, walked: Walked, after: Ints, sent: Ints) -> CountedRun | None:
-        """The provider's counts of requests of a few segments."""
-        size = len(after)
-        views = sent_views(asked.ledger, walked.stages.heads, after, asked.at[:size])
-        rows = np.arange(asked.start, asked.start + size)
-        return None if views is None else counts_of(asked.run.usage, rows, views, sent)
+    def _counts(self, asked: Asked, walked: Walked, after: Ints, sent: Ints) -> CountedRun:
+        """The provider's counts of the requests: of a few segments in columns, of longer ones stage by stage."""
+        size, heads = len(after), walked.stages.heads
+        views = sent_views(asked.ledger, heads, after, asked.at[:size])
+        if views is not None:
+            return counts_of(asked.run.usage, np.arange(asked.start, asked.start + size), views, sent)
+        runs = []
+        for first, last in pairwise([0, *(np.flatnonzero(np.diff(after)) + 1).tolist(), size]):
+            head, place = heads[int(after[first])], slice(asked.start + first, asked.start + last)
+            heuristics = sent[first:last]
+            runs.append(asked.run.usage.run(place.start, place.stop, head.view, head.kept_from, heuristics, head.form))
+        return CountedRun(*map(np.concatenate, zip(*runs, strict=True)))
 
     def _records(self, asked: Asked, walked: Walked, compared: Ints) -> Iterator[CompactionRecord]:
         """The records of the compactions of a run, each on a number that was `compared`."""
