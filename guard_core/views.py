@@ -339,12 +339,23 @@ def content_count(view: View) -> int:
     return count
 
 
+def event_count(view: View) -> int:
+    """How many messages of the log the view has, as they are or changed: a summary and a note are none."""
+    count = 0
+    for segment in view:
+        if isinstance(segment, Span):
+            count += segment.stop - segment.start
+        else:
+            count += isinstance(segment, Rewritten)
+    return count
+
+
 def has_beginning(view: View, at: int) -> bool:
-    """Does a view begin where the log does, and have as many messages as the log's first `at` events: none was left
-    out, though some may be changed. What a conversation had before its log began is taken to be in such a request
+    """Does a view begin where the log does, and have as many messages of the log as its first `at` events: none was
+    left out, though some may be changed. What a conversation had before its log began is taken to be in such a request
     alone, as a compaction takes the oldest messages first."""
     begins = any(isinstance(segment, Span) and segment.start == 0 for segment in view)
-    return begins and content_count(view) >= at
+    return begins and event_count(view) >= at
 
 
 def held_events(view: View) -> Iterator[Span]:

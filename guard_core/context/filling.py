@@ -19,7 +19,7 @@ from guard_core.context.classes import ClassCosts, ContextClass
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
 from guard_core.trace import Head
-from guard_core.views import Rewritten, Segment, Span, View, common_length, content_count
+from guard_core.views import Rewritten, Segment, Span, View, common_length, content_count, event_count
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -82,12 +82,12 @@ class ContextFilling:
             run = self._run(int(steps[start]), int(steps[stop - 1]) + 1)
             repeated = self.ledger.repeated[run.epoch] if run.epoch >= 0 else frozenset()
             rows = table[start:stop]
-            head, contents, begins = sums.total(run.head.view, run.epoch, repeated)
+            head, events, begins = sums.total(run.head.view, run.epoch, repeated)
             rows += head
             ends = np.maximum(at[steps[start:stop]], run.head.kept_from)
             prefix = self.costs.costs(run.head.form).prefix
             rows[:, first : first + prefix.shape[1]] += prefix[ends] - prefix[run.head.kept_from]
-            if contents >= run.head.kept_from:  # no message of the log was left out (`has_beginning`)
+            if events >= run.head.kept_from:  # no message of the log was left out (`has_beginning`)
                 has_first = (ends > 0) & (run.head.kept_from == 0)
                 rows[has_first | (begins > 0), first - 1] += self.costs.attribution.prologue
         table[:, :first] += self.costs.fixed
@@ -147,8 +147,8 @@ class ContextFilling:
 
 
 class _HeadSums:
-    """The classes of heads, how many messages they have and how many of their segments begin the log. Where one begins
-    as the one before, only what differs is added up again."""
+    """The classes of heads, how many messages of the log they have and how many of their segments begin it. Where one
+    begins as the one before, only what differs is added up again."""
 
     def __init__(self, costs: ClassCosts) -> None:
         self._costs = costs
@@ -162,12 +162,12 @@ class _HeadSums:
         for segment in view[same:]:
             self._sums.append(self._sums[-1] + self._of(segment, epoch, repeated))
         self._view, self._epoch = view, epoch
-        *_, contents, begins = self._sums[-1].tolist()
-        return self._sums[-1][:-2], contents, begins
+        *_, events, begins = self._sums[-1].tolist()
+        return self._sums[-1][:-2], events, begins
 
     def _of(self, segment: Segment, epoch: int, repeated: frozenset[int]) -> Ints:
         begins = isinstance(segment, Span) and segment.start == 0 < segment.stop
-        return np.append(self._costs.segment(segment, epoch, repeated), [content_count((segment,)), begins])
+        return np.append(self._costs.segment(segment, epoch, repeated), [event_count((segment,)), begins])
 
 
 def _alike(numbers: Ints) -> Iterator[tuple[int, int]]:

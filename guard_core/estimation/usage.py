@@ -25,7 +25,7 @@ from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, content_count, followed
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, event_count, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -171,8 +171,8 @@ class AttributedUsage:
         starts, stops = (np.maximum(rows, 0) for rows in views[:2])  # of messages, which are not spans, any event
         spans = np.where(is_span, np.maximum(anchors.kept[stops] - anchors.kept[starts], 0), 0)
         tokens = (spans + views.by_message(lambda message: prices.segment(message, -1))).sum(axis=0)
-        contents = np.where(is_span, stops - starts, views.is_message).sum(axis=0)
-        begins = (is_span & (views.starts == 0)).any(axis=0) & (contents >= at)
+        events = np.where(is_span, stops - starts, 0).sum(axis=0)
+        begins = (is_span & (views.starts == 0)).any(axis=0) & (events >= at)
         cut = overhead + np.where(begins, prologue, 0) + np.where(written, anchors.unrecorded.tokens, 0) + tokens
         saved = views.of_forms(self._saved, self._saved_by)
         plain = views.without_forms().normal()
@@ -201,14 +201,14 @@ class AttributedUsage:
                 self._segment(item, -1),
                 isinstance(item, Synthetic),
                 isinstance(item, Span) and item.start == 0,
-                content_count((item,)),
+                event_count((item,)),
             )
             for item in segments
         ]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-        tokens, written, begins, contents = (prefix_sums(column)[filled] for column in columns)
+        tokens, written, begins, events = (prefix_sums(column)[filled] for column in columns)
         has_first = begins + sums.begins + ((kept_from == 0) & (at > 0)) > 0
-        is_whole = has_first & (sums.contents + contents + np.maximum(at - kept_from, 0) >= at)
+        is_whole = has_first & (sums.events + events + np.maximum(at - kept_from, 0) >= at)
         cut = np.where(is_whole, self.attribution.prologue, 0)
         cut += np.where(written + sums.written > 0, self.anchors.unrecorded.tokens, 0)
         kept = self.anchors.kept
@@ -237,11 +237,11 @@ class AttributedUsage:
 
     def _sums_of(self, segments: View) -> tuple[int, ...]:
         """`_Sums` of some segments, in one pass: every request of a replay asks for them."""
-        saved = tokens = begins = written = formed = inserted = rewritten = contents = 0
+        saved = tokens = begins = written = formed = inserted = rewritten = events = 0
         for segment in segments:
             if isinstance(segment, Span):
                 tokens += self._segment(segment, -1)
-                contents += segment.stop - segment.start
+                events += segment.stop - segment.start
                 begins += segment.start == 0 < segment.stop
                 if segment.form:
                     formed += 1
@@ -253,8 +253,7 @@ class AttributedUsage:
                 inserted += 1
             else:
                 rewritten += 1
-        contents += written + inserted + rewritten
-        return saved, tokens, begins, written, formed, inserted, rewritten, contents
+        return saved, tokens, begins, written, formed, inserted, rewritten, events + rewritten
 
     def _saved_by(self, segment: Span) -> int:
         start, stop, form = segment.start, segment.stop, segment.form
@@ -410,7 +409,7 @@ class AttributedUsage:
         (`has_beginning`), and what is not recorded."""
         unrecorded = self.anchors.unrecorded.tokens if sums.written else 0
         at = self.ledger.steps["at"].item(step)
-        begins = self.attribution.prologue and sums.begins and sums.contents >= at
+        begins = self.attribution.prologue and sums.begins and sums.events >= at
         return (self.attribution.prologue if begins else 0) + unrecorded
 
     def _segment(self, segment: Segment, epoch: int) -> int:
@@ -453,7 +452,7 @@ class AttributedUsage:
 class _Sums(NamedTuple):
     """Sums over a view: tokens that its forms save, tokens of its segments that depend on no epoch, and how many
     segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording;
-    and how many messages all of them are."""
+    and how many messages of the log all of them have."""
 
     saved: int
     tokens: int
@@ -462,7 +461,7 @@ class _Sums(NamedTuple):
     formed: int
     inserted: int
     rewritten: int
-    contents: int
+    events: int
 
 
 class _Beginning(NamedTuple):

@@ -58,7 +58,7 @@ def plain_rows(filling: ContextFilling) -> np.ndarray:
             else:
                 row = [a + int(b) for a, b in zip(row, filling.costs.segment(segment, epoch, repeated), strict=True)]
         held = [(part.start, part.stop) for part in view if isinstance(part, Span) and part.start < part.stop]
-        others = sum(not isinstance(part, Span) for part in view)
+        others = sum(isinstance(part, Rewritten) for part in view)
         left_out = int(filling.ledger.steps["at"][step]) - sum(stop - start for start, stop in held)
         if any(start == 0 for start, _ in held) and left_out <= others:
             row[filling.costs.first_event_class - 1] += filling.costs.attribution.prologue

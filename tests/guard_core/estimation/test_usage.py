@@ -85,7 +85,9 @@ def begun_in_the_middle() -> Session:
     [
         ((Span(0, 5),), True),
         ((Synthetic("note", 80), Span(0, 5)), True),
-        ((Span(0, 1), Synthetic("placeholder", 80), Span(2, 5)), True),
+        ((Span(0, 1), Span(1, 2, "cut:80"), Span(2, 5)), True),  # changed, not left out
+        ((Span(0, 1), Synthetic("summary", 900), Span(2, 5)), False),  # of a single message
+        ((Synthetic("note", 80), Span(0, 1), Synthetic("summary", 900), Span(2, 5)), False),
         ((Span(0, 1), Synthetic("summary", 900), Span(4, 5)), False),
         ((Span(0, 1), Synthetic("summary", 900), Span(5, 5)), False),
         ((Span(0, 2), Span(4, 5)), False),
