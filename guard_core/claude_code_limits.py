@@ -1,11 +1,13 @@
 """The threshold of Claude Code by version, as plain arithmetic that loads nothing: its rule, its policy and the status
 line all use it.
 
-Source: versions 2.1.14 to 2.1.330, run against a scripted provider without remote feature flags (own_rules.md,
-section 2). All sizes in tokens.
+Source: versions 2.1.14 to 2.1.332, run against a scripted provider without remote feature flags (own_rules.md,
+section 2); which models are named in a version from its program (2.1.114 to 2.1.332). All sizes in tokens.
 """
 
 from __future__ import annotations
+
+import re
 
 from guard_core.agent_versions import numbers
 
@@ -20,6 +22,28 @@ LEAST_SET = 100_000  # a smaller CLAUDE_CODE_AUTO_COMPACT_WINDOW counts as this:
 MOST_OUTPUT = 64_000  # a larger CLAUDE_CODE_MAX_OUTPUT_TOKENS counts as this: 2.1.14 with Opus and Sonnet 4.5
 SMALL_OUTPUTS = ("opus-4-0", "opus-4-1", "opus-4-2025")  # models whose most is MAX_OUTPUT: measured for Opus 4.1
 SET_WINDOW_FROM = (2, 1, 81)  # 2.1.74 ignores a window that is set; versions between were not measured
+LONG_WINDOW = 1_000_000  # of the models after the earlier ones
+# Models of which a token is reckoned as four characters; of others as three from 2.1.140 on (2.1.120 has no such list).
+EARLIER_MODELS = frozenset(
+    {
+        *("claude-3-opus", "claude-3-sonnet", "claude-3-haiku", "claude-3-5-sonnet", "claude-3-5-haiku"),
+        *("claude-3-7-sonnet", "claude-opus-4-0", "claude-sonnet-4-0", "claude-opus-4-1", "claude-opus-4-5"),
+        *("claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-4-6"),
+    }
+)
+THREE_FROM = (2, 1, 140)
+# From 2.1.170 on (2.1.160: not) these are compacted at the default window where none is set and [1m] is not asked for:
+# measured with Opus 4.6 in 2.1.200, with Sonnet 4.6 in 2.1.250 and 2.1.332.
+COMPACTED_MODELS, COMPACTED_FROM = frozenset({"claude-opus-4-6", "claude-sonnet-4-6"}), (2, 1, 170)
+# From 2.1.240 on (2.1.220: not) models whose names it does not know: measured in 2.1.250 with the default window, which
+# 2.1.318 takes, too; 2.1.325 takes a million.
+UNKNOWN_FROM, UNKNOWN_LONG_FROM = (2, 1, 240), (2, 1, 325)
+# From 2.1.260 on models that have a million tokens without [1m]: measured with Opus 5.5 in 2.1.332. Through another
+# provider's address 2.1.250 takes 200,000 for them, 2.1.301 and later a million: measured with Opus 5 and 5.5.
+LONG_COMPACTED_FROM, LONG_FROM = (2, 1, 260), (2, 1, 301)
+_NAME = re.compile(
+    r"claude-(?:3(?:-[57])?-(?:opus|sonnet|haiku)|(?:opus|sonnet|haiku|fable|mythos)-\d+(?:-\d{1,2})?(?!\d))"
+)
 
 
 def profile_of(version: str) -> str:
@@ -46,6 +70,40 @@ def most_output(model: str) -> int:
     return MAX_OUTPUT if any(name in model for name in SMALL_OUTPUTS) else MOST_OUTPUT
 
 
+def name_of(model: str) -> str:
+    """A model's name without its provider, date and suffix; "" for one that is none of Claude's."""
+    found = _NAME.search(model.lower().replace(".", "-").replace("@", "-"))
+    name = found.group() if found else ""
+    return f"{name}-0" if name in ("claude-opus-4", "claude-sonnet-4") else name
+
+
+def chars_per_token(version: str, model: str) -> int:
+    """As how many characters a version reckons a token of what was added since the last answer. A version or a model
+    that is not known counts as the newest."""
+    number = numbers(version)
+    return 4 if () < number < THREE_FROM or not model or name_of(model) in EARLIER_MODELS else 3
+
+
+def default_window(version: str, model: str) -> int:
+    """The window that a version takes for a model, as far as its name says it."""
+    number, name = numbers(version), name_of(model)
+    if name in EARLIER_MODELS or not model:
+        return DEFAULT_WINDOW
+    return LONG_WINDOW if number >= (LONG_FROM if name else UNKNOWN_LONG_FROM) else DEFAULT_WINDOW
+
+
+def own_window(version: str, model: str, window: int) -> int | None:
+    """The window at which a version that otherwise waits for a refusal compacts a model where none is set; None where
+    it does not. `window` is the one that it takes for the model."""
+    number, name = numbers(version), name_of(model)
+    if name in COMPACTED_MODELS:
+        return min(window, DEFAULT_WINDOW) if number >= COMPACTED_FROM and window < LONG_WINDOW else None
+    if not name:
+        return window if model and number >= UNKNOWN_FROM else None
+    is_long = name not in EARLIER_MODELS and window >= LONG_WINDOW
+    return window if is_long and number >= LONG_COMPACTED_FROM else None
+
+
 def threshold_of(window: int, reserve: int, percent: float | None = None) -> tuple[str, int]:
     """The threshold as an expression, and in tokens. `percent`: CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, which only lowers."""
     default = window - reserve - MARGIN
@@ -68,7 +126,10 @@ def limit_of(
     provider compacts. `set_window`, `percent`: None where they are not set. `model` limits `max_output`."""
     profile = profile_of(version)
     if profile == REFUSAL and set_window is None:
-        return None
+        own = own_window(version, model, window)
+        if own is None:
+            return None
+        window = own
     if set_window is not None and takes_window(version):
         window = window_set(window, set_window)
     return threshold_of(window, reserve_of(profile, min(max_output, most_output(model))), percent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from math import ceil
+from math import ceil, floor
 from typing import Any, NamedTuple
 
 from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
@@ -236,7 +236,7 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             if any(setting.name == "is_of_sdk" for setting in story.session.settings):
                 most = _most_by_cline(story, most or 0, item)
             if item.tokens_before and _WROTE & {story.session.format, story.session.agent}:
-                least = most = None if _is_impossible(story, last, item) else item.tokens_before
+                least, most = _of_written(story, last, item)
             yield Check(step, least, most, places[place])
             last = -1
         if not compactions and step < len(calls):
@@ -254,6 +254,27 @@ def _most_by_cline(story: Story, prompt: int, item: RecordedCompaction) -> int |
     system prompt and tools ten characters, of which three are a token, for each token of the first prompt."""
     first = next((call.prompt_tokens for call in story.session.calls if call.prompt_tokens), 0)
     return max(prompt, item.tokens_before + ceil(10 * first / 3)) if item.tokens_before and first else prompt or None
+
+
+def _of_written(story: Story, last: int, item: RecordedCompaction) -> tuple[int | None, int | None]:
+    """What was counted at a compaction with a count in the file: that, but for later models of Claude Code, which
+    writes it with four characters for a token."""
+    if _is_impossible(story, last, item):
+        return None, None
+    written = item.tokens_before or 0
+    model = story.session.calls[last].model or story.session.model
+    if story.session.agent_format != "claude-code" or not _is_later_model(model):
+        return written, written
+    if last < 0:
+        return None, None
+    call = story.session.calls[last]
+    answer = [] if call.response is None else [story.session.events[call.response]]
+    added = story.session.events[call.at if call.response is None else call.response + 1 : item.at]
+    more = [
+        _by_claude_code(version, model, answer, added) - _by_claude_code(version, "", answer, added)
+        for version in _versions(story)
+    ]
+    return written + min(more), written + max(more)
 
 
 def _is_impossible(story: Story, last: int, item: RecordedCompaction) -> bool:
@@ -301,7 +322,8 @@ def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, 
         return _counted_by_codex(story, total, start, at)
     if story.session.agent_format == "claude-code":
         answer = [] if call.response is None else [story.session.events[call.response]]
-        estimates = {_by_claude_code(version, answer, added) for version in _versions(story)}
+        model = call.model or story.session.model
+        estimates = {_by_claude_code(version, model, answer, added) for version in _versions(story)}
         return total + min(estimates), total + max(estimates)
     others = sum(len(part_text(part)) for event in added for part in event.parts if not _is_result(part))
     return total, total + sum(_most(part_text(part)) for part in _results(added)) + others
@@ -357,32 +379,40 @@ def _versions(story: Story) -> set[tuple[int, ...]]:
     return {tuple(map(int, re.findall(r"\d+", name))) for _, name in story.session.versions} or {()}
 
 
-def _by_claude_code(version: tuple[int, ...], answer: list[Event], added: Iterable[Event]) -> int:
+def _by_claude_code(version: tuple[int, ...], model: str, answer: list[Event], added: Iterable[Event]) -> int:
     """What a version of Claude Code estimates: a quarter of the characters of each part outside answers, and, from
-    2.1.74 on, of the later parts of answers."""
+    2.1.74 on, of the later parts of answers; from 2.1.140 on a third for models after those of 4.6."""
+    per_token = 3 if (not version or version >= (2, 1, 140)) and _is_later_model(model) else 4
     is_later = not version or version >= (2, 1, 74)
     picture = 2_000 if not version or version >= (2, 1, 44) else 1_334
     tokens = 0
     for event in [*(answer if is_later else []), *added]:
         own = event.role is Role.MODEL
         parts = event.parts if not own else event.parts[1:] if is_later else ()
-        tokens += sum(_part_by_claude_code(part, picture) for part in parts)
+        tokens += sum(_part_by_claude_code(part, picture, per_token) for part in parts)
     return tokens
 
 
-def _part_by_claude_code(part: Part, picture: int) -> int:
+def _is_later_model(model: str) -> bool:
+    """Is a model none of those that Claude Code lists up to Opus and Sonnet 4.6 and Haiku 4.5."""
+    earlier = r"claude-(3-|(opus|sonnet)-4(-[0156]|-\d{8})?$|(opus|sonnet)-4(-[0156])?[-\[:]|haiku-4-5)"
+    return bool(model) and not re.search(earlier, model.lower().replace(".", "-").replace("@", "-"))
+
+
+def _part_by_claude_code(part: Part, picture: int, per_token: int) -> int:
     match part:
         case MediaPart():
             return picture
         case OtherPart():
             return 0
         case ToolCallPart():
-            return _quarter_rounded(part.name + value_text(part.arguments))
-    return _quarter_rounded(part_text(part))
+            return _rounded(part.name + value_text(part.arguments), per_token)
+    return _rounded(part_text(part), per_token)
 
 
-def _quarter_rounded(text: str) -> int:
-    return (len(text.encode("utf-16-le", "surrogatepass")) // 2 + 2) // 4
+def _rounded(text: str, per_token: int) -> int:
+    """JavaScript's rounding of a text's UTF-16 units by so many."""
+    return floor(len(text.encode("utf-16-le", "surrogatepass")) // 2 / per_token + 0.5)
 
 
 def _by_codex(text: str) -> int:

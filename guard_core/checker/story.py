@@ -112,7 +112,8 @@ class Story:
         worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == model)
         if worst > 200_000:
             return Sourced(1_000_000, Provenance.PROMPTS)
-        return row if row.value == 200_000 else Sourced(200_000, Provenance.ASSUMED)
+        usual = taken_by_agent("claude-code", model, row, worst, self.session.version).value  # a list of its models
+        return row if row.value == usual else Sourced(usual, Provenance.ASSUMED)
 
     @cached_property
     def windows(self) -> list[int]:

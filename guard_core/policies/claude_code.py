@@ -2,7 +2,8 @@
 
 Source of the rules: versions 2.1.14 to 2.1.330, run against a scripted provider without remote feature flags
 (own_rules.md, section 2). From 2.1.153 on there is a threshold only where a window was set; without one it compacts
-when the provider refuses a request. Old tool results can be cleared before a call (`microcompact`, off: no measured
+when the provider refuses a request; models for which later versions have one of their own take it as a window that is
+set (`claude_code_limits.own_window`). Old tool results can be cleared before a call (`microcompact`, off: no measured
 version did it, and what is known of it is secondary, specification of policies section 7). What is attached again after
 a compaction (files, reminders, skills) is in no recording: a replay adds what its first prompts after compactions had
 on average.
@@ -37,13 +38,16 @@ MICRO_FORM = Replaced(text="[old tool result cleared]", over=40).name  # our wor
 _SOURCE = "measured, own_rules.md section 2"
 
 
-def rounded_messages(ledger: Ledger, form: str = "", *, picture: int = PICTURE, in_answers: bool = False) -> Ints:
-    """round(UTF-16 units / 4) of each text, tool result and reminder, and `picture` tokens of each picture, summed per
-    event. `in_answers`: of an answer, too, what it holds behind its first part (texts, thoughts, tool calls)."""
+def rounded_messages(
+    ledger: Ledger, form: str = "", *, picture: int = PICTURE, in_answers: bool = False, per_token: int = 4
+) -> Ints:
+    """round(UTF-16 units / `per_token`) of each text, tool result and reminder, and `picture` tokens of each picture,
+    summed per event. `in_answers`: of an answer, too, what it holds behind its first part (texts, thoughts, tool
+    calls)."""
     parts = ledger.parts
     kind, event = parts["kind"], parts["event"]
     units = parts["utf16"] + np.where(kind == CALL, parts["name_chars"], 0)
-    tokens = np.where(kind == MEDIA, picture, np.where(kind == OTHER, 0, (units + 2) // 4))
+    tokens = np.where(kind == MEDIA, picture, np.where(kind == OTHER, 0, (2 * units + per_token) // (2 * per_token)))
     answers = (ledger.events["flags"][event] & MODEL) > 0
     is_first = np.diff(event, prepend=-1) > 0
     return ledger.by_event(np.where(answers & (is_first | (not in_answers)), 0, tokens))
@@ -57,6 +61,11 @@ def rounded_messages_at_first(ledger: Ledger, form: str = "") -> Ints:
 def rounded_messages_and_calls(ledger: Ledger, form: str = "") -> Ints:
     """The same, with what an answer holds behind its first part."""
     return rounded_messages(ledger, form, in_answers=True)
+
+
+def rounded_thirds(ledger: Ledger, form: str = "") -> Ints:
+    """The same for later models, of which a token is reckoned as three characters."""
+    return rounded_messages(ledger, form, in_answers=True, per_token=3)
 
 
 class ClaudeCodeSettings(msgspec.Struct, frozen=True):

@@ -174,10 +174,10 @@ class Agent:
     a count; `held_reason` says why, of an agent with several reasons one for each bit of that mark. `uncounted` says
     why a check has no count, where that is not for want of the provider's. A compaction there at which the rule fires
     is compared like any other, for the file may not name a version that does compact there. `records_count`: the agent
-    writes the compared count into the recording (`tokens_before`), from the version `records_from` on.
-    `forgets_on_resume`: in a resumed session the last count is not known until the next answer. `clears_apart`: it
-    clears old results by another rule than this one, and what it compares after that is not known until the next
-    answer.
+    writes the compared count into the recording (`tokens_before`), from the version `records_from` on; `recorded_by` is
+    the counter of that where what is pending is estimated otherwise than for the count compared. `forgets_on_resume`:
+    in a resumed session the last count is not known until the next answer. `clears_apart`: it clears old results by
+    another rule than this one, and what it compares after that is not known until the next answer.
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
     agent that compares an estimate of its own, `settled` bounds of those at compactions, by which its rule fires or
@@ -199,6 +199,7 @@ class Agent:
     uncounted: str = ""
     records_count: bool = False
     records_from: tuple[int, ...] = ()
+    recorded_by: Callable[[Stretch], Counter | None] = lambda _: None
     forgets_on_resume: bool = False
     clears_apart: bool = False
     goes_by_stated: bool = False

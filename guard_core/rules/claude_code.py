@@ -1,6 +1,7 @@
-"""Claude Code: window less the output's reserve less 13,000; from 2.1.153 on only if a window is set.
+"""Claude Code: window less the output's reserve less 13,000; from 2.1.153 on only if a window is set, or for models
+that later versions compact by themselves (`own_window`).
 
-Measured by running 2.0.0 to 2.1.330 against a scripted provider without remote feature flags, and on recordings. The
+Measured by running 2.0.0 to 2.1.332 against a scripted provider without remote feature flags, and on recordings. The
 count is written into the recording (`preTokens`).
 """
 
@@ -20,7 +21,9 @@ from guard_core.claude_code_limits import (
     MOST_RESERVED,
     REFUSAL,
     WHOLE,
+    chars_per_token,
     most_output,
+    own_window,
     profile_of,
     reserve_of,
     takes_window,
@@ -34,6 +37,7 @@ from guard_core.policies.claude_code import (
     rounded_messages,
     rounded_messages_and_calls,
     rounded_messages_at_first,
+    rounded_thirds,
 )
 from guard_core.rules.base import Agent, Hypothesis, Keeps, Moment, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
@@ -53,20 +57,32 @@ SET_STEP = 10_000  # tokens; windows that people set, for hypotheses with anothe
 BELOW_LEAST = f"counts as {LEAST_SET:,}"  # the environment variable
 IN_SETTINGS = "settings_window"
 NO_EFFECT = f"below {LEAST_SET:,} it has no effect"  # run: 50,000 and 120,000 in 2.1.332, 150,000 in 2.1.330
+OWN = "Claude Code's own for this model"
 NO_VERSION = "the file names no version, and from 2.1.153 on a threshold exists only where a window is set"
+
+
+WORDS = "prompt and output tokens of the last answer, and characters / 4 of messages since"
+WITH_CALLS = Counter(
+    TOTAL_PENDING, f"{WORDS} and of its own parts but the first", rounded_messages_and_calls, with_answer=True
+)
+
+
+def recorded_by(stretch: Stretch) -> Counter | None:
+    """What it writes down where that is not what it compares: of later models it reckons fewer characters as a token
+    when it compares, and four when it writes (2.1.152 with Opus 4.7, 2.1.250 with Opus 5)."""
+    return WITH_CALLS if chars_per_token(stretch.version, stretch.model) == 3 else None
 
 
 def counter(stretch: Stretch) -> Counter:
     """What this version compares."""
-    words, number = (
-        "prompt and output tokens of the last answer, and characters / 4 of messages since",
-        numbers(stretch.version),
-    )
+    words, number = WORDS, numbers(stretch.version)
     if () < number < ESTIMATE_FROM:
         return LAST_TOTAL
+    if chars_per_token(stretch.version, stretch.model) == 3:
+        words = f"{words.replace('/ 4', '/ 3')} and of its own parts but the first"
+        return Counter(TOTAL_PENDING, words, rounded_thirds, with_answer=True)
     if not number or number >= CALLS_FROM:
-        words = f"{words} and of its own parts but the first"
-        return Counter(TOTAL_PENDING, words, rounded_messages_and_calls, with_answer=True)
+        return WITH_CALLS
     if number >= PICTURES_FROM:
         return Counter(TOTAL_PENDING, words, rounded_messages)
     return Counter(TOTAL_PENDING, f"{words}, a picture as {FIRST_PICTURE:,}", rounded_messages_at_first)
@@ -78,7 +94,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     most, known = whole(typed, "max_output_tokens"), stretch.setting("max_output_tokens")
     output = chosen("max_output_tokens", most, MAX_OUTPUT, "tokens", "default of Opus 4.5", known)
     limit, ignored = _window_set(typed)
-    has_threshold, takes_limit = profile != REFUSAL or limit is not None, takes_window(stretch.version)
+    is_unset = profile == REFUSAL and limit is None
+    own = own_window(stretch.version, stretch.model, window.value) if is_unset else None
+    has_threshold, takes_limit = not is_unset or own is not None, takes_window(stretch.version)
     if profile != WHOLE and has_threshold and (output.value or 0) > MOST_RESERVED:
         reserved = f"this version reserves at most {MOST_RESERVED:,} of it"
         output = msgspec.structs.replace(output, note="; ".join(filter(None, (output.note, reserved))))
@@ -94,10 +112,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         note = "typed in" if limit >= LEAST_SET else f"typed in; {BELOW_LEAST}"
         settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, note))
     elif profile == REFUSAL:
-        note = "not set, as far as the file says"
-        settings.append(RuleSetting("auto_compact_window", None, "tokens", Provenance.ASSUMED, note))
+        note = "not set, as far as the file says" + ("" if own is None else f"; {OWN}")
+        settings.append(RuleSetting("auto_compact_window", own, "tokens", Provenance.ASSUMED, note))
     size, reason = window.value, ""
-    if profile == REFUSAL and limit is None:
+    if own is not None:
+        size = own
+    elif is_unset:
         reason = "a threshold exists only where a window is set" if stretch.version else NO_VERSION
     elif limit is not None and takes_limit:
         size = window_set(size, limit)
@@ -126,7 +146,7 @@ def _window_set(typed: Typed) -> tuple[int | None, int | None]:
 def _window(stretch: Stretch) -> Sourced:
     """The window of a stretch; Claude Code's default where none is known."""
     window = stretch.window or Sourced(DEFAULT_WINDOW, Provenance.ASSUMED, "Claude Code's default")
-    return taken_by_agent(AGENT.format, stretch.model, window, stretch.largest)
+    return taken_by_agent(AGENT.format, stretch.model, window, stretch.largest, stretch.version)
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
@@ -195,6 +215,7 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     records_count=True,
+    recorded_by=recorded_by,
     clears_apart=True,
     keeps=keeps,
     shows_refusal=shows_refusal,

@@ -26,9 +26,10 @@ NOT_ASKED = "within a turn, where it does not look"
 class Decision(msgspec.Struct, frozen=True):
     """The check before the call of `step` (from 0). Figures are tokens.
 
-    `count` is what was compared: `recorded` where the agent wrote it down at a compaction, else `computed` from the
-    recording; None where it is not known. `reason` says why nothing was compared. `compaction` is the first one made
-    at this check, `more` counts the others. Without a rule (None) `interval` is what the recording proves.
+    `count` is what was compared: `recorded` where the agent wrote it down at a compaction (with the difference, where
+    it wrote another estimate), else `computed` from the recording; None where it is not known. `reason` says why
+    nothing was compared. `compaction` is the first one made at this check, `more` counts the others. Without a rule
+    (None) `interval` is what the recording proves.
     """
 
     step: int
@@ -103,6 +104,8 @@ class OwnChecks:
             computed = UNKNOWN
         decided = None if compaction is None else compaction.decision_tokens
         count = recorded or (decided if computed == UNKNOWN else computed)
+        if decided is not None and rule is not None:
+            count = decided  # what was written down may be another estimate than the one compared
         terms = [*self._count_terms(row, counter, count, recorded), *_rule_terms(rule)]
         if rule is not None and rule.threshold is not None and count is not None:
             terms.append(Term("margin", rule.threshold - count, expression=f"{rule.threshold:,} − {count:,}"))
@@ -176,7 +179,7 @@ class OwnChecks:
             if counter.pending is not None or counter.is_recorded:
                 terms.append(self._pending_term(row, counter))
         if count is not None:
-            is_recorded = recorded is not None or counter.name == COMPARED
+            is_recorded = recorded == count or counter.name == COMPARED
             source = Provenance.RECORDER if is_recorded else Provenance.RECOMPUTED
             parts = " + ".join(f"{int(term.value):,}" for term in terms)
             is_sum = len(terms) > 1 and sum(int(term.value) for term in terms) == count

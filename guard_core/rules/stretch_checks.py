@@ -202,8 +202,12 @@ class StretchChecks:
         """The count that was compared at a compaction, None where neither is known or the recorded one is none."""
         if self.unfit(row) is not None:
             return None
-        count = int(self.counts[row])
-        return self.recorded(row) or (None if count == UNKNOWN else count)
+        count, recorded = int(self.counts[row]), self.recorded(row)
+        written = None if self.agent is None or not recorded else self.agent.recorded_by(self.stretch)
+        if written is not None and recorded:
+            differs = int(self.pending[row]) - int(self.counted.pending_by(written)[row])
+            return None if count == UNKNOWN else recorded + differs
+        return recorded or (None if count == UNKNOWN else count)
 
     def point(self, row: int, count: int | None) -> Point | None:
         """A compaction as evidence of the threshold; None for one that proves nothing of it."""

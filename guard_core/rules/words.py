@@ -82,7 +82,8 @@ def _recorded_words(explanation: Explanation) -> str:
     """The counts at which it compacted. Those of compactions that a person asked for, or that a refused request forced,
     are not evidence of the rule."""
     counted = [item for item in explanation.compactions if item.decision_tokens is not None]
-    impossible = [item.recorded for item in explanation.compactions if item.recorded and item.decision_tokens is None]
+    unknown = [item for item in explanation.compactions if item.recorded and item.decision_tokens is None]
+    impossible = [item.recorded or 0 for item in unknown if item.computed is not None]
     doubt = f" No request can have had what the file also says: {_listed(impossible)}." if impossible else ""
     if not counted:
         with_count = " with a count" if explanation.compactions else ""

@@ -1,7 +1,7 @@
 """The context window that an agent takes for its models, where that is another than the model table's.
 
 A threshold that follows from the window follows from this one. Source: own_rules.md, sections 1 and 2, measured by
-running Claude Code 2.1.14 to 2.1.330 and Gemini CLI 0.61.0; Qwen Code 0.8.2, 0.15.10, 0.21.10 and 0.24.4, run with a
+running Claude Code 2.1.14 to 2.1.332 and Gemini CLI 0.61.0; Qwen Code 0.8.2, 0.15.10, 0.21.10 and 0.24.4, run with a
 model that it knows or does not know, and `tokenLimits` of 0.8.2.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from guard_core.agent_versions import numbers
 from guard_core.claude_code_limits import DEFAULT_WINDOW as CLAUDE_CODE_WINDOW
+from guard_core.claude_code_limits import default_window
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.models import LONG_CONTEXT, LONG_CONTEXT_SUFFIX
 
@@ -46,7 +47,7 @@ def taken_by_agent(format_: str, model: str, window: Sourced, largest: int, vers
         return window
     if format_ == QWEN_CODE:
         return _qwen_code(model, window, largest, version)
-    return _TAKEN[format_](model, window, largest) if format_ in _TAKEN else window
+    return _TAKEN[format_](model, window, largest, version) if format_ in _TAKEN else window
 
 
 def has_default(format_: str, version: str = "") -> bool:
@@ -60,7 +61,7 @@ def has_fixed_window(format_: str) -> bool:
     return format_ == "gemini-cli"
 
 
-def _claude_code(model: str, window: Sourced, largest: int) -> Sourced:
+def _claude_code(model: str, window: Sourced, largest: int, version: str) -> Sourced:
     """200,000, unless the model's name or a larger prompt says a million."""
     if model.endswith(LONG_CONTEXT_SUFFIX):
         note = f"the name ends in {LONG_CONTEXT_SUFFIX}"
@@ -68,10 +69,12 @@ def _claude_code(model: str, window: Sourced, largest: int) -> Sourced:
     if largest > CLAUDE_CODE_WINDOW:
         note = f"prompts up to {largest:,} tokens were answered, above Claude Code's default of {CLAUDE_CODE_WINDOW:,}"
         return Sourced(LONG_CONTEXT, Provenance.PROMPTS, note)
+    if (size := default_window(version, model)) > CLAUDE_CODE_WINDOW:
+        return _default(window, size, f"what Claude Code {version} takes for this model")
     return _default(window, CLAUDE_CODE_WINDOW, "Claude Code's default; no recorded prompt was larger")
 
 
-def _gemini_cli(model: str, window: Sourced, largest: int) -> Sourced:
+def _gemini_cli(model: str, window: Sourced, largest: int, version: str) -> Sourced:
     return _default(window, GEMINI_CLI_LIMIT, "Gemini CLI's limit for its models")
 
 
@@ -114,4 +117,7 @@ def _default(window: Sourced, size: int, note: str) -> Sourced:
     )
 
 
-_TAKEN: dict[str, Callable[[str, Sourced, int], Sourced]] = {"claude-code": _claude_code, "gemini-cli": _gemini_cli}
+_TAKEN: dict[str, Callable[[str, Sourced, int, str], Sourced]] = {
+    "claude-code": _claude_code,
+    "gemini-cli": _gemini_cli,
+}

@@ -22,9 +22,10 @@ def bisected(format_, version, threshold, beside, *, strict=False, window=None):
     """A run whose agent compacts at a threshold; the last call follows the last compaction."""
     events, calls, compactions = [user("go")], [], []
     low, high, begins = 0, 2 * threshold, True
+    name = "claude-opus-4-5" if format_ == "claude-code" else "stub-model"
 
     def ask(prompt):
-        calls.append(ModelCall(len(events), len(events), prompt, None, None, OUTPUT, "stub-model"))
+        calls.append(ModelCall(len(events), len(events), prompt, None, None, OUTPUT, name))
         events.append(model("reading"))
         events.append(user("next") if format_ in TURNS else tool_result("x" * 400, id=str(len(calls))))
 
