@@ -18,6 +18,7 @@ from guard_core.outcomes.bill import modelled_summaries
 from guard_core.outcomes.losses import Verbatim
 from guard_core.outcomes.sent import SentRequests
 
+QUOTED = 7  # words of a request, so that a sentence has at most 30
 FITS, HAS_ROOM, LASTS, QUIET, KEEPS = "fits", "has_room", "lasts", "quiet", "keeps"
 
 # The goal for each kind of findings that a setting may avoid.
@@ -110,10 +111,18 @@ def keeps(case: Case, message: int) -> bool:
     return True
 
 
+def _few(quote: str) -> str:
+    """The first words of a quote; the finding beside it has more of them."""
+    few = quote.split()
+    return quote if len(few) <= QUOTED else f"{' '.join(few[:QUOTED])} …"
+
+
 def words(goal: Goal, window: int) -> str:
     """What a replay that reaches a goal has, as a clause."""
     if goal.kind == KEEPS:
-        what = f'your request "{goal.quote}"' if goal.quote else f"the user's request (message {goal.message + 1:,})"
+        what = (
+            f'your request "{_few(goal.quote)}"' if goal.quote else f"the user's request (message {goal.message + 1:,})"
+        )
         return f"{what} is in every request of its turn"
     return {
         FITS: f"no request is over the window of {window:,}",

@@ -162,16 +162,15 @@ class _Search:
     def _answer(self, goal: Goal, found: list[Finding], remedies: list[Remedy], unchanged: Case | None) -> Answer:
         sentence = ""
         if unchanged is not None:
+            reached = _capitalised(_reached(goal, unchanged, self.base.window))
             sentence = (
-                f"Replayed over the same messages under {self.base.name} as it is, "
-                f"{_reached(goal, unchanged, self.base.window)}: "
-                f"{self._outcome_words(unchanged)}. So no change of settings can be credited; the recording went "
-                f"another way."
+                f"{reached} under {self.base.name} as it is, so no change of settings can be credited: the recording "
+                f"went another way. {_capitalised(self._outcome_words(unchanged))}. {self._basis_words(unchanged)}"
             )
         elif not remedies:
             sentence = (
-                f"None of {self.tried:,} settings, windows and policies that were replayed over the same messages "
-                f"avoids this without a request over the window or a loop."
+                f"None of {self.tried:,} settings, windows and policies avoids this without a request over the window "
+                f"or a loop. Each was replayed over the same messages."
             )
         return Answer(
             goal,
@@ -185,12 +184,17 @@ class _Search:
         )
 
     def _sentence(self, goal: Goal, way: Way, case: Case, rivals: list[Case]) -> str:
+        """First what is reached by which change, then what the replay came to, then what that rests on."""
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
-        reached = _reached(goal, case, way.window)
-        return (
-            f"{_change_words(way, self.base, self.facts.counts.total)}, replayed over the same messages{assumed}, "
-            f"{reached}{_rival_words(rivals)}: {self._outcome_words(case)}."
-        )
+        reached = _capitalised(_reached(goal, case, way.window))
+        change = _change_words(way, self.base, self.facts.counts.total)
+        result = f"{reached} {change}{assumed}. {_capitalised(self._outcome_words(case))}."
+        return " ".join(filter(None, (result, self._basis_words(case), _rival_words(rivals))))
+
+    def _basis_words(self, case: Case) -> str:
+        """What the figures of a replay rest on."""
+        error = self._error_words(case) if case.modelled.any() else ""
+        return f"Replayed over the same messages{f'; {error}' if error else ''}."
 
     def _outcome_words(self, case: Case) -> str:
         outcome = _outcome(case)
@@ -202,8 +206,7 @@ class _Search:
         share = percent(outcome.peak / outcome.peak_window) if outcome.peak_window else ""
         source = " (modelled)" if case.modelled[_peak(case)] else ""
         peak = f"largest request {outcome.peak:,} tokens{f', {share} of the window' if share else ''}{source}"
-        error = self._error_words(case) if case.modelled.any() else ""
-        return "; ".join(filter(None, (f"{over}, {compactions}{recorded}, {peak}{rewritten}", error)))
+        return f"{over}, {compactions}{recorded}, {peak}{rewritten}"
 
     def _error_words(self, case: Case) -> str:
         """The forecast error that bears on a replay: across a compaction where it makes one, else far ahead."""
@@ -226,12 +229,16 @@ def _reached(goal: Goal, case: Case, window: int) -> str:
 
 
 def _rival_words(rivals: list[Case]) -> str:
-    """How many other policies avoid a finding, and that of several the gentlest was taken (`_loss`), in brackets."""
+    """How many other policies avoid a finding, and that of several the gentlest was taken (`_loss`), as a sentence."""
     if len(rivals) < 2:
         return ""
     gentle = sum(not _loss(case)[0] for case in rivals)
     of = f"of the {gentle:,} that send messages as they were recorded, " if 0 < gentle < len(rivals) else ""
-    return f" ({len(rivals):,} other policies avoid this; {of}it is the one with fewest compactions)"
+    return f"{len(rivals):,} other policies avoid this; {of}it is the one with fewest compactions."
+
+
+def _capitalised(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def _peak(case: Case) -> int:
@@ -251,18 +258,18 @@ def _outcome(case: Case) -> Outcome:
 
 
 def _change_words(way: Way, base: Base, compactions: int) -> str:
-    """A change of what a recording with so many compactions has, as the beginning of a sentence."""
+    """A change of what a recording with so many compactions has, as the end of a clause."""
     if way.tier == WINDOW:
         without = " and without any compaction" if base.kind is None and compactions else ""
-        return f"With a window of {way.new:,} tokens instead of {way.old:,}{without}"
+        return f"with a window of {way.new:,} tokens instead of {way.old:,}{without}"
     if way.policy == "none":
-        return f"Without any compaction instead of {base.name}"
+        return f"without any compaction instead of {base.name}"
     if way.tier == POLICY:
-        return f"Under {way.label} at its defaults instead of {base.name}"
+        return f"under {way.label} at its defaults instead of {base.name}"
     if way.tier == PROFILE:
-        return f"With the rule of {base.name} {way.new} instead of {way.old}"
+        return f"with the rule of {base.name} {way.new} instead of {way.old}"
     assert way.tier == SETTING
-    return f"With {way.label[:1].lower()}{way.label[1:]} {_value(way.new, way.unit)} instead of {_value(way.old)}"
+    return f"with {way.label[:1].lower()}{way.label[1:]} {_value(way.new, way.unit)} instead of {_value(way.old)}"
 
 
 def _value(value: object, unit: str = "") -> str:

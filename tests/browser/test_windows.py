@@ -64,7 +64,7 @@ def test_a_window_that_is_none_is_said_where_it_was_typed(open_page, sessions, w
     page = open_page(width, 700)
     page.goto(sessions("timing-gap"))
     page.locator(".window-edit summary").click()
-    page.get_by_label("Context window").fill("many")
+    page.locator(".window-form").get_by_label("Context window").fill("many")
     with page.expect_navigation():
         page.locator(".window-form").get_by_role("button", name="Save").click()
     words = page.locator("#window-stated-error")

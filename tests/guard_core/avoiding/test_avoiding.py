@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import msgspec
 import pytest
@@ -103,6 +104,16 @@ def cases():
     yield "a small window", bundled("small-window")
 
 
+def check_wording(sentence):
+    """The result and the change come first, then what the replay came to, then what that rests on: each short."""
+    result, figures, basis = re.fullmatch(
+        r"(.+?)\. ((?:No overflow|[\d,]+ overflow).+?)\. (Replayed over the same messages.+)", sentence
+    ).groups()
+    assert re.search(r"\b(with|without|under) ", result)
+    parts = (result, figures, *basis.split(". "))
+    assert [part for part in parts if len(part.split()) > 30] == []
+
+
 @pytest.mark.parametrize(("name", "built"), list(cases()), ids=lambda value: value if isinstance(value, str) else "")
 def test_every_remedy_reaches_its_goal_in_a_replay_of_its_own(name, built):
     facts = Facts.of(built)
@@ -116,6 +127,7 @@ def test_every_remedy_reaches_its_goal_in_a_replay_of_its_own(name, built):
             check_goal(answer.goal, facts, trace)
             assert f"{len(trace.compactions):,} compaction" in remedy.sentence or not trace.compactions
             assert f"{remedy.outcome.peak:,} tokens" in remedy.sentence
+            check_wording(remedy.sentence)
         assert [remedy.way.tier for remedy in answer.remedies] == [
             tier for tier in TIERS if tier in {remedy.way.tier for remedy in answer.remedies}
         ]
@@ -130,8 +142,10 @@ def test_a_lost_request_is_kept_by_the_smallest_window_that_holds_it_all():
     whole = replay(facts.ledger, get_policy("none"), window=10**7, usage=facts.usage)
     peak = int(whole.columns["modelled_prompt_tokens"].max())
     assert window.way.new == min(size for size in (128_000, 200_000, 256_000) if size >= peak)
-    assert window.sentence.startswith(f"With a window of {window.way.new:,} tokens instead of 100,000")
-    assert f'your request "{QUESTION[:50]}' in window.sentence
+    assert f" with a window of {window.way.new:,} tokens instead of 100,000" in window.sentence.partition(". ")[0]
+    assert window.sentence.startswith(
+        f'Your request "{" ".join(QUESTION.split()[:7])} …" is in every request of its turn'
+    )
 
 
 def test_settings_are_tried_from_the_nearest_to_the_farthest_and_within_their_bounds():
@@ -162,7 +176,7 @@ def test_an_agent_whose_rule_already_avoids_it_gets_no_remedy_but_the_reason():
     for answer in avoid(facts, findings):
         assert answer.unchanged is not None
         assert not answer.remedies
-        assert "So no change of settings can be credited" in answer.sentence
+        assert "so no change of settings can be credited" in answer.sentence
 
 
 def test_requests_that_were_sent_so_are_not_called_modelled():
@@ -172,7 +186,7 @@ def test_requests_that_were_sent_so_are_not_called_modelled():
     sentence = answer.remedies[0].sentence
     trace = replayed(facts, answer.remedies[0].way)
     assert (trace.columns["modelled_prompt_tokens"] == trace.columns["recorded_prompt_tokens"]).all()
-    assert sentence.startswith("With a window of ")
+    assert " with a window of " in sentence.partition(". ")[0]
     assert "and without any compaction" not in sentence
     assert "modelled" not in sentence
     assert "forecast" not in sentence
@@ -199,7 +213,7 @@ def test_the_policy_that_is_named_has_the_fewest_compactions_of_those_that_it_is
     gentle = {label: fired for label, (fired, rewritten) in reaching.items() if not rewritten}
     assert 1 < len(gentle) < len(reaching) == remedy.rivals
     of = f"of the {len(gentle)} that send messages as they were recorded, it is the one with fewest compactions"
-    assert f"({len(reaching)} other policies avoid this; {of})" in remedy.sentence
+    assert f" {len(reaching)} other policies avoid this; {of}." in remedy.sentence
     assert gentle[remedy.way.label] == min(gentle.values())
 
 
@@ -244,7 +258,7 @@ def test_the_command_prints_findings_with_what_would_have_avoided_them(tmp_path,
     assert main(["avoid", str(path)]) == 0
     text = capsys.readouterr().out
     assert "left the context at step 21" in text
-    assert "  With a window of " in text
+    assert " with a window of " in text
     assert main(["avoid", str(path), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     (lost,) = [item for item in report["answers"] if item["kinds"] == ["request_lost"]]

@@ -30,7 +30,7 @@ def test_the_overview_says_rule_price_loss_and_remedy_in_this_order_below_the_ch
     assert places == sorted(places)
     assert "left the context at step 21" in text
     assert re.search(
-        r"With a window of [\d,]+ tokens instead of 100,000 and without any compaction, replayed",
+        r"with a window of [\d,]+ tokens instead of 100,000 and without any compaction\. No overflow",
         text,
     )
     assert f'href="{lost.get_absolute_url()}avoid#request_lost-21"' in text
