@@ -9,7 +9,7 @@ from guard_core.corpus.bounds import Place
 from guard_core.corpus.changes import Change
 from guard_core.corpus.rows import Cluster, RuleTally, TriggerRow, interval_of
 from guard_core.plural import counted
-from guard_core.rules.base import Moment
+from guard_core.rules.base import Moment, equation
 
 Namer = Callable[[Place], str]
 
@@ -32,7 +32,7 @@ def formula_words(row: TriggerRow | Cluster) -> str:
         return ""
     if row.formula is None:
         return "no known formula explains it" if None not in (row.above, row.at_most) else ""
-    words = f"{row.formula.threshold:,} = {row.formula.formula} explains {row.explained:,} of {row.fired:,}"
+    words = f"{equation(row.formula.threshold, row.formula.formula)} explains {row.explained:,} of {row.fired:,}"
     do = "does" if row.others == 1 else "do"
     return f"{words} (as {do} {counted(row.others, 'other formula')})" if row.others else words
 
@@ -61,7 +61,7 @@ def rule_words(tally: RuleTally) -> str:
         return f"compacts {tally.checks}"
     if tally.threshold is None:
         return f"threshold not known ({tally.reason})"
-    return f"{tally.threshold:,} = {tally.formula}"
+    return equation(tally.threshold, tally.formula)
 
 
 def change_words(change: Change, name: Namer) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.base import Moment, OwnRule, equation
 from guard_core.rules.inference import Interval
 from guard_core.windows.models import if_window_is
 
@@ -74,7 +74,7 @@ def judged(
         places = f"{len(fired):,} earlier check{'' if len(fired) == 1 else 's'}"
         reason = f"the rule fired at {places}, first at {fired[0]:,} {rule.relation} {threshold:,}"
         return Agreement.LATE, f"{reason}{if_assumed(rule)}", len(fired), over
-    return Agreement.AGREES, f"{count:,} {rule.relation} {threshold:,} = {rule.formula}", 0, over
+    return Agreement.AGREES, f"{count:,} {rule.relation} {equation(threshold, rule.formula)}", 0, over
 
 
 def _is_elsewhere(rule: OwnRule, interval: Interval) -> bool:
@@ -86,7 +86,7 @@ def _is_elsewhere(rule: OwnRule, interval: Interval) -> bool:
 def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agreement, str, int, int]:
     """Of a compaction whose rule has no threshold, or another one than the checks show. What contradicts an assumed
     window alone is not a disagreement."""
-    own = rule.reason if rule.threshold is None else f"{rule.formula} = {rule.threshold:,} does not explain it"
+    own = rule.reason if rule.threshold is None else f"{_told(rule.threshold, rule.formula)} does not explain it"
     if rule.assumed_window is not None:
         own = f"the window is not known: with the assumed {rule.assumed_window:,}, {own}"
     if interval is None or interval.at_most is None or interval.contradiction:
@@ -95,6 +95,12 @@ def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agre
     gap = 0 if rule.threshold is None else abs(count - rule.threshold)
     verdict = Agreement.OTHER_THRESHOLD if rule.is_known else Agreement.NOT_MODELLED
     return verdict, f"{own}; the threshold is {interval.words}{likely}", 0, gap
+
+
+def _told(threshold: int, formula: str) -> str:
+    """A threshold with its sum first."""
+    words = equation(threshold, formula)
+    return f"{formula} = {threshold:,}" if " = " in words else words
 
 
 def if_assumed(rule: OwnRule) -> str:

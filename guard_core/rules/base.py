@@ -25,6 +25,9 @@ from guard_core.sessions import AgentSetting, Provenance, RecordedCompaction, Se
 from guard_core.windows import models
 from guard_core.windows.agent_windows import has_fixed_window
 
+NOTHING_LEFT = "max("  # begins a formula "max(30,000 − 50,000 (reserve), 0)"
+_NUMBER = re.compile(r"\d[\d,]*")
+
 
 class Moment(StrEnum):
     """When an agent compares its count with the threshold."""
@@ -96,6 +99,17 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         if self.threshold is None:
             return False
         return count > self.threshold if self.relation == ">" else count >= self.threshold
+
+
+def equation(threshold: int, formula: str, sign: str = " = ") -> str:
+    """A threshold in tokens and the sum that gives it: "155,000 = 200,000 − 45,000". A formula that is that very number
+    ("40,000 (in the file)") says it alone, and one that leaves nothing says so."""
+    if not threshold and formula.startswith(NOTHING_LEFT):
+        return f"{formula.removeprefix(NOTHING_LEFT).removesuffix(', 0)')} leaves nothing"
+    is_sum = any(mark in formula for mark in "−%/")
+    if not is_sum and _NUMBER.findall(formula) == [f"{threshold:,}"]:
+        return formula
+    return f"{threshold:,}{sign}{formula}"
 
 
 class Stretch(NamedTuple):

@@ -18,7 +18,7 @@ from guard_core.costs import HAS_RESULT, STARTS_TURN
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.kimi_cli import CHARS_PER_TOKEN, KEPT, RESERVED, SHARE_OF_WINDOW, text_chars
 from guard_core.policies.pieces.estimates import at_ends
-from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
+from guard_core.rules.base import NOTHING_LEFT, Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
 from guard_core.rules.settings import WINDOW, Typed, chosen, fraction, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
@@ -86,8 +86,8 @@ def threshold_of(window: int, reserve: int, ratio: float | None) -> int:
 def _formula(window: int, reserve: int, ratio: float | None) -> str:
     if ratio is not None and threshold_of(window, reserve, ratio) < window - reserve:
         return f"{ratio * 100:g} % of {window:,}"
-    always = ", so before every call" if window <= reserve else ""
-    return f"{window:,} − {reserve:,} (reserve){always}"
+    left = f"{window:,} − {reserve:,} (reserve)"
+    return left if window > reserve else f"{NOTHING_LEFT}{left}, 0)"
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, explaining, if_assumed
-from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.base import Moment, OwnRule, equation
 from guard_core.rules.counters import BRIEFLY, PROMPT
 from guard_core.rules.decisions import Decision
 from guard_core.rules.explanation import SIMULATED, Explanation
@@ -33,7 +33,9 @@ def _rule_words(explanation: Explanation) -> str:
         verb = "above" if rule.relation == ">" else "at"
         return f"{name} compacts {verb} {rule.formula}; {rule.reason}."
     where = "above" if rule.relation == ">" else "at"
-    says = f"{where} {rule.threshold:,}: {rule.formula}"
+    if not rule.threshold:
+        where = "before every call:"
+    says = f"{where} {equation(rule.threshold, rule.formula, ': ')}"
     if rule.assumed_window is None and explanation.refuting is not None:
         return f"{_settings_words(rule)}, {name} would compact {says}{if_assumed(rule)}."
     return f"{name} compacts {says}{_condition(explanation, rule)}."
@@ -51,7 +53,7 @@ def _other_stretch(explanation: Explanation) -> str:
         if item.trigger != MANUAL and own.threshold is not None and own.threshold == item.threshold != rule.threshold:
             where = "above" if own.relation == ">" else "at"
             name = " ".join(filter(None, (stretch.model, own.version)))
-            threshold = f"{own.threshold:,}: {own.formula}{if_assumed(own)}"
+            threshold = f"{equation(own.threshold, own.formula, ': ')}{if_assumed(own)}"
             return f"With {name}, from step {stretch.start + 1:,} on, {where} {threshold}."
     return ""
 
@@ -187,7 +189,17 @@ def inequality(decision: Decision) -> str:
     if rule.threshold is None:
         return f"{count:,}, {threshold_words(rule)}"
     sign = SIGNS[rule.relation][rule.fires(count)]
-    return f"{count:,} {sign} {rule.threshold:,} = {rule.formula}"
+    if not rule.threshold:
+        return f"{count:,} {sign} 0: {equation(rule.threshold, rule.formula)}"
+    return f"{count:,} {sign} {equation(rule.threshold, rule.formula)}"
+
+
+def comparison(decision: Decision) -> str:
+    """The comparison at one check without the sum: "155,277 ≥ 155,000"; the threshold in words where there is none."""
+    rule, count = decision.rule, decision.count
+    if rule is None or rule.threshold is None or count is None:
+        return inequality(decision) if rule is None or count is None else threshold_words(rule)
+    return f"{count:,} {SIGNS[rule.relation][rule.fires(count)]} {rule.threshold:,}"
 
 
 def threshold_words(rule: OwnRule) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.rules import Decision, Explanation, KeptMessages, Moment, OwnChecks, OwnRule
-from guard_core.rules.words import decision_words, inequality, threshold_words
+from guard_core.rules.words import comparison, decision_words, inequality, threshold_words
 from guard_core.sessions import Provenance
 from guard_core.trace import Term
 from inspector.figures.flow import drawing
@@ -130,7 +130,7 @@ def _provider_compares(rule: OwnRule, window: int, facts: list[dict[str, Any]]) 
 
 
 def _decided(decision: Decision, rule: OwnRule) -> dict[str, Any]:
-    brief = inequality(decision).partition(" = ")[0] if rule.threshold is not None else threshold_words(rule)
+    brief = comparison(decision)
     fires = decision.compaction is not None
     if rule.checks is Moment.REFUSAL and rule.window is not None and decision.count is not None:
         sign = ">" if decision.count > rule.window.value else "≤"

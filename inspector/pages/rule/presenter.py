@@ -21,6 +21,7 @@ from guard_core.rules import (
     Stretch,
     settings_giving,
 )
+from guard_core.rules.base import equation
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.settings import WINDOW
 from guard_core.rules.words import agreement_words, reason_words
@@ -85,7 +86,7 @@ def rule(own: OwnRule | None) -> dict[str, Any] | None:
         "checks": str(own.checks),
         "relation": {">=": "reaches", ">": "exceeds"}[own.relation],
         "threshold": "" if own.threshold is None else f"{own.threshold:,}",
-        "formula": own.formula,
+        "sum": own.formula if own.threshold is None else equation(own.threshold, own.formula),
         "reason": own.reason,
         "settings": [_setting(item) for item in own.settings],
     }
@@ -259,8 +260,7 @@ def _interval(
         ],
         "hypotheses": [
             {
-                "formula": hypothesis.formula,
-                "threshold": f"{hypothesis.threshold:,}",
+                "sum": equation(hypothesis.threshold, hypothesis.formula),
                 **_trying(agent, stretch, hypothesis, page, typed),
             }
             for hypothesis in listed

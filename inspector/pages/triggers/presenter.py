@@ -13,7 +13,7 @@ from guard_core.corpus.rows import interval_of
 from guard_core.corpus.words import cluster_words, day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.plural import place_of
-from guard_core.rules.base import Moment
+from guard_core.rules.base import Moment, equation
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.evidence import UNSAID, Cause
 from guard_core.rules.inference import bound_words
@@ -205,7 +205,7 @@ def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[s
         "explained": f"{row.explained:,} of {row.fired:,}" if row.fired else "",
         "is_explained": row.formula is not None and row.explained == row.fired,
         "threshold": f"{row.formula.threshold:,}" if row.formula else "",
-        "sum": row.formula.formula if row.formula else "",
+        "sum": equation(row.formula.threshold, row.formula.formula) if row.formula else "",
         "others": _as_do(row.others),
         **_own_rule(row),
         "strip": _strip(drawn.strip(row), links),

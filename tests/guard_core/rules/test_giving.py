@@ -2,7 +2,9 @@
 
 import pytest
 
+from guard_core.checker.own_rule import worked_out
 from guard_core.rules import AGENTS, Hypothesis, Stretch, agent_of, settings_giving
+from guard_core.rules.base import equation
 from guard_core.sessions import Provenance, Sourced
 from tests.builders import transcript
 
@@ -44,3 +46,26 @@ def test_claude_codes_own_window_that_is_set_is_found():
     stretch = Stretch(0, 9, "2.1.330", "claude-opus-4-5", WINDOW)
     item = Hypothesis("150,000 − 20,000 (max output) − 13,000", 117_000, 1)
     assert settings_giving(agent, stretch, item, {}) == {"auto_compact_window": "150000"}
+
+
+@pytest.mark.parametrize(
+    ("threshold", "formula", "words"),
+    [
+        (155_000, "200,000 − 32,000 (max output) − 13,000", "155,000 = 200,000 − 32,000 (max output) − 13,000"),
+        (50_000, "50,000 (in the file)", "50,000 (in the file)"),
+        (40_000, "token_threshold 40,000", "token_threshold 40,000"),
+        (100_000, "100,000 − 0", "100,000 = 100,000 − 0"),
+        (64_000, "50 % of 128,000", "64,000 = 50 % of 128,000"),
+        (0, "max(30,000 − 50,000 (reserve), 0)", "30,000 − 50,000 (reserve) leaves nothing"),
+    ],
+)
+def test_a_number_is_an_equation_only_where_that_says_something(threshold, formula, words):
+    assert equation(threshold, formula) == words
+
+
+def test_a_reserve_as_large_as_the_window_is_said_as_a_person_would():
+    agent = next(agent for agent in AGENTS if agent.label == "Kimi CLI")
+    stretch = Stretch(0, 9, "wire 1.9", "kimi", Sourced(30_000, Provenance.RECORDER))
+    rule = agent.ruled(stretch, {})
+    assert (rule.threshold, rule.formula) == (0, "max(30,000 − 50,000 (reserve), 0)")
+    assert worked_out(rule.formula) == rule.threshold

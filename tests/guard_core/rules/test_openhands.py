@@ -52,4 +52,4 @@ def test_the_sentence_says_what_to_set_and_counts_events():
     assert "the condenser's max_size is not in the file: set max_size" in headline(explained)
     elsewhere = explain(recording(40), typed={"max_size": "200"})
     assert elsewhere.rule.unit == "events"
-    assert elsewhere.compactions[0].reason.startswith("200 (max_size) = 200 does not explain it")
+    assert elsewhere.compactions[0].reason.startswith("200 (max_size) does not explain it")

@@ -71,7 +71,8 @@ def test_every_dot_opens_its_step_and_says_what_it_is(client, two):
 def test_an_agent_without_a_known_rule_has_no_rule_of_its_own(client, db):
     keep("copied", format_="atif", prompts=(20_000, 99_900, 100_100, 9))
     text = words(page(client))
-    assert "100,000 = a limit of 100,000" in text
+    assert " a limit of 100,000 " in text
+    assert "100,000 = a limit" not in text
     assert "own rule" not in text
 
 
