@@ -194,12 +194,17 @@ class OwnChecks:
         return Term("estimate of what was added since", added, "tokens", Provenance.RECOMPUTED.value, None, words)
 
 
+def setting_label(name: str) -> str:
+    """What a setting of a rule is called beside the threshold, which a setting of some agents has the name of."""
+    return "threshold setting" if name == "threshold" else name.replace("_", " ")
+
+
 def _rule_terms(rule: OwnRule | None) -> list[Term]:
     """The settings of a rule that have a value, and its threshold."""
     if rule is None:
         return []
     terms = [
-        Term(item.name.replace("_", " "), item.value, item.unit, item.source.value)
+        Term(setting_label(item.name), item.value, item.unit, item.source.value)
         for item in rule.settings
         if item.value is not None
     ]

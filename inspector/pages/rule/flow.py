@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.rules import Decision, Explanation, KeptMessages, Moment, OwnChecks, OwnRule
+from guard_core.rules.decisions import setting_label
 from guard_core.rules.words import comparison, decision_words, inequality, threshold_words
 from guard_core.sessions import Provenance
 from guard_core.trace import Term
@@ -106,7 +107,7 @@ def _counted(decision: Decision, terms: dict[str, Term], at: int) -> dict[str, A
 
 
 def _threshold(rule: OwnRule, checks: OwnChecks, terms: dict[str, Term], at: int) -> dict[str, Any]:
-    names = [item.name.replace("_", " ") for item in rule.settings]
+    names = [setting_label(item.name) for item in rule.settings]
     facts = [term_row(terms[name], at) for name in (*names, "threshold") if name in terms]
     if rule.checks is Moment.REFUSAL and rule.window is not None:
         return _provider_compares(rule, rule.window.value, facts)

@@ -6,7 +6,7 @@ import pytest
 from guard_core.ledger import Ledger
 from guard_core.rules import OwnChecks, explain
 from guard_core.rules.words import decision_words, inequality
-from guard_core.sessions import Session
+from guard_core.sessions import Provenance, Session, Sourced
 from tests.builders import model, transcript, user
 
 
@@ -129,3 +129,13 @@ def test_one_check_more_looks_at_its_own_call_alone():
     before = Counted.passes
     own.at(2)
     assert Counted.passes == before
+
+
+def test_a_setting_that_is_called_threshold_is_told_apart_from_the_threshold():
+    window = Sourced(200_000, Provenance.USER, "typed in")
+    built = transcript("hermes", prompts=(20_000, 149_000, 151_000, 9))
+    explanation = explain(built, window=window)
+    decision = OwnChecks(built, Ledger.of(built), explanation).at(1)
+    named = [term.name for term in decision.terms]
+    assert len(set(named)) == len(named)
+    assert {"threshold setting", "threshold"} <= set(named)
