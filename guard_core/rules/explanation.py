@@ -180,9 +180,8 @@ def _main(stretches: tuple[Stretch, ...]) -> Stretch:
 
 def _writer(session: Session) -> str:
     """Whose rule is not known: a log of requests need not say which program made it."""
-    return (
-        _name(session) if session.agent or not session.format else f"the program that wrote this {session.format} file"
-    )
+    is_named = bool(session.agent) or session.format in ("", *SIMULATED)
+    return _name(session) if is_named else f"the program that wrote this {session.format} file"
 
 
 def _name(session: Session) -> str:
