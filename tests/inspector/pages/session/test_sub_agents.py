@@ -58,7 +58,7 @@ def test_a_sub_agents_pages_link_back_to_the_session_and_the_step_that_started_i
     parent, child = pair
     for path in ("", "steps"):
         text = page(client, child, path)
-        assert f'Started by <a href="{parent.get_absolute_url()}">Poems</a>' in text
+        assert f'Started by <a href="{parent.get_absolute_url()}">write a poem</a>' in text
         start = re.search(r'\(<a href="([^"]+)">the step</a>\)', text)[1]
         assert 'id="step" data-at="2"' in client.get(start).content.decode()
 
