@@ -210,7 +210,9 @@ def still_over(story: Story, finding: Finding) -> None:
     agree(finding, heuristic=story.column("heuristic_sent", step), threshold=story.column("threshold", step))
     if "tokens" in finding.numbers:
         agree(finding, tokens=story.sent[step])
-    size = story.sent[step] if "tokens" in finding.numbers else story.column("heuristic_sent", step)
+    size = float(story.sent[step]) if "tokens" in finding.numbers else float(story.column("heuristic_sent", step))
+    if "correction" in story.rule.columns:  # the policy compares the estimate with its correction, or what was counted
+        size = max(story.sent[step], size * max(1.0, float(story.rule.columns["correction"][step])))
     if size < story.column("threshold", step):
         raise Wrong("the request is below the threshold")
 

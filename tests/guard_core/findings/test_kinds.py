@@ -514,6 +514,18 @@ def test_a_request_that_is_still_over_a_threshold_is_so_by_the_tokens_that_are_n
     assert check(built, [lie], facts.window, trace=replayed_trace)
 
 
+def test_an_estimate_below_a_threshold_is_still_over_it_with_its_correction():
+    built = reading(2, 3)
+    calls = tuple(replace(call, prompt_tokens=call.prompt_tokens + 500) for call in built.calls)
+    built = replace(built, calls=calls)
+    facts = Facts.of(built)
+    policy, summaries = get_policy("contextguard", profile="fixed"), FixedSummaries(3_000)
+    replayed_trace = replay(facts.ledger, policy, window=2_000, usage=facts.usage, session=built, summarizer=summaries)
+    claim = of_replay(facts, replayed_trace)["still_over"]
+    assert claim.numbers["heuristic"] < claim.numbers["threshold"]
+    assert check(built, [claim], facts.window, trace=replayed_trace) == []
+
+
 @pytest.mark.parametrize("policy", ["claude-code", "strands-summarizing", "kimi-code", "openhands"])
 def test_policies_that_compact_several_times_before_a_call_are_claimed_what_they_do(policy):
     built = reading(2, 9)
