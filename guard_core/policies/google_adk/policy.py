@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,8 +19,10 @@ from guard_core.policies.google_adk.sizes import EMPTY_JSON, ESTIMATE, JSON, REL
 from guard_core.policies.pieces.groups import Group, groups_of
 from guard_core.policies.pieces.lists import TOKENS, TURNS, ListMemory, ListPolicy, Outcome, Request, Sizes, without
 from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, Message, answered_by, calls_of, roles_of
-from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Pass
-from guard_core.views import Segment, Span, Synthetic, View, common_length, followed
+from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.summaries.base import Summary
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head, Pass
+from guard_core.views import Segment, Span, Synthetic, View, common_length, followed, shared
 
 RANGES = "adk view of ranges"  # in what is derived of a ledger: ranges that follow one another, and their view
 _NO_RANGES: tuple[tuple[Any, ...], View] = ((), ())
@@ -45,6 +47,15 @@ class AdkMemory(ListMemory, frozen=True, omit_defaults=True):
     last_end: int = 0
 
 
+class _Next(NamedTuple):
+    """A range that is to be covered, still without its summary, the other ranges that are `left` then, and what the
+    summariser is given."""
+
+    range: Covered
+    left: tuple[Covered, ...]
+    given: View
+
+
 class AdkCompaction(ListPolicy):
     """The base of both."""
 
@@ -63,7 +74,8 @@ class AdkCompaction(ListPolicy):
             done = self._summarised(request, state, *_old_events(request, state, self.settings.event_retention_size))
         if done.passes or request.check.point is not Point.END_OF_TURN or not self.settings.compaction_interval:
             return done
-        return self._summarised(request, done.state, *self._old_turns(request, state))
+        groups = self._old_turns(request.ledger, request.check.at, state)
+        return self._summarised(request, done.state, groups, None)
 
     def _is_over_threshold(self, request: Request, state: Any) -> bool:
         counted = request.counted
@@ -85,50 +97,75 @@ class AdkCompaction(ListPolicy):
         left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
         return left_out
 
-    def _old_turns(self, request: Request, state: Any) -> tuple[list[Group], Covered | None]:
+    def _old_turns(self, ledger: Ledger, at: int, state: Any) -> list[Group]:
         """The turns that ended since the last summary, those that overlap before them; none while they are too few."""
-        ledger, at = request.ledger, request.check.at
         begins = _all_turn_starts(ledger)
         count = max(int(np.searchsorted(begins, at)), 1)
         new = int(np.searchsorted(begins[1:count], state.last_end, side="right")) - _leaves_error(ledger, state)
         if at <= state.last_end or count - new < self.settings.compaction_interval:
-            return [], None
+            return []
         overlapping = max(0, new - self.settings.overlap_size)
         first = int(begins[overlapping]) if overlapping else 0
         groups = groups_of(ledger, [Message(event) for event in range(first, at)])
-        return _self_contained(ledger, groups, at), None
+        return _self_contained(ledger, groups, at)
 
     def _summarised(self, request: Request, state: Any, groups: list[Group], seed: Covered | None) -> Outcome:
         """A range of events covered by a summary, with the earlier summary that it continues."""
-        ledger = request.ledger
-        covers = [message.event for group in groups for message in group.messages]
-        if not covers:
+        ledger, at = request.ledger, request.check.at
+        new = _next(ledger, groups, seed, state, at)
+        if new is None:
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
-        start, stop = covers[0], covers[-1] + 1
-        new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0), not groups[-1].messages)
-        left = _not_in(ledger, new, state.covered)
-        if not _is_worth_it(ledger, state.covered, left, new, request.check.at):
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
-        given: View = (*((seed.summary,) if seed else ()), Span(start, stop))
         try:
-            summary, state = request.summarise(state, given, OUTPUT_TOKENS)
+            summary, state = request.summarise(state, new.given, OUTPUT_TOKENS)
         except SummaryFailed:
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
             return Outcome(request.view, failed, held=SUMMARISER_FAILED)
+        after, state = self._covered(ledger, at, new, summary, state)
+        record: Pass = request.passed(new.given, after, summary_bytes=summary.bytes, empty=not summary.bytes)
+        return Outcome(after, state, (record,))
+
+    def _covered(self, ledger: Ledger, at: int, new: _Next, summary: Summary, state: Any) -> tuple[View, Any]:
+        """The list over `at` events once a range has its summary, and what is remembered then."""
         text = Synthetic("summary", summary.bytes, summary.text, Role.MODEL)
-        covered = (*left, Covered(new.start, stop, text, new.with_error))
+        covered = (*new.left, msgspec.structs.replace(new.range, summary=text))
+        stop = new.range.stop
         state = msgspec.structs.replace(
             state, covered=covered, last_end=stop, watermark=stop, summary_bytes=summary.bytes
         )
-        after = without(view_of_ranges(ledger, covered, request.check.at), self.left_out(ledger))
-        record: Pass = request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes)
-        return Outcome(after, state, (record,))
+        return without(view_of_ranges(ledger, covered, at), self.left_out(ledger)), state
 
 
-class AdkSlidingWindow(AdkCompaction):
-    """By turns; see the package."""
+class AdkSlidingWindow(AdkCompaction, StagedPolicy):
+    """By turns; see the package. Which ones follows from the log alone: what comes after the newest summary."""
 
     name: ClassVar[str] = "adk-sliding-window"
+
+    def searched(self, window: int) -> tuple[Costs, int]:
+        return NEW_TURNS, self.settings.compaction_interval - 1
+
+    def walks(self, ledger: Ledger, state: AdkMemory) -> bool:
+        """It acts at nothing else, and no event of the log is left out of requests."""
+        settings, starts = self.settings, _is_turn_start(ledger)
+        by_turns = settings.compaction_interval > 0 and not settings.token_threshold
+        is_begun = state.last_end > 0 or (len(starts) > 0 and bool(starts[0]))  # else turns are counted otherwise
+        return by_turns and is_begun and not self.left_out(ledger).any()
+
+    def more_than_log(self, ledger: Ledger, head: Head, state: AdkMemory, window: int) -> int:
+        """Turns behind the newest summary, less those of the whole log."""
+        return _goes_on(ledger, state) - NEW_TURNS.prefix(ledger).item(min(state.last_end, ledger.event_count))
+
+    def act(self, asked: Asked, row: int, head: Head, state: AdkMemory) -> Act | int | None:
+        ledger, end = asked.ledger, asked.looks.item(row)
+        groups = self._old_turns(ledger, end, state) if _is_answered(ledger).item(end) else []
+        new = _next(ledger, groups, None, state, end)
+        if new is None:
+            return NOTHING_TO_COMPACT
+        costs = self.estimator(ledger)
+        summary, asked_state, given = asked.summarised(row, new.given, costs, state, OUTPUT_TOKENS)
+        if not summary.bytes:
+            return None
+        after, state = self._covered(ledger, end, new, summary, asked_state)
+        return Act(self._head(shared(head.at(ledger, end), after), end), state, given)
 
     @property
     def compares(self) -> str:
@@ -182,6 +219,9 @@ def _is_turn_start(ledger: Ledger) -> Ints:
     return starts
 
 
+NEW_TURNS = Costs("adk turns", lambda ledger, parts: _is_turn_start(ledger), lambda message: 0)
+
+
 def _all_turn_starts(ledger: Ledger) -> Ints:
     """The events with which turns begin; what precedes the first message of the user belongs to the first."""
     if "adk all turn starts" not in ledger.derived:
@@ -203,18 +243,43 @@ def new_turns(sizes: Sizes) -> Ints:
     prefix = ledger.prefix_by("adk turns", _is_turn_start)
     # a turn that began before the end of the newest summary and goes on after it is new, too
     new = prefix[sizes.at] - prefix.item(min(end, ledger.event_count))
-    if end < ledger.event_count and (not _is_turn_start(ledger).item(end) or _leaves_error(ledger, sizes.state)):
+    if _goes_on(ledger, sizes.state):
         new = new + (sizes.at > end)
     return np.asarray(new, dtype=np.int64)
 
 
+def _goes_on(ledger: Ledger, state: AdkMemory) -> bool:
+    """Does a turn go on behind the newest summary, or leave an error there, which counts as a turn of its own."""
+    end = state.last_end
+    return end < ledger.event_count and (not _is_turn_start(ledger).item(end) or _leaves_error(ledger, state))
+
+
 def has_answer(sizes: Sizes) -> NDArray[np.bool_]:
     """Did the turn end with a final answer."""
-    flags = sizes.ledger.events["flags"]
-    if not len(flags):
-        return np.asarray(sizes.at < 0)
-    flags = flags[np.maximum(sizes.at, 1) - 1]
-    return np.asarray((sizes.at > 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0))
+    return np.asarray(_is_answered(sizes.ledger)[sizes.at])
+
+
+def _is_answered(ledger: Ledger) -> NDArray[np.bool_]:
+    """Does a log of so many events end with a final answer."""
+    if "adk answered" not in ledger.derived:
+        flags = ledger.events["flags"]
+        ledger.derived["adk answered"] = np.append(False, ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0))
+    answered: NDArray[np.bool_] = ledger.derived["adk answered"]
+    return answered
+
+
+def _next(ledger: Ledger, groups: list[Group], seed: Covered | None, state: AdkMemory, at: int) -> _Next | None:
+    """The range that some events are covered by, with the earlier summary that it continues; None where there are none,
+    or a summary would not be worth it."""
+    covers = [message.event for group in groups for message in group.messages]
+    if not covers:
+        return None
+    start, stop = covers[0], covers[-1] + 1
+    new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0), not groups[-1].messages)
+    left = _not_in(ledger, new, state.covered)
+    if not _is_worth_it(ledger, state.covered, left, new, at):
+        return None
+    return _Next(new, left, (*((seed.summary,) if seed else ()), Span(start, stop)))
 
 
 def view_of_ranges(ledger: Ledger, covered: tuple[Covered, ...], at: int) -> View:

@@ -134,6 +134,11 @@ class StagedPolicy(ListPolicy):
         """Can it say what it does from a list on (`act`)."""
         return False
 
+    def more_than_log(self, ledger: Ledger, head: Head, state: Any, window: int) -> int:
+        """What a list that begins with a head has more than the whole log, in the costs that are searched."""
+        own, _ = self.searched(window)
+        return own.view(ledger, head.view) - own.prefix(ledger).item(head.kept_from)
+
     def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int | None:
         """What it does at a row of a run where its list, which begins with a head, is over the limit. An index into
         HELD_REASONS where it can do nothing; None: the step is decided by itself. May raise SummaryFailed: the same."""
@@ -157,7 +162,7 @@ class StagedPolicy(ListPolicy):
         places = np.flatnonzero(asked.looks >= 0)
         sums, looked = prefix[asked.looks[places]].tolist(), places.tolist()
         heads, states, rows, given = [self._list(state)], [state], list[int](), list[Given]()
-        more = [own.view(ledger, state.head) - prefix.item(state.kept_from)]
+        more = [self.more_than_log(ledger, heads[0], state, asked.run.window)]
         held, place = np.zeros(len(asked.at), dtype=np.int64), 0
         while (place := bisect_right(sums, most - more[-1], place)) < len(sums):
             row = looked[place]
@@ -175,7 +180,7 @@ class StagedPolicy(ListPolicy):
                 states.append(act.state)
                 given.append(act.given)
                 rows.append(row)
-                more.append(own.view(ledger, act.head.view) - prefix.item(act.head.kept_from))
+                more.append(self.more_than_log(ledger, act.head, act.state, asked.run.window))
             place += 1
         stages = Stages(
             heads,
