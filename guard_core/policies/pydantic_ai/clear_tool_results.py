@@ -16,7 +16,7 @@ from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import place_in_event, tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import Message, until, view_of
+from guard_core.policies.pieces.messages import Message, joined_view, until, view_of
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
 from guard_core.policies.pydantic_ai.limits import LimitedPolicy
 from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings, limit_settings
@@ -102,6 +102,8 @@ class ClearToolResults(LimitedPolicy):
             return (Span(0, at),)
         last = int(ledger.parts["event"][cleared[-1]]) + 1
         split = min(int(clearing.untouched[len(cleared)]), last)
+        if split == last:  # as nearly always: what comes behind is as it is in the log
+            return joined_view(ledger, (*until(clearing.whole, split), Span(split, at)))
         low = int(np.searchsorted(ledger.parts["event"][cleared], split))
         return view_of(ledger, self._messages(ledger, cleared[low:], split, at), until(clearing.whole, split))
 
