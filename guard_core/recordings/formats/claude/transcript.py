@@ -241,7 +241,7 @@ class ClaudeTranscriptReader:
         details = fields.mapping(line.obj, "microcompactMetadata") or fields.mapping(line.obj, "compactMetadata")
         for key in ("preTokens", "postTokens"):
             normalise.count(details.get(key), key)
-        node = self._node(line, "boundary", keep_copies=True)
+        node = self._node(line, "boundary")
         if node is not None:
             when = fields.timestamp(line.obj, "timestamp")
             agent, cleared = fields.text(line.obj, "agentId"), subtype.startswith("micro")
@@ -270,17 +270,16 @@ class ClaudeTranscriptReader:
             if usage is not None:
                 self.side[fields.text(message, "id")] = usage
 
-    def _node(self, line: Line, kind: str, *, keep_copies: bool = False) -> Node | None:
-        """The place of a line in the tree; None for a second copy of a line (resumed and forked files hold them)."""
+    def _node(self, line: Line, kind: str) -> Node | None:
+        """The place of a line in the tree; None for a second copy of a line: resumed and forked files hold them, and
+        Claude Code may write the lines of a compaction and some behind them twice (2.1.250, 2.1.301)."""
         uuid = fields.text(line.obj, "uuid")
         group = "message" if kind in {"user", "assistant", "summary"} else kind
         seen = self.uuids.setdefault(group, Identities(self.source, "line"))
         known = uuid in seen
         if seen.is_repeat(uuid, fields.mapping(line.obj, "message").get("content"), line.number):
             self.notes.folded += 1
-            if not keep_copies:
-                return None
-            known = False
+            return None
         parent = fields.text(line.obj, "parentUuid")
         parent = self.doubled.get(parent, parent)
         if known and uuid:  # another line of the same uuid follows the first

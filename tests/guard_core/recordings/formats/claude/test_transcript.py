@@ -602,3 +602,18 @@ def test_a_session_whose_id_changes_is_one():
         answer("a3", "s1", sessionId="s3"),
     ).sessions
     assert [len(item.events) for item in sessions] == [5]
+
+
+def test_a_compaction_that_was_written_twice_is_one():
+    """Run with 2.1.250 and 2.1.301: the boundary and some lines behind it come once more, under the same ids."""
+    compacted = [
+        boundary("c1", "u2", preservedMessages={"anchorUuid": "s1", "uuids": ["a1", "u2"]}),
+        user("s1", "c1", SUMMARY, isCompactSummary=True),
+        answer("a2", "s1", call("t2")),
+        user("u3", "a2", result("t2")),
+    ]
+    lines = [user("u1", None, "Go"), answer("a1", "u1", call("t1")), user("u2", "a1", result("t1"))]
+    recording = read(*lines, *compacted, *compacted, answer("a3", "u3", "Done"))
+    (session,) = recording.sessions
+    assert [(item.at, item.kind) for item in session.compactions] == [(3, "summary+tail")]
+    assert (recording.facts.compactions, len(session.calls)) == (1, 3)
