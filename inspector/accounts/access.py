@@ -125,7 +125,8 @@ RULES: dict[str, Rule] = {
     "sweep_json": LOOK,
     "sweep_share": FORM,
     "sweep_cancel": WORK,
-    "sweep_delete": FORM,
+    "sweep_delete": WORK,
+    "sweep_restore": WORK,
     "shares": LOOK,
     "share": LOOK,
     "share_preview": WORK,  # what a draft does not hide yet is in the session as well

@@ -21,7 +21,7 @@ router = Router()
 @router.get("/sweeps", response={200: schemas.SweepList, **ERRORS}, summary="The sweeps, the newest first")
 def sweeps(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """Those of the project, with how far each is."""
-    rows = Sweep.objects.of(project_in(request)).order_by("-created", "pk")
+    rows = runs.sweeps_of(project_in(request)).order_by("-created", "pk")
     return {
         "count": rows.count(),
         "sweeps": [_row(row, runs.progress_of(row)) for row in rows[offset : offset + limit]],
@@ -50,7 +50,7 @@ def sweep_rows(request: HttpRequest, sweep_id: UUID, offset: Offset = 0, limit: 
 
 
 def _sweep(request: HttpRequest, sweep_id: UUID) -> Sweep:
-    row = Sweep.objects.of(project_in(request)).filter(pk=sweep_id).first()
+    row = runs.sweeps_of(project_in(request)).filter(pk=sweep_id).first()
     if row is None:
         raise Http404("There is no such sweep.")
     return row

@@ -18,6 +18,7 @@ class Sweep(Owned):
     name = models.CharField(max_length=200)  # the question in words, for the list
     cells = models.IntegerField()  # settings in the grid
     created = models.DateTimeField(auto_now_add=True)
+    deleted = models.DateTimeField(null=True)  # off every page from then on, gone after a day
 
     class Meta:
         indexes = [models.Index(fields=["project", "-created"], name="sweep_newest")]

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs import queue
-from inspector.models import Event, Import, Payload, Project, Session, SpanBatch, Tag, TextCount
+from inspector.models import Event, Import, Payload, Project, Session, SpanBatch, Sweep, Tag, TextCount
 from inspector.replays import stored
 from inspector.storage.search import forget
 
@@ -34,8 +34,25 @@ def delete(project: Project, sessions: QuerySet[Session]) -> str:
         if first is None:
             return ""
         Session.objects.of(project).filter(pk__in=wanted).update(deleted=moment)
-        queue.enqueue("purge_deleted", str(first["pk"]), run_after=moment + UNDO_FOR)
+        purge_after(moment, str(first["pk"]))
+    return key_of(moment)
+
+
+def purge_after(moment: datetime, name: str) -> None:
+    """Have what was deleted at a moment removed once nothing brings it back; `name` is the job's."""
+    queue.enqueue("purge_deleted", name, run_after=moment + UNDO_FOR)
+
+
+def key_of(moment: datetime) -> str:
+    """The key of an undo."""
     return str((moment - _EPOCH) // timedelta(microseconds=1))
+
+
+def moment_of(key: str) -> datetime | None:
+    """The moment of a deletion; None where the key makes no sense."""
+    if not (key.isascii() and key.isdigit() and len(key) <= 17):
+        return None
+    return _EPOCH + timedelta(microseconds=int(key))
 
 
 def restore(project: Project, key: str) -> int:
@@ -46,15 +63,15 @@ def restore(project: Project, key: str) -> int:
 
 def deleted_together(project: Project, key: str) -> QuerySet[Session] | None:
     """The sessions of one deletion in a project that are still there; None where the key makes no sense."""
-    if not (key.isascii() and key.isdigit() and len(key) <= 17):
-        return None
-    return Session.objects.of(project).filter(deleted=_EPOCH + timedelta(microseconds=int(key)))
+    moment = moment_of(key)
+    return None if moment is None else Session.objects.of(project).filter(deleted=moment)
 
 
 def purge(before: datetime, *, until: float = math.inf) -> int:
     """Remove for good what was deleted before a moment, and what imports that ended otherwise left: rows, texts nobody
     else uses, stored bytes. How many sessions. `until`: a moment of the monotonic clock after which it stops."""
     count = 0
+    Sweep.unscoped.filter(deleted__lte=before).delete()
     due = _due(before)
     for key in list(due.values_list("pk", flat=True)):
         session = due.filter(pk=key).first()

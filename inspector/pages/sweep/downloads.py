@@ -10,7 +10,6 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from inspector.models import Sweep
 from inspector.pages.shared.attachments import attachment, csv_file
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
@@ -41,7 +40,7 @@ def sweep_share(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, pk: UUID) -> runs.Answer:
-    row = get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk)
+    row = get_object_or_404(runs.sweeps_of(project_of(request)), pk=pk)
     answer = runs.ended(row)
     if answer is None:
         raise Http404("this sweep has no answer")

@@ -29,7 +29,7 @@ from inspector.models import Project, Session, Sweep, SweepSlice
 from inspector.pages.sweep.question import Question
 from inspector.replays.analysis import facts_of, window_of
 from inspector.replays.choice import Choice
-from inspector.storage import convert
+from inspector.storage import convert, deleting
 from inspector.storage.byte_cache import ByteCache
 
 LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
@@ -124,6 +124,33 @@ def progress_of(sweep: Sweep) -> Progress:
     return Progress(
         sums["done"] or 0, total, sums["finished"], sums["sessions"], sums["failed"], sums["cancelled"], sums["waiting"]
     )
+
+
+def sweeps_of(project: Project) -> QuerySet[Sweep]:
+    """The sweeps of a project that were not deleted."""
+    return Sweep.objects.of(project).filter(deleted=None)
+
+
+def delete(sweep: Sweep) -> str:
+    """End a sweep and take it off the list; the key of the undo."""
+    cancel(sweep)
+    moment = timezone.now()
+    with transaction.atomic():
+        Sweep.objects.row(sweep).update(deleted=moment)
+        deleting.purge_after(moment, str(sweep.pk))
+    return deleting.key_of(moment)
+
+
+def restore(project: Project, key: str) -> int:
+    """Bring back the sweep of a deletion; how many that are."""
+    return deleted_by(project, key).update(deleted=None)
+
+
+def deleted_by(project: Project, key: str) -> QuerySet[Sweep]:
+    """The sweep of a deletion that is still there."""
+    moment = deleting.moment_of(key)
+    sweeps = Sweep.objects.of(project)
+    return sweeps.none() if moment is None else sweeps.filter(deleted=moment)
 
 
 def cancel(sweep: Sweep) -> None:

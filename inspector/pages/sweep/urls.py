@@ -6,6 +6,7 @@ from inspector.pages.sweep import downloads, views
 
 urlpatterns = [
     path("", views.sweeps, name="sweeps"),
+    path("restore", views.sweep_restore, name="sweep_restore"),
     path("new", views.sweep_new, name="sweep_new"),
     path("<uuid:pk>/", views.sweep, name="sweep"),
     path("<uuid:pk>/figure.json", views.sweep_figure, name="sweep_figure"),

@@ -33,9 +33,11 @@ FILTERS = (("tag", "Tag"), ("agent", "Agent"), ("model", "Model"), ("format", "F
 @require_GET
 def sweeps(request: HttpRequest) -> HttpResponse:
     """All sweeps, the newest first."""
-    rows = Sweep.objects.of(project_of(request)).order_by("-created")[:SHOWN_SWEEPS]
+    rows = runs.sweeps_of(project_of(request)).order_by("-created")[:SHOWN_SWEEPS]
     listed = [{"row": row, "progress": runs.progress_of(row)} for row in rows]
-    return render(request, "inspector/sweep/list.html", {"sweeps": listed})
+    undo = request.GET.get("undo", "")
+    deleted = runs.deleted_by(project_of(request), undo).first()
+    return render(request, "inspector/sweep/list.html", {"sweeps": listed, "undo": undo, "deleted": deleted})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -169,7 +171,7 @@ def _options(kind: PolicyKind) -> list[tuple[str, str]]:
 @require_GET
 def sweep(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One sweep: how far it is, or its answer; `?figure=` says what the heat map shows."""
-    row = get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk)
+    row = get_object_or_404(runs.sweeps_of(project_of(request)), pk=pk)
     progress = runs.progress_of(row)
     answer = runs.ended(row, progress)
     context: dict[str, Any] = {"sweep": row, "progress": progress, "answer": answer}
@@ -214,7 +216,7 @@ def _measure(request: HttpRequest, answer: runs.Answer) -> Measure:
 @require_GET
 def sweep_figure(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The heat map, for a part that carries none."""
-    answer = runs.ended(get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk))
+    answer = runs.ended(get_object_or_404(runs.sweeps_of(project_of(request)), pk=pk))
     if answer is None:
         raise Http404("this sweep has no answer")
     drawn = heat_map(presenter.heat(answer, _measure(request, answer)))
@@ -224,16 +226,20 @@ def sweep_figure(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def sweep_cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
     """End a sweep that is under way."""
-    row = get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk)
+    row = get_object_or_404(runs.sweeps_of(project_of(request)), pk=pk)
     runs.cancel(row)
     return redirect(row)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_POST
 def sweep_delete(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Ask, then delete a sweep and what it has computed."""
-    row = get_object_or_404(Sweep.objects.of(project_of(request)), pk=pk)
-    if request.method != "POST":
-        return render(request, "inspector/sweep/delete.html", {"sweep": row})
-    Sweep.objects.row(row).delete()
+    """Take a sweep off the list, for a day with an undo."""
+    key = runs.delete(get_object_or_404(runs.sweeps_of(project_of(request)), pk=pk))
+    return redirect(f"{reverse('sweeps')}?undo={key}")
+
+
+@require_POST
+def sweep_restore(request: HttpRequest) -> HttpResponse:
+    """Bring back a sweep that was deleted."""
+    runs.restore(project_of(request), request.POST.get("undo", ""))
     return redirect("sweeps")

@@ -22,6 +22,7 @@ from inspector.pages.sweep.question import Question, parse_question
 from inspector.pages.sweep.runs import SWEEP_SLICES, answer_of, progress_of, run_slice
 from inspector.replays.analysis import analyse
 from inspector.replays.choice import parse_choice
+from inspector.storage import deleting
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
 
@@ -227,19 +228,36 @@ def test_downloads_hold_every_setting_and_no_formula(client, two):
     assert body["recommended"] == answer_of(sweep).result.cells[answer_of(sweep).result.recommended].values
 
 
-def test_a_sweep_is_deleted_after_a_question(client, two):
+def test_a_deleted_sweep_is_nowhere_and_comes_back_by_an_undo(client, two):
     sweep = started(client)
-    assert "Delete this sweep?" in client.get(f"/sweeps/{sweep.pk}/delete").content.decode()
-    assert client.post(f"/sweeps/{sweep.pk}/delete").status_code == 302
-    assert not SweepSlice.unscoped.exists()
     work()
+    answer = client.post(f"/sweeps/{sweep.pk}/delete")
+    shown = client.get(answer["Location"])
+    assert sweep.name in html.unescape(shown.text)
+    assert ">Undo<" in shown.text
+    for address in (sweep.get_absolute_url(), f"/sweeps/{sweep.pk}/sweep.csv", f"/api/v1/sweeps/{sweep.pk}"):
+        assert client.get(address).status_code == 404
+    assert client.get("/api/v1/sweeps").json()["sweeps"] == []
+    client.post("/sweeps/restore", {"undo": shown.context["undo"]})
+    assert "Recommended" in client.get(sweep.get_absolute_url()).text
+    assert client.post("/sweeps/restore", {"undo": "x"}).status_code == 302
+
+
+def test_a_deleted_sweep_ends_and_is_gone_after_a_day(client, two):
+    sweep = started(client)
+    client.post(f"/sweeps/{sweep.pk}/delete")
+    assert {row.state for row in SweepSlice.unscoped.all()} == {"cancelled"}
+    deleting.purge(timezone.now() - deleting.UNDO_FOR)
+    assert Sweep.unscoped.filter(pk=sweep.pk).exists()
+    deleting.purge(timezone.now() + timedelta(seconds=1))
+    assert not Sweep.unscoped.exists()
 
 
 def test_the_sweeps_of_another_project_are_not_there(client, two):
     other = Project.objects.create(slug="other", name="Other")
     question = Question("contextguard", "", 0, (("buffer", "1k"),))
     theirs = runs.start(other, question, [])
-    for address in ("", "sweep.csv", "sweep.json", "delete"):
+    for address in ("", "sweep.csv", "sweep.json"):
         assert client.get(f"/sweeps/{theirs.pk}/{address}").status_code == 404
     for address in ("cancel", "delete"):
         assert client.post(f"/sweeps/{theirs.pk}/{address}").status_code == 404
