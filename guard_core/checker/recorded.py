@@ -255,6 +255,7 @@ def _index_of(story: Story, step: int) -> int:
 # What a clause of a request is known by: where it ends, characters (a Chinese one counts three times), the most shown.
 _CLAUSES = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")
 _CLAUSE_CHARS, _SHOWN_CHARS, _FIRST_WIDE = 24, 48, 0x3000
+_RESTATED = 0.55  # of the words of each of its sentences in a summary that says a request in other words
 _TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
 
 
@@ -354,7 +355,7 @@ def _restates(story: Story, index: int, message: int) -> bool:
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.recorded(index))]
     sentences = split_sentences(asked)
     for text in said:
-        missing = [one for one in sentences if not paraphrases(text, one) and paraphrases(one, one)]
+        missing = [one for one in sentences if not paraphrases(text, one, _RESTATED) and paraphrases(one, one)]
         if not missing and any(paraphrases(one, one) for one in sentences):
             return True
     return False
