@@ -385,7 +385,7 @@ class Facts:
         heuristics = sent + text[at[steps]] - text[at[steps - 1]]
         views, carries = [], ((fired == 0) & (sent < built)).tolist()
         for index, (record, carried) in enumerate(zip(trace.compactions, carries, strict=True)):
-            if index and carried:
+            if index and carried and _is_built_on(trace, record.step - 1, trace.compactions[index - 1]):
                 views.append(_carried(trace.compactions[index - 1], at.item(record.step)))
             else:
                 views.append(record.before)
@@ -416,6 +416,12 @@ class Facts:
         if step == 0:
             return self.attribution.overhead + int(self.growth[0])
         return int(self.requests.tokens[step - 1] + self.growth[step] - self.growth[step - 1])
+
+
+def _is_built_on(trace: Trace, step: int, record: CompactionRecord) -> bool:
+    """Was a step's request what a compaction before it left, and what came since."""
+    head = trace.heads[int(trace.columns["head"][step])]
+    return head.kept_from == record.kept_from and head.view == record.carried
 
 
 def _carried(record: CompactionRecord, at: int) -> View:

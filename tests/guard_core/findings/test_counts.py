@@ -1,14 +1,18 @@
 """One count of compactions and one peak, for every page, the list and the command line."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from guard_core.checker import check
 from guard_core.findings import Facts, counted_compactions, recorded_findings, recorded_verdict, requests_of
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
-from guard_core.views import Inserted, Span
+from guard_core.trace import WHOLE_LOG, Head
+from guard_core.views import Inserted, Span, Synthetic
 from tests.builders import bundled, model, session, user
-from tests.guard_core.findings.cases import chat, compaction
+from tests.guard_core.findings.cases import chat, compaction, record, trace
 
 EVENTS = [user("one"), model("two"), user("three"), model("four"), user("five"), model("six")]
 CALLS = tuple(ModelCall(at, at, 100) for at in (1, 3, 5))
@@ -96,3 +100,15 @@ def test_a_request_that_an_edit_brings_back_before_the_next_call_is_not_lost():
     edit = RecordedCompaction(3, Evidence.INFERRED, "edit", (Span(0, 3),), trigger="resume")
     facts = Facts.of(chat(4_000, 4_100, 4_200, 4_300, compactions=(compaction(3), edit)))
     assert "request_lost" not in {item.kind for item in recorded_findings(facts)}
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_compaction_replaces_what_the_one_before_left_only_if_the_call_between_was_sent_so(is_kept):
+    facts = Facts.of(chat(*[5_000] * 8))
+    left = (Synthetic("summary", 120),)
+    first, second = record(3, carried=left, kept_from=4), record(5, carried=left, kept_from=6)
+    made = trace(facts, first, second, heuristic_built=[900] * 8, heuristic_sent=[800] * 8)
+    heads = (WHOLE_LOG, Head(left, 4) if is_kept else Head((Span(0, 2),), 4))
+    columns = {**made.columns, "head": np.array([0, 0, 0, 1, 1, 1, 1, 1])}
+    replaced = facts.replay(dataclasses.replace(made, columns=columns, heads=heads)).fired[1].replaced
+    assert replaced == ((*left, Span(4, 6)) if is_kept else second.before)
