@@ -37,6 +37,7 @@ from guard_core.views import Rewritten, Segment, Span, View
 
 # What Claude Code puts in place of a tool result that a micro-compaction cleared.
 CLEARED = "[Old tool result content cleared]"
+BLOCKED = "requests that Claude Code did not send, because they were too long by its own count: {}"
 # A request that is this much smaller than the one before was compacted, whatever the file says: the smallest saving
 # for which Claude Code clears old results, and a share below what it clears.
 FALL_TOKENS, FALL_SHARE = 20_000, 0.5
@@ -91,7 +92,7 @@ class Log:
         self.answered = NumbersByName()  # the last line of each API message that was taken up
         self.files = UsedFiles()
         self.late = False  # did a line come whose message had been taken up without it?
-        self.folded = self.unsent = 0
+        self.folded = self.unsent = self.blocked = 0
         self.sent = SentLog(self, requests) if requests is not None else None
 
     def take(self, path: Sequence[Node], following: Sequence[Node] = ()) -> None:
@@ -158,7 +159,9 @@ class Log:
         first, last = group[0], group[-1]
         if first.model == SYNTHETIC and first.unsent:
             self.unsent += 1
-            if first.too_long:
+            if first.too_long and self.sent is not None and self.sent.was_not_sent(first.node.line):
+                self.blocked += 1
+            elif first.too_long:
                 self.builder.refuse(" ".join(map(part_text, first.parts)))
             return
         if self.sent is not None:
@@ -185,6 +188,8 @@ class Log:
         self.notes.folded += self.folded
         for _ in range(self.unsent):
             self.notes.skip("error shown by Claude Code (not sent to the model)")
+        if self.blocked:
+            self.builder.notes.append(BLOCKED.format(self.blocked))
         self.builder.notes.extend(self._falls())
         return self.builder.session(**values)
 

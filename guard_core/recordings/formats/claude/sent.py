@@ -46,6 +46,7 @@ class SentLog:
         self._waiting: list[ClaudeMessage] = []
         self._sent: list[int] | None = []  # the messages of the last request, None: not known
         self._last = ""  # its id
+        self._failed = ""  # that of the last one that failed
         self._answer: int | None = None  # the event that answered it
         self._events: dict[int, range] = {}  # of the messages that were sent
 
@@ -63,6 +64,14 @@ class SentLog:
     def has_unanswered(self, line: int) -> bool:
         """Is the last request before a line of the file one that was not answered."""
         return self._requests.last_before(line) not in ("", self._last)
+
+    def was_not_sent(self, line: int) -> bool:
+        """Was a request that failed before a line of the file never sent: every request in the file was answered, or
+        failed before. Where automatic compaction is switched off, Claude Code stops by its own count (2.1.325)."""
+        last = self._requests.last_before(line)
+        is_new = last not in ("", self._last, self._failed)
+        self._failed = last
+        return len(self._requests) > 0 and not is_new
 
     def settle(self, line: int | None) -> None:
         """What waits becomes events: as the request was sent that follows the last one that was answered and was

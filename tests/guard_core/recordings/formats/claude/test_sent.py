@@ -170,6 +170,23 @@ def test_a_request_without_an_answer_before_an_automatic_compaction_was_refused(
     assert session_of(*ANSWERED, *asked, *by_person).refused == ()
 
 
+def failure(uuid, parent):
+    """What Claude Code shows in an answer's place."""
+    line = answer(uuid, parent, "Prompt is too long", isApiErrorMessage=True, error="invalid_request")
+    return {**line, "message": {**line["message"], "model": "<synthetic>"}}
+
+
+def test_a_request_that_was_too_long_by_the_agents_own_count_was_not_refused():
+    """Run with 2.1.325 and DISABLE_AUTO_COMPACT: it shows the provider's words, and sends nothing."""
+    session = session_of(*ANSWERED, failure("e1", "u3"), user("u4", "e1", "Again"), failure("e2", "u4"))
+    assert session.refused == ()
+    assert "requests that Claude Code did not send, because they were too long by its own count: 2" in session.notes
+    asked = (blob("b9", *result("t2", "two")), request("r9", "r2", 3, "h2", "b9"))
+    session = session_of(*ANSWERED, *asked, failure("e1", "u3"), user("u4", "e1", "Again"), failure("e2", "u4"))
+    assert len(session.refused) == 1
+    assert "requests that Claude Code did not send, because they were too long by its own count: 1" in session.notes
+
+
 def test_a_question_behind_a_compaction_is_no_part_of_it():
     asked = (
         user("u4", "s1", "And b.py?"),
