@@ -119,7 +119,8 @@ class _Search:
         left = list(goals)
         reaching: dict[Goal, list[tuple[Way, Case]]] = {goal: [] for goal in goals}
         if tier == WINDOW:  # what fits without a compaction needs no larger window
-            left = [goal for goal in left if goal.kind != QUIET]
+            without = self.facts.replay(self.facts.whole_log)
+            left = [goal for goal in left if goal.kind != QUIET and not is_met(goal, without)]
         for way in ways(self.base, tier):
             if not left:
                 break
@@ -233,8 +234,14 @@ def _rival_words(rivals: list[Case]) -> str:
     if len(rivals) < 2:
         return ""
     gentle = sum(not _loss(case)[0] for case in rivals)
+    fewest, *others = sorted(map(_loss, rivals))
+    equal = 1 + sum(other[:2] == fewest[:2] for other in others)
     of = f"of the {gentle:,} that send messages as they were recorded, " if 0 < gentle < len(rivals) else ""
-    return f"{len(rivals):,} other policies avoid this; {of}it is the one with fewest compactions."
+    which = "it is the one with fewest compactions"
+    if equal > 1:
+        few = counted(fewest[1], "compaction") if fewest[1] else "no compaction"
+        which = f"{equal:,} have {few}, and of these it sends the fewest tokens"
+    return f"{len(rivals):,} other policies avoid this; {of}{which}."
 
 
 def _capitalised(words: str) -> str:

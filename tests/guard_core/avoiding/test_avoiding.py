@@ -205,16 +205,32 @@ def test_the_policy_that_is_named_has_the_fewest_compactions_of_those_that_it_is
     facts = Facts.of(reading(12, tokens=lambda turn: 5_000 + 16_000 * turn, size=60_000), judge(190_000))
     (answer,) = avoid(facts, conclusions(facts)[0])
     (remedy,) = [item for item in answer.remedies if item.way.tier == POLICY]
-    reaching = {}
+    reaching, sent = {}, {}
     for way in ways(base_of(facts), POLICY):
         case = facts.replay(replayed(facts, way))
         if is_met(answer.goal, case):
             reaching[way.label] = len(case.fired), bool(rewrites(SentRequests(case)))
+            sent[way.label] = int(case.tokens.sum())
     gentle = {label: fired for label, (fired, rewritten) in reaching.items() if not rewritten}
     assert 1 < len(gentle) < len(reaching) == remedy.rivals
-    of = f"of the {len(gentle)} that send messages as they were recorded, it is the one with fewest compactions"
+    fewest = min(gentle.values())
+    equal = [label for label, fired in gentle.items() if fired == fewest]
+    assert len(equal) > 1
+    which = f"{len(equal)} have {fewest} compaction, and of these it sends the fewest tokens"
+    of = f"of the {len(gentle)} that send messages as they were recorded, {which}"
     assert f" {len(reaching)} other policies avoid this; {of}." in remedy.sentence
-    assert gentle[remedy.way.label] == min(gentle.values())
+    assert remedy.way.label in equal
+    assert sent[remedy.way.label] == min(sent[label] for label in equal)
+
+
+def test_no_larger_window_is_named_where_no_compaction_in_the_present_one_avoids_the_finding():
+    calls = tuple(ModelCall(at, at, 1_000 * at) for at in range(1, 40, 2))
+    events = [user("go on") if index % 2 == 0 else model("words and more " * 20) for index in range(40)]
+    again = tuple(compaction(at) for at in (21, 23, 25, 27))
+    facts = Facts.of(session(*events, calls=calls, compactions=again), judge(190_000))
+    answers = avoid(facts, conclusions(facts)[0])
+    assert answers
+    assert not [item for answer in answers for item in answer.remedies if item.way.tier == WINDOW]
 
 
 def test_nothing_is_promised_where_an_answered_prompt_contradicts_the_window():
