@@ -92,7 +92,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     profile, window = profile_of(stretch.version), _window(stretch)
     most, known = whole(typed, "max_output_tokens"), stretch.setting("max_output_tokens")
-    output = chosen("max_output_tokens", most, MAX_OUTPUT, "tokens", "default of Opus 4.5", known)
+    measured = "opus-4-5" in stretch.model or "opus-4-1" in stretch.model  # own_rules.md, section 2
+    whose = "default of this model" if measured else "default of Opus 4.5; other models were not measured"
+    output = chosen("max_output_tokens", most, MAX_OUTPUT, "tokens", whose, known)
     limit, ignored = _window_set(typed)
     is_unset = profile == REFUSAL and limit is None
     own = own_window(stretch.version, stretch.model, window.value) if is_unset else None
