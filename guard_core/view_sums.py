@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import add, sub
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,29 +19,51 @@ from guard_core.views import Segment, Span, View, common_length, content_count, 
 SHORT = 16  # segments; ours: a shorter view is added up at once
 
 
+class _Last(NamedTuple):
+    """The last long view with its sums, and a much shorter one that came after it."""
+
+    view: View = ()
+    sums: Any = ()
+    aside: View = ()
+    aside_sums: Any = ()
+
+    def known(self, view: View) -> Any:
+        """The sums of a view that is remembered; None of another one."""
+        if view is self.view:
+            return self.sums
+        return self.aside_sums if view is self.aside else None
+
+    def after(self, view: View, sums: Any, *, is_new: bool) -> _Last:
+        """What is remembered after another view; `is_new`: all of it was added up. One that is short beside the last
+        one is remembered besides that: what a summariser is given comes between a list and the list behind it, which
+        begins as the former did. A second one is of another list."""
+        if is_new and not self.aside and 2 * len(view) < len(self.view):
+            return self._replace(aside=view, aside_sums=sums)
+        return _Last(view, sums)
+
+
 class ViewSums:
     """Sums of one number per segment. What is remembered is one value that is replaced as a whole, so that threads may
     share it."""
 
     def __init__(self, cost: Callable[[Segment], int]) -> None:
         self._cost = cost
-        self._last: tuple[View, int] = ((), 0)
+        self._last = _Last(sums=0)
 
     def total(self, view: View) -> int:
         """The sum over all segments."""
         if len(view) < SHORT:
             return sum(map(self._cost, view))
-        before, total = self._last
-        if view is before:
-            return total
-        removed, added, _ = exchanged(before, view)
-        if len(removed) + len(added) < len(view):
-            total += sum(map(self._cost, added)) - sum(map(self._cost, removed))
-        else:
-            total = sum(map(self._cost, view))
-            if _is_an_aside(view, before):
-                return total
-        self._last = view, total
+        last = self._last
+        known: int | None = last.known(view)
+        if known is not None:
+            return known
+        removed, added, _ = exchanged(last.view, view)
+        is_new = len(removed) + len(added) >= len(view)
+        total = sum(map(self._cost, view if is_new else added))
+        if not is_new:
+            total += last.sums - sum(map(self._cost, removed))
+        self._last = last.after(view, total, is_new=is_new)
         return total
 
     def prefix(self, view: View) -> Ints:
@@ -54,30 +77,23 @@ class ManySums:
 
     def __init__(self, sums: Callable[[View], tuple[int, ...]]) -> None:
         self._sums = sums
-        self._last: tuple[View, tuple[int, ...]] = ((), ())
+        self._last = _Last()
 
     def totals(self, view: View) -> tuple[int, ...]:
         """The sums over all segments."""
         if len(view) < SHORT:
             return self._sums(view)
-        before, totals = self._last
-        if view is before:
-            return totals
-        removed, added, _ = exchanged(before, view)
-        if len(removed) + len(added) < len(view):
-            totals = tuple(map(add, totals, map(sub, self._sums(added), self._sums(removed))))
-        else:
-            totals = self._sums(view)
-            if _is_an_aside(view, before):
-                return totals
-        self._last = view, totals
+        last = self._last
+        known: tuple[int, ...] | None = last.known(view)
+        if known is not None:
+            return known
+        removed, added, _ = exchanged(last.view, view)
+        is_new = len(removed) + len(added) >= len(view)
+        totals = self._sums(view if is_new else added)
+        if not is_new:
+            totals = tuple(map(add, totals, map(sub, last.sums, self._sums(removed))))
+        self._last = last.after(view, totals, is_new=is_new)
         return totals
-
-
-def _is_an_aside(view: View, before: View) -> bool:
-    """Is a view, of which all was added up, so short beside the one before it that the next one is likelier to begin as
-    that one does: what a summariser is given comes between the list before and the list behind it."""
-    return 2 * len(view) < len(before)
 
 
 class FirstPlaces:

@@ -172,6 +172,15 @@ def test_what_a_summariser_was_given_in_between_is_added_up_alone():
     assert len(asked) < 100
 
 
+def test_the_list_of_another_policy_is_remembered_though_it_is_shorter():
+    asked = []
+    sums = ViewSums(lambda segment: asked.append(segment) or 1)
+    sums.total(singles(0, 10_000))
+    for size in range(100, 200):
+        assert sums.total(singles(20_000, 20_000 + 2 * size)) == size
+    assert len(asked) < 6_000
+
+
 def test_where_the_oldest_messages_went_the_others_are_not_searched_again():
     asked = []
     places = FirstPlaces(lambda segment: asked.append(segment) or segment == Span(1_800, 1_801))
