@@ -88,4 +88,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
             cursor.close()
         self._cursors.clear()
         if self.errors_occurred or not SPARES.keep(self._file, self.connection):
-            super()._close()  # type: ignore[misc]  # which the stubs leave out
+            with self.wrap_database_errors:
+                self.connection.close()
