@@ -67,7 +67,7 @@ def sdk_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     formula, threshold = sdk_threshold(window.value if window else None, limit)
     own = RuleSetting("max_input_tokens", limit, "tokens", Provenance.USER, "typed in")
     return OwnRule(
-        policy="",
+        policy="cline-sdk",
         settings=(window_setting(window), *((own,) if limit else ())),
         counter=PROMPT,
         threshold=threshold,

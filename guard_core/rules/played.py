@@ -16,6 +16,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "aider-chat-summary": {"max_chat_history_tokens": "max_tokens"},
     "claude-code": {"max_output_tokens": "max_output", "settings_window": "auto_compact_window"},
     "cline": {},
+    "cline-sdk": {},
     "codex": {"model_auto_compact_token_limit": "limit"},
     "crush": {},
     "gemini-cli": {},
