@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 
-from guard_core.checker.shared import says_what_is_uncounted, sliding_moves
+from guard_core.checker.shared import is_forced, says_what_is_uncounted, sliding_moves
 from guard_core.checker.story import Story, Wrong, agree, number
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import LIST_PRICES, MODELLED_CACHE, Finding
@@ -21,10 +21,11 @@ WITH_SUMMARY = ("summary", "summary+tail", "empty", "opaque")
 
 
 def never_paid(story: Story, finding: Finding) -> None:
-    """A compaction that cost more than it saved until the next one, and that no request needed to fit its window."""
+    """A compaction that cost more than it saved until the next one, and that no request needed to fit its window. One
+    that a refused request forced was needed."""
     ledger = _Calls(story)
     moves = sliding_moves(story)
-    lasting = [index for index in ledger.fired if index not in moves]
+    lasting = [index for index in ledger.fired if index not in moves and not is_forced(story, index)]
     real = {index: balance for index in lasting if (balance := ledger.unpaid(index)) is not None}
     index = number(finding, "compaction")
     if index not in real:

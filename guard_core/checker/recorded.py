@@ -15,6 +15,7 @@ from guard_core.checker.shared import (
     fullest_without,
     history_is_back,
     in_quick_succession,
+    is_forced,
     largest_over,
     near_the_window,
     says_what_is_uncounted,
@@ -213,7 +214,7 @@ def needless(story: Story, finding: Finding) -> None:
         raise Wrong("without them a request would have come near the window")
     if story.judgement.status is Status.DOUBTED:
         raise Wrong("the window is doubted")
-    if story.session.refused or any(_is_forced(story, index) for index in story.removed_automatic()):
+    if story.session.refused or any(is_forced(story, index) for index in story.removed_automatic()):
         raise Wrong("the file has a request that failed as too long")
     if sliding_moves(story) & set(story.removed_automatic()):
         raise Wrong("a window slides by design")
@@ -232,20 +233,11 @@ def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) ->
     agree(finding, first=first)
     later = [step for step in range(first, len(tokens)) if story.is_over(step, tokens[step])]
     index = _index_of(story, first)
-    refused = story.trace is None and (story.is_over(first, story.before(index)) or _is_forced(story, index))
+    refused = story.trace is None and (story.is_over(first, story.before(index)) or is_forced(story, index))
     if later and not refused:
         agree(finding, first_over=later[0], could_wait=later[0] - first)
     elif "could_wait" in finding.numbers:
         raise Wrong("it could not have come later, or no request after it would have been over the window")
-
-
-def _is_forced(story: Story, index: int) -> bool:
-    """Did a request fail as too long after the last call before a recorded compaction."""
-    if story.trace is not None or story.compaction(index).step < 0:
-        return False
-    item, step = story.recorded(index), story.compaction(index).step
-    since = story.session.calls[step - 1].at if step else 0
-    return item.trigger == "overflow" or any(since < at <= item.at for at in story.session.refused)
 
 
 def _index_of(story: Story, step: int) -> int:
@@ -455,7 +447,7 @@ def _outgrows_the_model(story: Story, index: int) -> bool:
         return False
     if story.session.usage_ratio is not None:
         return True
-    if _is_forced(story, index):
+    if is_forced(story, index):
         return False
     earlier = [item.step for item in story.compactions[:index] if 0 <= item.step < step]
     counted = [story.counts[at] for at in range(max(earlier, default=0), step)]

@@ -273,3 +273,12 @@ def says_what_is_uncounted(story: Story, finding: Finding) -> None:
     agree(finding, uncounted=missing, all_calls=len(story.counts))
     if f"{missing:,} of {len(story.counts):,} " not in finding.sentence:
         raise Wrong("it does not say how many calls are not counted")
+
+
+def is_forced(story: Story, index: int) -> bool:
+    """Did a request fail as too long after the last call before a recorded compaction."""
+    if story.trace is not None or story.compaction(index).step < 0:
+        return False
+    item, step = story.recorded(index), story.compaction(index).step
+    since = story.session.calls[step - 1].at if step else 0
+    return item.trigger == "overflow" or any(since < at <= item.at for at in story.session.refused)

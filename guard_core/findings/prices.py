@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def never_paid(case: Case) -> list[Finding]:
     """Recorded compactions that cost more than they had saved when the next one came, though the window did not need
-    them. A window that slides by design is not meant to pay."""
+    them. A window that slides by design is not meant to pay; one that a refused request forced was needed, whatever the
+    window is taken to be."""
     from guard_core.outcomes.bill import Prices, bill_of  # these rest on facts, too
     from guard_core.outcomes.outcome import is_unpaid
     from guard_core.outcomes.payback import paybacks
@@ -34,7 +35,7 @@ def never_paid(case: Case) -> list[Finding]:
         return []
     sent = SentRequests(case)
     priced = paybacks(sent, bill_of(sent, prices))
-    lasting = {item.index for item in others(case)}
+    lasting = {item.index for item in others(case) if not facts.is_forced(item)}
     unpaid = [item for item in priced if item.index in lasting and is_unpaid(item) and _had_calls(sent, item)]
     if not unpaid:
         return []

@@ -85,6 +85,15 @@ def test_one_that_the_window_needed_is_not_named():
     assert 0 not in claims["never_paid"].numbers["compactions"] if "never_paid" in claims else True
 
 
+def test_one_that_a_refused_request_forced_was_needed():
+    session = counted(CALLS, compactions=TWICE)
+    refused = msgspec.structs.replace(session, refused=(5,))
+    assert "never_paid" in findings_of(session)
+    assert "never_paid" not in findings_of(refused)
+    facts, claim = facts_of(refused), findings_of(session)["never_paid"]
+    assert any("the window needed it" in str(item) for item in check(facts.session, (claim,), facts.window))
+
+
 def test_a_session_whose_counts_are_estimates_says_nothing_of_prices():
     from tests.builders import session
 
