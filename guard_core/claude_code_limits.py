@@ -41,6 +41,7 @@ UNKNOWN_FROM, UNKNOWN_LONG_FROM = (2, 1, 240), (2, 1, 325)
 # From 2.1.260 on models that have a million tokens without [1m]: measured with Opus 5.5 in 2.1.332. Through another
 # provider's address 2.1.250 takes 200,000 for them, 2.1.301 and later a million: measured with Opus 5 and 5.5.
 LONG_COMPACTED_FROM, LONG_FROM = (2, 1, 260), (2, 1, 301)
+PROFILES = "application-inference-profile"  # in names of Bedrock, which it does not take for unknown models
 _NAME = re.compile(
     r"claude-(?:3(?:-[57])?-(?:opus|sonnet|haiku)|(?:opus|sonnet|haiku|fable|mythos)-\d+(?:-\d{1,2})?(?!\d))"
 )
@@ -99,7 +100,8 @@ def own_window(version: str, model: str, window: int) -> int | None:
     if name in COMPACTED_MODELS:
         return min(window, DEFAULT_WINDOW) if number >= COMPACTED_FROM and window < LONG_WINDOW else None
     if not name:
-        return window if model and number >= UNKNOWN_FROM else None
+        is_unknown = bool(model) and PROFILES not in model
+        return window if is_unknown and number >= UNKNOWN_FROM else None
     is_long = name not in EARLIER_MODELS and window >= LONG_WINDOW
     return window if is_long and number >= LONG_COMPACTED_FROM else None
 

@@ -46,6 +46,7 @@ def session_of(name, version, *prompts, fired=(), written=(), chars=4_000):
         ("claude-opus-5-5", "2.1.332", 1_000_000, 967_000),
         ("claude-sonnet-5", "2.1.332", 1_000_000, 967_000),
         ("my-model-1", "2.1.220", 200_000, None),
+        ("arn:aws:bedrock:us-east-1:1:application-inference-profile/a1", "2.1.250", 200_000, None),
         ("my-model-1", "2.1.250", 200_000, 167_000),
         ("my-model-1", "2.1.301", 200_000, 167_000),
         ("my-model-1", "2.1.332", 1_000_000, 967_000),
