@@ -183,7 +183,7 @@ def test_the_chart_comes_before_the_words_and_its_points_once(overview):
     held.pop().continue_()
     overview.wait_for_url(re.compile(r"\?window=90000$"))
     drawn(overview)
-    assert overview.inner_text("#comparison-title + span").endswith("window 90000")
+    assert overview.inner_text("#comparison-title + span").endswith("window 90,000")
     assert overview.evaluate(window) == "replay window 90k"
     assert len(asked) == 1
     overview.unroute_all()
@@ -213,7 +213,7 @@ def test_what_is_typed_stays_as_typed_however_slow_the_answers_are(overview, pau
     overview.wait_for_url(re.compile(r"\?window=64000&buffer=10%25$"))
     assert (overview.input_value("#set-window"), overview.input_value("#set-buffer")) == ("64000", "10%")
     assert overview.evaluate("document.activeElement.id") == "set-buffer"
-    assert overview.inner_text("#comparison-title + span").endswith("window 64000, buffer 10%")
+    assert overview.inner_text("#comparison-title + span").endswith("window 64,000, buffer 10%")
     network.detach()
 
 
@@ -228,7 +228,7 @@ def test_the_last_settings_win_over_answers_that_come_later(overview):
     overview.wait_for_url(re.compile(r"\?window=70000$"))
     overview.wait_for_load_state("networkidle")
     assert overview.url.endswith("?window=70000")
-    assert "window 70000" in overview.inner_text("#comparison-title + span")
+    assert "window 70,000" in overview.inner_text("#comparison-title + span")
 
 
 def test_fields_that_the_profile_ignores_are_off_and_say_why(overview):
