@@ -17,6 +17,7 @@ from guard_core.recordings.formats.kimi_cli.format import FORMAT
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.summary_words import KIMI_CLI
 from guard_core.rules import Agreement, explain
+from guard_core.rules.words import headline
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import check_hostile, check_session, kept, lines, read_as, spoiled, texts
@@ -449,7 +450,7 @@ def test_a_window_that_leaves_no_room_compacts_before_every_call_that_has_someth
     session = session_of(*json.loads(json.dumps(records).replace("262144", "40000")))
     explanation = explain(session)
     assert (explanation.auto, explanation.agrees, explanation.missed) == (2, 2, ())
-    assert "before every call" in explanation.rule.formula
+    assert "compacts before every call: " in headline(explanation)
 
 
 def test_a_reminder_of_the_software_comes_behind_the_check():

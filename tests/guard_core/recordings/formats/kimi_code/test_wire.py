@@ -116,9 +116,10 @@ def test_after_a_refusal_a_compaction_below_the_threshold_is_neither_early_nor_a
     refused = [*begin(), event("step.end", finishReason="error")]
     records = [*read_file(), *refused, *compacted(), *read_file("c2"), *compacted(), *read_file("c3")]
     explanation = explain(session_of(said("Go"), *records), window=Sourced(100_000, Provenance.USER))
-    assert [item.verdict for item in explanation.compactions] == [Agreement.AGREES, Agreement.NOT_MODELLED]
-    assert "a smaller window that it has learned" in explanation.compactions[1].reason
-    assert not any(item.at_most or item.contradiction for item in explanation.inference)
+    assert [item.verdict for item in explanation.compactions] == [Agreement.AGREES] * 2
+    learned = explanation.stretches[-1].window
+    assert (learned.value, learned.note.partition(" of ")[0]) == (18, "85 %")
+    assert not any(item.contradiction or (item.at_most and item.start < 2) for item in explanation.inference)
 
 
 def test_results_follow_the_order_of_their_calls_and_messages_that_came_meanwhile():
