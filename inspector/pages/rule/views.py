@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from guard_core.defaults import MAX_WINDOW
 from guard_core.errors import GuardError
 from guard_core.rules import Explanation, OwnChecks, agent_of, explain
 from guard_core.rules.settings import WINDOW
@@ -92,7 +93,7 @@ def session_rule_settings(request: HttpRequest, session_id: UUID) -> HttpRespons
     values = present.typed(request.POST, present.PREFIX)
     known = {name: value for name, value in values.items() if name in present.allowed(agent)}
     do = request.POST.get("do", "save")
-    if do == "try" or (do != "clear" and stating.complaints(agent, known)):
+    if do == "try" or (do != "clear" and (stating.complaints(agent, known) or _no_window(known))):
         return _to(row, {f"{present.PREFIX}{name}": value for name, value in known.items()})
     window = known.pop(WINDOW, "")
     before = stating.state(row, agent, {} if do == "clear" else known)
@@ -105,6 +106,15 @@ def _window(row: Session) -> dict[str, str]:
     """The window that a person stated for a session or its model, as a typed setting."""
     known = row.window_override or row.model_window
     return {WINDOW: str(known)} if known else {}
+
+
+def _no_window(values: dict[str, str]) -> str:
+    """Why what was typed for the window is none; empty where it is one, or where nothing was typed."""
+    try:
+        parse_window(values.get(WINDOW, str(MAX_WINDOW)))
+    except GuardError as error:
+        return sentence(error)
+    return ""
 
 
 def _scope(row: Session) -> str:
@@ -139,6 +149,9 @@ def _explained(page: Frame, stated: dict[str, str], tried: dict[str, str]) -> tu
     window = explanations.window_of(analysis.window)
     known = {name: value for name, value in tried.items() if name in present.allowed(agent)}
     errors = dict.fromkeys(tried.keys() - known.keys(), "This rule has no such setting.")
+    if wrong := _no_window(known):
+        errors[WINDOW] = wrong
+        del known[WINDOW]
 
     def explained(values: dict[str, str]) -> Explanation:
         return explain(analysis.head, analysis.ledger, window=window, typed=values)

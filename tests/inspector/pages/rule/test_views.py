@@ -266,7 +266,13 @@ def test_a_formula_that_explains_the_compactions_can_be_tried(client, store):
 def test_the_window_is_a_field_beside_the_other_settings(client, store):
     row = store(transcript(version="2.1.21"))
     assert "180,000 − 20,000 (max output) − 13,000" in page(client, row, "?set.window=180k")
-    assert "Context window is a whole number from 1" in page(client, row, "?set.window=many")
+    number = "A window is a number of tokens such as 200000, 200k or 1M, not "
+    for typed, words in (("many", f"{number}'many'."), ("5", "A window has 256 to 100,000,000 tokens, not 5.")):
+        text = html.unescape(client.get(save(client, row, window=typed).url).content.decode())
+        assert words in text
+        assert f'value="{typed}"' in text
+        row.refresh_from_db()
+        assert (row.window_override, row.model_window) == (None, None)
     answer = save(client, row, window="180k")
     row.refresh_from_db()
     assert 180_000 in (row.window_override, row.model_window)
