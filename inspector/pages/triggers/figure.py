@@ -20,7 +20,7 @@ DOTS = 6_000  # in all strips of a page; of those closer together one is drawn
 LINKS = 240  # dots of a page that are links of their own
 MOST = 1_200  # dots of one strip
 PAD = 0.12  # of the range of counts, above and below
-TICKS = 5
+TICKS = 4  # days along the axis: a column of 320 pixels has room for four of 70
 COLUMNS = 500  # cells of the finest grid, from left to right; a sixth of them from top to bottom
 ORDER = {cause: number for number, cause in enumerate(Cause)}
 
