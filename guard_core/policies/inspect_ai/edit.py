@@ -90,8 +90,10 @@ class InspectEdit(InspectPolicy):
         prefix = COSTS.prefix(ledger, SHORTEST)
         of_head = sum(prefix.item(item.stop) - prefix.item(item.start) for item in head.view if isinstance(item, Span))
         least = max(sizes.fixed, NO_TOOLS) + tokens_of(of_head + prefix[sizes.at] - prefix[head.kept_from])
-        ends_with_answer = roles_of(ledger)[sizes.at - 1] == ASSISTANT  # which is dropped
-        return np.asarray((least > limit) & (sizes.at > 0) & ~ends_with_answer)
+        begun, roles = sizes.at > 0, roles_of(ledger)
+        last = roles[sizes.at[begun] - 1]
+        begun[begun] = last != ASSISTANT  # an answer at the end is dropped
+        return np.asarray((least > limit) & begun)
 
     def begun(self, request: Request, state: EditMemory) -> View:
         return (*state.attempt, *parted_at(request.view, state.settled)[1]) if state.attempt else request.view

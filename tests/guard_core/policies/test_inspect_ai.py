@@ -142,3 +142,9 @@ def test_edit_may_remove_one_of_two_results_in_one_event():
     _, messages = replayed(session, "inspect-edit", **settings)
     assert [part.id for part in messages[1].parts if isinstance(part, ToolCallPart)] == ["b"]
     assert [part.name for part in messages[2].parts] == ["look"]
+
+
+def test_a_request_before_any_message_is_replayed():
+    ledger = Ledger.of(Session((), (ModelCall(0),)))
+    trace = replay(ledger, get_policy("inspect-edit"), window=1_000)
+    assert trace.columns["fired"].tolist() == [0]
