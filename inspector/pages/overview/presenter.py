@@ -168,7 +168,8 @@ def finding_rows(
     recorded: Sequence[Finding], replayed: Sequence[Finding], paths: Mapping[str, str], choice: Choice
 ) -> dict[str, Any]:
     """Findings of both sides, the gravest first, each a link to its step and to what filled the context there, or to
-    the facts that were lost; those of the replay say so. `paths`: the addresses of the pages of the session."""
+    the facts that were lost, a lost request at its own words; those of the replay say so. `paths`: the addresses of the
+    pages of the session."""
 
     def address(page: str, side: str, **more: Any) -> str:
         return paths[page] + choice.query(**more, side=side if side == "replayed" else "")
@@ -185,7 +186,7 @@ def finding_rows(
             "step": f"{step_number(item.step):,}",
             "url": address("steps", side, at=step_number(item.step)),
             "more": "facts" if item.kind in LOSSES else "context",
-            "more_url": address("facts", side)
+            "more_url": address("facts", side, q=item.numbers.get("quote", ""))
             if item.kind in LOSSES
             else address("context", side, at=step_number(item.step)),
             "avoid": anchor(item) if side == "recorded" else "",

@@ -1,6 +1,7 @@
 """The overview's figures: one peak, what the file lacks with its tokens, and no figure that follows from the gap."""
 
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import msgspec
 import numpy as np
@@ -107,8 +108,18 @@ def test_a_finding_leads_to_its_step_and_to_the_context_there_or_the_facts():
     rows = presenter.finding_rows(findings, findings, PATHS, Choice())["rows"]
     lost = next(row for row in rows if row["kind"] == KINDS["request_lost"] and row["side"] == "recorded")
     other = next(row for row in rows if row["kind"] != KINDS["request_lost"] and row["side"] == "replayed")
-    assert (lost["url"], lost["more_url"]) == ("/steps?at=49", "/facts")
+    assert lost["url"] == "/steps?at=49"
     assert other["more_url"] == f"/context?at={other['step']}&side=replayed"
+
+
+def test_a_lost_request_leads_to_the_lane_of_its_own_words():
+    (lost,) = [
+        item
+        for item in recorded_findings(Facts.of(chat(5_000, 6_000, 3_000, compactions=(compaction(2),))))
+        if item.kind == "request_lost"
+    ]
+    (row,) = presenter.finding_rows([lost], (), PATHS, Choice())["rows"]
+    assert row["more_url"] == "/facts?" + urlencode({"q": lost.numbers["quote"]})
 
 
 def test_a_finding_has_the_name_that_the_list_gives_it():
