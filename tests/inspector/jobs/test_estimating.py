@@ -62,10 +62,10 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
     counted = []
     monkeypatch.setitem(estimating.COUNTERS, "chars/4", lambda texts: counted.extend(texts) or [1] * len(texts))
     stored(session(user("the same words"), model("an answer")), title="one")
-    stored(session(user("the same words"), model("another answer")), title="two")
+    second = stored(session(user("the same words"), model("another answer")), title="two")
     finish()
     assert counted.count("the same words") == 1
-    assert len(estimates.load_counts(Session.unscoped.get(title="two"))["o200k"]) == 2
+    assert len(estimates.load_counts(second)["o200k"]) == 2
 
 
 @pytest.mark.once
