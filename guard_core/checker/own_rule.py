@@ -256,6 +256,9 @@ def _most_by_cline(story: Story, prompt: int, item: RecordedCompaction) -> int |
     return max(prompt, item.tokens_before + ceil(10 * first / 3)) if item.tokens_before and first else prompt or None
 
 
+_THIRDS_FROM = (2, 1, 140)  # versions of Claude Code that reckon three characters a token for later models
+
+
 def _of_written(story: Story, last: int, item: RecordedCompaction) -> tuple[int | None, int | None]:
     """What was counted at a compaction with a count in the file: that, but for later models of Claude Code, which
     writes it with four characters for a token."""
@@ -263,7 +266,8 @@ def _of_written(story: Story, last: int, item: RecordedCompaction) -> tuple[int 
         return None, None
     written = item.tokens_before or 0
     model = story.session.calls[last].model or story.session.model
-    if story.session.agent_format != "claude-code" or not _is_later_model(model):
+    by_thirds = any(not version or version >= _THIRDS_FROM for version in _versions(story))
+    if story.session.agent_format != "claude-code" or not _is_later_model(model) or not by_thirds:
         return written, written
     if last < 0:
         return None, None
@@ -382,7 +386,7 @@ def _versions(story: Story) -> set[tuple[int, ...]]:
 def _by_claude_code(version: tuple[int, ...], model: str, answer: list[Event], added: Iterable[Event]) -> int:
     """What a version of Claude Code estimates: a quarter of the characters of each part outside answers, and, from
     2.1.74 on, of the later parts of answers; from 2.1.140 on a third for models after those of 4.6."""
-    per_token = 3 if (not version or version >= (2, 1, 140)) and _is_later_model(model) else 4
+    per_token = 3 if (not version or version >= _THIRDS_FROM) and _is_later_model(model) else 4
     is_later = not version or version >= (2, 1, 74)
     picture = 2_000 if not version or version >= (2, 1, 44) else 1_334
     tokens = 0
