@@ -105,7 +105,7 @@ def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> 
     sides = "&".join(f"side={session[3:-1]}%3Fwindow%3D{window}" for window in (1020, 1021))
     page = until(lambda: shown(server, f"/compare/?{sides}"))
     assert "window 1,020" in page.text
-    assert "window 1021" in page.text
+    assert "window 1,021" in page.text
 
 
 @pytest.mark.once
