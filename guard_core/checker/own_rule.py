@@ -121,7 +121,11 @@ def own_missed(story: Story, finding: Finding) -> None:
         raise Wrong(f"the count before step {finding.step} is not {count}")
     if not _fires(finding, count):
         raise Wrong("the rule does not fire there")
-    unbroken = [check for check in checks if not _falls(story, check.step)]
+    # Where the provider counted less than the rule needs, the agent's count of the same request is in doubt.
+    counted = {step: tokens for step, tokens in enumerate(story.counts) if tokens is not None}
+    unbroken = [
+        check for check in checks if not _falls(story, check.step) and _fires(finding, counted.get(check.step, count))
+    ]
     surely = sum(_fires(finding, check.least or 0) for check in unbroken if check.least is not None)
     perhaps = sum(_fires(finding, check.most or 0) for check in checks if check.most is not None)
     claimed = number(finding, "checks")
