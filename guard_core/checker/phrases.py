@@ -270,7 +270,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "near_miss": ("step {step:place} fills {share:share} % of",),
     "late": ("too late: step {step_over:place} was {tokens/window:excess} % over",),
     "counted_over": ("counted {tokens} tokens at step {step:place}", _OF_WINDOW),
-    "refused": (*_REFUSED, "{stated} tokens, the provider", "provider takes {limit}"),
+    "refused": (*_REFUSED, "{stated} tokens, the provider", "{stated} tokens plus an answer", "provider takes {limit}"),
     "refused_again": ("{requests} request(s), up to {tokens} tokens",),
     "repeated_call": (
         "a tool was called {calls} times in a row",

@@ -165,6 +165,8 @@ def refused(story: Story, finding: Finding) -> None:
     if len(limits) == 1:
         agree(finding, limit=max(limits))
         same("stated", finding.numbers.get("stated", 0), max(sizes))
+        if ("with room for an answer" in finding.sentence) != (0 < max(sizes) <= max(limits)):
+            raise Wrong("only a request below the limit is refused for the room of its answer")
     elif {"limit", "stated"} & set(finding.numbers):
         raise Wrong("the provider stated no limit, or several")
     window = story.judgement.value

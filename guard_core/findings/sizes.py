@@ -291,7 +291,9 @@ def _stated_sizes(case: Case, numbers: dict[str, int]) -> str:
     tokens = ""
     if largest:
         numbers["stated"] = largest
-        tokens = f"{largest:,} tokens{' for the largest' if numbers['requests'] > 1 else ''} and "
+        # A request that is smaller than the limit was refused for the answer's room that it asked for beside.
+        joint = " and" if largest > numbers["limit"] else ", which with room for an answer exceed"
+        tokens = f"{largest:,} tokens{' for the largest' if numbers['requests'] > 1 else ''}{joint} "
     sentence = f" The provider stated {tokens}a limit of {numbers['limit']:,}{'' if tokens else ' tokens'}"
     is_own = models.stated_limit(session, models.main_model(session)) == numbers["limit"]
     if is_own and window.source is not Provenance.PROVIDER and numbers["limit"] < window.value:
@@ -334,7 +336,8 @@ def limit_words(numbers: dict[str, int]) -> str:
     limit = f"the provider takes {numbers['limit']:,}"
     if "stated" not in numbers:
         return f"{limit} tokens"
-    return f"{'up to ' if numbers['requests'] > 1 else ''}{numbers['stated']:,} tokens, {limit}"
+    answer = "" if numbers["stated"] > numbers["limit"] else " plus an answer"
+    return f"{'up to ' if numbers['requests'] > 1 else ''}{numbers['stated']:,} tokens{answer}, {limit}"
 
 
 def refused_words(numbers: dict[str, int]) -> str:

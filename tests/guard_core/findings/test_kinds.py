@@ -157,6 +157,15 @@ def test_the_size_and_the_limit_that_the_provider_stated_are_said_and_the_limit_
     assert facts.refused_request == (12_345, 1)
 
 
+def test_a_refused_request_below_the_limit_is_said_to_have_asked_for_an_answer_too():
+    built = chat(5_000, 9_000, model="unknown", source=Provenance.ASSUMED)
+    by_kind, verdict = claimed(replace(built, refused=(4,), refusals=(Refusal(4, 9_500, 10_000),)))
+    assert by_kind["refused"].sentence.endswith(
+        "The provider stated 9,500 tokens, which with room for an answer exceed a limit of 10,000."
+    )
+    assert verdict.sentence.endswith("after step 2: 9,500 tokens plus an answer, the provider takes 10,000 (recorded).")
+
+
 def test_a_limit_below_the_window_of_the_file_is_named():
     built = replace(
         chat(5_000, window=50_000, source=Provenance.RECORDER), refused=(2,), refusals=(Refusal(2, 0, 10_000),)
