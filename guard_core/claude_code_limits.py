@@ -73,8 +73,8 @@ def most_output(model: str) -> int:
 
 def name_of(model: str) -> str:
     """A model's name without its provider, date and suffix; "" for one that is none of Claude's."""
-    found = _NAME.search(model.lower().replace(".", "-").replace("@", "-"))
-    name = found.group() if found else ""
+    match = _NAME.search(model.lower().replace(".", "-").replace("@", "-"))
+    name = match.group() if match else ""
     return f"{name}-0" if name in ("claude-opus-4", "claude-sonnet-4") else name
 
 

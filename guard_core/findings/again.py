@@ -104,20 +104,20 @@ def repeated_call(case: Case) -> list[Finding]:
     something, or does not get on."""
     if not case.is_recorded or case.facts.ledger.usage_ratio is not None:
         return []
-    found = [(first, last, count) for first, last, count in _runs_of_calls(case.facts) if count >= LEAST_RUN]
-    if not found:
+    runs = [(first, last, count) for first, last, count in _runs_of_calls(case.facts) if count >= LEAST_RUN]
+    if not runs:
         return []
-    first, last, count = max(found, key=lambda run: (run[2], -run[0]))
-    others = len(found) - 1
+    first, last, count = max(runs, key=lambda run: (run[2], -run[0]))
+    others = len(runs) - 1
     more = f" There {'is' if others == 1 else 'are'} {counted(others, 'more such run')}." if others else ""
     sentence = (
         f"A tool was called {count:,} times in a row with the same arguments and the same result "
         f"({steps_words(first, last)}): the agent waits for something, or gets nowhere.{more}"
     )
-    numbers = {"calls": count, "first": first, "last": last, "runs": len(found)}
+    numbers = {"calls": count, "first": first, "last": last, "runs": len(runs)}
     severity = WARNING if count >= LONG_RUN else INFO
-    steps = tuple(run[0] for run in found[:LISTED])
-    return [Finding("repeated_call", severity, first, sentence, numbers, (), steps, len(found))]
+    steps = tuple(run[0] for run in runs[:LISTED])
+    return [Finding("repeated_call", severity, first, sentence, numbers, (), steps, len(runs))]
 
 
 def _runs_of_calls(facts: Facts) -> Iterator[tuple[int, int, int]]:
