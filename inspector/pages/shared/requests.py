@@ -12,7 +12,7 @@ from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 from inspector.pages.shared.numbers import message_number
 from inspector.pages.shared.parts import role_of, shown
 
-PAGE = 40  # messages of one window
+PAGE = 24  # messages of one window, three screens of short ones; each has about twenty elements to make and to paint
 
 KEPT, REWRITTEN, INSERTED, REPEATED = "kept", "rewritten", "inserted", "repeated"
 SUMMARISED, DROPPED = "summarised", "dropped"
@@ -122,6 +122,7 @@ def present(
     message = row.message or event
     title, badge = STATES[row.state]
     return {
+        "gap": "",
         "number": None if row.event is None else message_number(row.event),
         "state": row.state,
         "state_title": title,

@@ -540,6 +540,7 @@ def _fold(page: Frame, row: MessageRow, part: dict[str, Any], at: int) -> None:
         path = reverse("request_part", args=[page.row.pk, *place])
     part["read"] = path + page.choice.query(side=page.shown_side, **{"as": RAW})
     if part["next"] is None:
+        part["more"] = ""
         return
     part["more"] = path + page.choice.query(side=page.shown_side, **{"from": part["next"]})
     part["more_chars"] = f"{part['left']:,}"
