@@ -106,6 +106,10 @@ def own_early(story: Story, finding: Finding) -> None:
     if number(finding, "agent") in _PLAIN and _is_one_stretch(story) and not set(below) <= set(indices):
         raise Wrong(f"compactions {below} were below the threshold, not {indices} alone")
     first = checks[indices[0]]
+    is_bound = any(setting.name == "is_of_sdk" for setting in story.session.settings)
+    agree(finding, is_bound=is_bound)
+    if is_bound != (": at most " in finding.sentence):
+        raise Wrong("the count is a bound, or is not, and the sentence says otherwise")
     count = number(finding, "count")
     if not (first.least or 0) <= count <= (first.most or 0):
         raise Wrong(f"the count before compaction {indices[0]} is {first.least} to {first.most}, not {count}")

@@ -215,7 +215,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     "own_early": (
         "Compaction {compactions:first} (step {step:place})",
         ": {count} is {tokens} tokens below its threshold of {threshold}",
-        ": at most {count} is {tokens} tokens below its threshold of {threshold}",
+        ": at most {count} is at least {tokens} tokens below its threshold of {threshold}",
         _MORE,
     ),
     "own_missed": (

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 from guard_core.findings.claims import INFO, LISTED, RULE_DEFAULTS, WARNING, Finding
 from guard_core.findings.facts import Case
-from guard_core.findings.words import at_most, at_step, counted, window_assumptions
+from guard_core.findings.words import at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
+from guard_core.rules.agreement import count_below
 from guard_core.rules.inference import bound_words
+from guard_core.rules.registry import agent_of
 from guard_core.sessions import Provenance
 from guard_core.triggers import AUTOMATIC, MANUAL
 
@@ -153,14 +155,16 @@ def _early(case: Case, ruled: _Ruled) -> Finding | None:
     if not any(ruled.stretch.start <= item.step <= ruled.stretch.stop for item in early):
         return None
     first, indices = early[0], [index_of[item.place] for item in early]
+    assert first.decision_tokens is not None
     more = "" if len(early) == 1 else f" So did {counted(len(early) - 1, 'more compaction')}."
-    step = _step(case, first.step)
+    step, agent = _step(case, first.step), agent_of(case.facts.session, case.facts.settings)
+    is_bound = agent is not None and agent.bounds_counts
     sentence = (
         f"Compaction {indices[0] + 1:,} ({at_step(step)}) came early by the rule of {rule.agent}: "
-        f"{at_most(rule.agent)}{first.decision_tokens:,} is "
-        f"{first.tokens:,} tokens below its threshold of {rule.threshold:,}{_conditions(case, rule)}.{more}"
+        f"{count_below(first.decision_tokens, first.tokens, 'tokens', is_bound=is_bound)} its threshold of "
+        f"{rule.threshold:,}{_conditions(case, rule)}.{more}"
     )
-    numbers = {"count": first.decision_tokens, "tokens": first.tokens, "compactions": indices}
+    numbers = {"count": first.decision_tokens, "is_bound": is_bound, "tokens": first.tokens, "compactions": indices}
     steps = [_step(case, item.step) for item in early]
     return _finding("own_early", INFO, case, rule, sentence, numbers, steps)
 

@@ -20,7 +20,7 @@ from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.repetition import loop_words, pace_words
 from guard_core.findings.sizes import assumptions_at, if_window_at, limit_words, refused_words, stated_window
-from guard_core.findings.words import at_most, at_step, counted, if_window, percent, steps_words
+from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.rules.inference import bound_words
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
@@ -458,7 +458,7 @@ def _early(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
         f"{_head(case)}{at_step(finding.step)} compacted early by the {_whose_rule(finding)} of {numbers['agent']}: "
-        f"{at_most(numbers['agent'])}{numbers['count']:,}, below {numbers['threshold']:,}"
+        f"{'at most ' if numbers['is_bound'] else ''}{numbers['count']:,}, below {numbers['threshold']:,}"
         f"{_if_its_window(case, finding)}."
     )
 

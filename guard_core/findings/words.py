@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from guard_core.estimation.measurement import Errors
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
 from guard_core.plural import counted as counted
-from guard_core.rules.cline import SDK_AGENT
 from guard_core.sessions import Session
 from guard_core.shares import per_cent
 from guard_core.windows.models import if_window_is
@@ -85,9 +84,3 @@ def trigger_not_recorded(unsaid: int, count: int) -> str:
 def if_window(window: WindowJudgement) -> str:
     """The assumption in words, at the end of a sentence; nothing where the window can be relied on."""
     return if_window_is(window.value) if window.is_unsure else ""
-
-
-def at_most(agent: str) -> str:
-    """What stands before the count of a compaction that came early by the rule of an agent: of some the file holds only
-    a bound of it."""
-    return "at most " if agent == SDK_AGENT.label else ""

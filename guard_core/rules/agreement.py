@@ -55,19 +55,19 @@ class MissedCheck(msgspec.Struct, frozen=True):
 
 
 def judged(
-    rule: OwnRule, interval: Interval | None, count: int, earlier: Sequence[int]
+    rule: OwnRule, interval: Interval | None, count: int, earlier: Sequence[int], *, is_bound: bool = False
 ) -> tuple[Agreement, str, int, int]:
     """Verdict, reason, calls and tokens of an automatic compaction at a count. `earlier`: the counts of the checks
-    before it, since the last compaction."""
+    before it, since the last compaction. `is_bound`: of a count below the threshold it is known that it was at most
+    that."""
     threshold = rule.threshold
     if threshold is None or (interval is not None and _is_elsewhere(rule, interval)):
         return _without(rule, interval, count)
     fired = [value for value in earlier if rule.fires(value)]
     if not rule.fires(count):
         gap = threshold - count
-        reason = (
-            f"{count:,} is {gap:,} {rule.unit} below {threshold:,}" if gap else f"{count:,} is not above {threshold:,}"
-        )
+        below = f"{count_below(count, gap, rule.unit, is_bound=is_bound)} {threshold:,}"
+        reason = below if gap else f"{count:,} is not above {threshold:,}"
         return Agreement.EARLY, f"{reason}{if_assumed(rule)}", 0, gap
     over = count - threshold
     if fired:
@@ -75,6 +75,11 @@ def judged(
         reason = f"the rule fired at {places}, first at {fired[0]:,} {rule.relation} {threshold:,}"
         return Agreement.LATE, f"{reason}{if_assumed(rule)}", len(fired), over
     return Agreement.AGREES, f"{count:,} {rule.relation} {equation(threshold, rule.formula)}", 0, over
+
+
+def count_below(count: int, gap: int, unit: str, *, is_bound: bool) -> str:
+    """A count, and by how much it is below what follows; `is_bound`: it was at most that."""
+    return f"at most {count:,} is at least {gap:,} {unit} below" if is_bound else f"{count:,} is {gap:,} {unit} below"
 
 
 def _is_elsewhere(rule: OwnRule, interval: Interval) -> bool:

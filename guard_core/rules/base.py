@@ -300,6 +300,11 @@ class Agent:
         settings = tuple(unknown if item.name == WINDOW else item for item in rule.settings)
         return msgspec.structs.replace(rule, settings=settings, threshold=None, reason=reason)
 
+    @property
+    def bounds_counts(self) -> bool:
+        """Is what is known of its count at a compaction a bound alone: below a threshold it was at most that."""
+        return self.settled is not None
+
     @cached_property
     def _known(self) -> dict[str, str]:
         own = {_plain(name): name for name in (*self.names, WINDOW)}

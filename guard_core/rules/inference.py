@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from guard_core.plural import place_of
 from guard_core.rules.base import Hypothesis, Stretch
 from guard_core.rules.counters import unit_of
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, RESERVES, round_limits, share_of, windows_of
@@ -127,15 +128,15 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 def interval_of(
-    stretch: Stretch, counter: str, relation: str, passed: Iterable[Point], fired: Iterable[Point]
+    stretch: Stretch, counter: str, relation: str, passed: Iterable[Point], fired: Iterable[Point], *, calls: int
 ) -> Interval:
-    """The interval that the checks of a stretch leave."""
+    """The interval that the checks of a stretch leave, in a session of so many `calls`."""
     low, high, asked = bounds_of(passed, list(fired))
     contradiction, unit = "", unit_of(counter)
     if low is not None and high is not None and low.tokens >= high.tokens:
         contradiction = (
-            f"no threshold explains both: before step {low.step + 1:,} it did not compact at {low.tokens:,} {unit}, "
-            f"before step {high.step + 1:,} it did at {high.tokens:,}"
+            f"no threshold explains both: {place_of(low.step, calls, 'before ')} it did not compact at "
+            f"{low.tokens:,} {unit}, {place_of(high.step, calls, 'before ')} it did at {high.tokens:,}"
         )
     return Interval(
         start=stretch.start,

@@ -307,7 +307,7 @@ class StretchChecks:
         """The interval of the rule's own counter, with the hypotheses inside."""
         assert self.rule is not None
         fired = [point for point, _ in self.points]
-        interval = interval_of(self.stretch, self.rule.counter, self.rule.relation, self.passed(self.counts), fired)
+        interval = self._interval(self.rule.counter, self.rule.relation, self.counts, fired)
         fitted = None if self.agent is None else self.agent.fitted
         own = None if fitted is None else partial(fitted, self.stretch)
         return with_hypotheses(interval, self._variants(), own)
@@ -317,7 +317,12 @@ class StretchChecks:
         rows = self.compacted_rows() if self.rule is None else [row for _, row in self.points]
         fired = [point for row in rows if (point := self.point(row, int(counts[row]))) and point.tokens > 0]
         relation = ">=" if self.rule is None else self.rule.relation
-        return interval_of(self.stretch, counter.name, relation, self.passed(counts), fired)
+        return self._interval(counter.name, relation, counts, fired)
+
+    def _interval(self, counter: str, relation: str, counts: Ints, fired: Iterable[Point]) -> Interval:
+        """What these checks leave by some counts."""
+        calls = len(self.session.calls)
+        return interval_of(self.stretch, counter, relation, self.passed(counts), fired, calls=calls)
 
     def _variants(self) -> Iterable[Hypothesis]:
         return () if self.agent is None else self.agent.hypotheses(self.stretch, self.typed)
@@ -411,7 +416,8 @@ class StretchChecks:
             return refused
         if step in interval.left_out and not self._is_sure_or_due(row, count, interval):
             return Agreement.NOT_MODELLED, _doubt(interval, count), 0, 0
-        return agreement.judged(self.rule, interval, count, self.earlier(row))
+        is_bound = self.agent is not None and self.agent.bounds_counts
+        return agreement.judged(self.rule, interval, count, self.earlier(row), is_bound=is_bound)
 
     def _is_sure_or_due(self, row: int, count: int, interval: Interval) -> bool:
         """Does the file say that a compaction was automatic, or the rule, borne out by the other checks, that the agent

@@ -465,6 +465,16 @@ def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():
     assert "before step 3 it did not compact at 161,010 tokens" in explanation.inference[0].contradiction
 
 
+def test_a_contradiction_names_no_step_behind_the_last_call():
+    built = transcript(prompts=(20_000, 160_000, 120_000, 30_000))
+    calls = tuple(call for call in built.calls if call.at < built.compactions[0].at)
+    (interval,) = {item.contradiction for item in explain(msgspec.structs.replace(built, calls=calls)).inference}
+    assert interval == (
+        "no threshold explains both: before step 3 it did not compact at 161,010 tokens, after the last step it did at "
+        "121,010"
+    )
+
+
 def test_an_early_compaction_says_how_far_it_is_from_the_threshold():
     prompts = (20_000, 140_000, 120_000, 30_000)
     (item,) = explain(transcript(prompts=prompts)).compactions
@@ -670,10 +680,10 @@ def test_of_a_simulated_session_no_agent_is_said_to_have_a_rule():
 
 def test_an_open_bound_is_that_of_the_relation():
     stretch = Stretch(0, 9, "", "m", None)
-    strict = interval_of(stretch, "total", ">", [Point(1, 100)], [Point(2, 103)])
+    strict = interval_of(stretch, "total", ">", [Point(1, 100)], [Point(2, 103)], calls=9)
     assert [value for value in range(95, 110) if strict.contains(value)] == [100, 101, 102]
     assert strict.words == "at least 100 and below 103"
-    equal = interval_of(stretch, "total", ">=", [Point(1, 100)], [Point(2, 103)])
+    equal = interval_of(stretch, "total", ">=", [Point(1, 100)], [Point(2, 103)], calls=9)
     assert [value for value in range(95, 110) if equal.contains(value)] == [101, 102, 103]
 
 
