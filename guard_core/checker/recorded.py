@@ -86,12 +86,15 @@ def _words(story: Story) -> list[str]:
 
 
 def _of_this_window(story: Story) -> list[RecordedCompaction]:
-    """The compactions that nobody asked for, without those before a call of a model that has another window."""
+    """The compactions that nobody asked for, without those beside a call of a model that has another window."""
     compactions = [story.session.compactions[item.place] for item in story.compactions if not item.is_manual]
-    following = [[call.model for call in story.session.calls if call.at >= item.at] for item in compactions]
-    last = story.session.calls[-1].model if story.session.calls else ""
-    pairs = zip(compactions, following, strict=True)
-    return [item for item, names in pairs if not story.by_model.get(names[0] if names else last)]
+    of_this = []
+    for item in compactions:
+        names = [call.model for call in story.session.calls if call.at < item.at][-1:]
+        names += [call.model for call in story.session.calls if call.at >= item.at][:1]
+        if not any(story.by_model.get(name) for name in names):
+            of_this.append(item)
+    return of_this
 
 
 def _triggers(story: Story) -> list[int]:

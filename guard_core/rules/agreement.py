@@ -30,6 +30,7 @@ class ExplainedCompaction(msgspec.Struct, frozen=True):
     `decision_tokens` is the count that was compared: `recorded` where the agent wrote it down, else `computed`.
     `calls` (late) are the earlier checks at which the rule fired, `tokens` the distance of the count to the threshold.
     `after_refusal`: the provider had refused the request before, so that its count says nothing of a threshold.
+    `before_change`: it belongs to the calls before `step`, which are of another model, version or window.
     """
 
     step: int
@@ -44,6 +45,7 @@ class ExplainedCompaction(msgspec.Struct, frozen=True):
     calls: int = 0
     tokens: int = 0
     after_refusal: bool = False
+    before_change: bool = False
 
 
 class MissedCheck(msgspec.Struct, frozen=True):

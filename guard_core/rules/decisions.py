@@ -97,7 +97,7 @@ class OwnChecks:
         """The check before one call."""
         row, compactions = int(self._rows[step]), self._compactions_at.get(step, [])
         rule, counter = self._rule_at(step)
-        computed = int(self._counted.of(self.explanation.stretches[self._stretch_at(step)])[row])
+        computed = int(self._counted.of(self.explanation.stretches[self._ruling(step)])[row])
         compaction = compactions[0] if compactions else None
         recorded = None if compaction is None else compaction.recorded
         if rule is not None and rule.unit != "tokens":
@@ -124,7 +124,7 @@ class OwnChecks:
 
     def interval_at(self, step: int) -> Interval | None:
         """What the recording proves of the threshold of the stretch of a step, by the first count that says it."""
-        return self.explanation.interval_of(self.explanation.stretches[self._stretch_at(step)])
+        return self.explanation.interval_of(self.explanation.stretches[self._ruling(step)])
 
     @cached_property
     def _counted(self) -> Counted:
@@ -147,8 +147,13 @@ class OwnChecks:
         starts = [stretch.start for stretch in self.explanation.stretches]
         return int(np.searchsorted(starts, step, side="right")) - 1
 
+    def _ruling(self, step: int) -> int:
+        """The stretch by whose rule the check before a call was made: that of the call, or of the calls before it."""
+        compactions = self._compactions_at.get(step, [])
+        return self._stretch_at(step) - int(bool(compactions) and compactions[0].before_change)
+
     def _rule_at(self, step: int) -> tuple[OwnRule | None, Counter]:
-        number, agent = self._stretch_at(step), self._counted.agent
+        number, agent = self._ruling(step), self._counted.agent
         if agent is None:
             return None, LAST_PROMPT
         return self.explanation.rules[number], agent.counter(self.explanation.stretches[number])

@@ -17,7 +17,7 @@ from guard_core.rules.kept import KeptMessages, kept_messages
 from guard_core.rules.learned import with_learned
 from guard_core.rules.registry import agent_of
 from guard_core.rules.settings import Typed
-from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of
+from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of, settle_changes
 from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Session, Sourced
 from guard_core.triggers import MANUAL
@@ -170,6 +170,7 @@ def _parts(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed) -> tu
         StretchChecks(counted, whole, np.concatenate(own), rule, typed)
         for whole, own, rule in zip(wholes, rows, rules, strict=True)
     ]
+    settle_changes(parts, belongs, stretches)
     return parts, belongs
 
 

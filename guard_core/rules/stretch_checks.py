@@ -48,6 +48,7 @@ NO_COUNT = {
     PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
+AT_CHANGE = "it was made between calls of two models, versions or windows, and whose threshold counted is not known"
 
 
 class Counted:
@@ -159,6 +160,19 @@ class StretchChecks:
             settled = agent.settled(counted.session, counted.ledger, checks, rule)
             self.counts = np.where(checks.place >= 0, settled, self.counts)
         self.held = counted.held
+        self.before_change: set[int] = set()  # the rows of compactions before calls of another part
+        self.at_change: set[int] = set()  # the rows of compactions that may as well belong to another part
+
+    def take_over(self, row: int, other: StretchChecks) -> None:
+        """Count a compaction of another part, which the next call is of, among these checks."""
+        other.rows = other.rows[other.rows != row]
+        self.rows = np.union1d(self.rows, [row])
+        self.before_change.add(row)
+
+    @property
+    def threshold(self) -> int | None:
+        """The threshold of the rule, None where it is not known."""
+        return None if self.rule is None else self.rule.threshold
 
     def can(self, rows: Ints) -> NDArray[np.bool_]:
         """At which of these checks the agent may compact."""
@@ -213,6 +227,8 @@ class StretchChecks:
         """A compaction as evidence of the threshold; None for one that proves nothing of it."""
         if self.agent is not None and self.agent.settled is not None:
             return None  # its count is a bound, which says whether the rule fires and no more
+        if row in self.at_change:
+            return None
         if count is None or self.excuse(row) or self.refusal(row, count) is not None:
             return None
         return Point(int(self.checks.step[row]), count, _is_sure(self.session, int(self.checks.place[row])))
@@ -229,7 +245,9 @@ class StretchChecks:
             return by_person
         if (word := self.trigger(row)) in NO_COUNT:
             return NO_COUNT[word]
-        if self.held[row] and self.agent is not None and not self._fires(row):
+        if row in self.at_change and not self.fires(row):
+            return AT_CHANGE
+        if self.held[row] and self.agent is not None and not self.fires(row):
             return self.counted.why_held(row)
         if at_turn_end(self.rule) and not self.checks.between[row]:
             return "within a turn, where the rule is not asked: a refused request, or a person asked for it"
@@ -242,7 +260,7 @@ class StretchChecks:
         word, by_person = item.trigger.lower(), trigger_of(item) == MANUAL
         return OVERFLOW if self.counted.refused[row] and not by_person and word not in NO_COUNT else word
 
-    def _fires(self, row: int) -> bool:
+    def fires(self, row: int) -> bool:
         """Does the rule fire at a compaction, as far as its threshold is known."""
         count = self.count_of(row)
         if self.rule is None or count is None:
@@ -398,6 +416,7 @@ class StretchChecks:
                 calls=calls,
                 tokens=tokens,
                 after_refusal=self._cause(row, count) is Cause.REFUSED,
+                before_change=row in self.before_change,
             )
 
     def verdict(self, row: int, count: int | None, interval: Interval | None) -> tuple[Agreement, str, int, int]:
@@ -483,3 +502,23 @@ def rows_of(checks: Checks, stretches: Sequence[Stretch], rules: Sequence[OwnRul
         stop = len(steps) if is_last else np.searchsorted(steps, stretch.stop + behind)
         places.append(np.arange(first, stop))
     return places
+
+
+def settle_changes(parts: Sequence[StretchChecks], belongs: Sequence[int], stretches: Sequence[Stretch]) -> None:
+    """Give each compaction between two stretches to the one whose threshold counted. What is sent next is of the second
+    one, but where the user wrote after the compaction, the agent had made it before. Else it belongs to the one whose
+    rule alone fires at its count; where both fire, or none, it bounds no threshold unless both have the same."""
+    for number in range(1, len(stretches)):
+        former, later = (parts[belongs[place]] for place in (number - 1, number))
+        checks, user_events = later.checks, later.counted.ledger.steps["user_event"]
+        for row in later.compacted_rows() if former is not later else ():
+            if checks.step[row] != stretches[number].start:
+                continue
+            if user_events[checks.step[row]] >= checks.stop[row]:
+                former.take_over(row, later)
+            elif former.threshold is not None and former.threshold == later.threshold:
+                continue
+            elif former.fires(row) == later.fires(row):
+                later.at_change.add(row)
+            elif former.fires(row):
+                former.take_over(row, later)

@@ -228,7 +228,8 @@ def _looked_up(session: Session, model: str, answers: dict[str, models.Answers])
 
 def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
     """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it. Not
-    those before a call of a model that has another window than the session: its threshold follows from that.
+    those before or behind a call of a model that has another window than the session: its threshold may follow from
+    that.
     `unsaid`: only of those that are taken as automatic because the file does not say what triggered them."""
     automatic, counts = _of_main_model(session), []
     reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens] if automatic else []
@@ -241,14 +242,15 @@ def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
 
 
 def _of_main_model(session: Session) -> list[RecordedCompaction]:
-    """The automatic compactions that no model with another window was to follow."""
+    """The automatic compactions with no call of a model with another window right before or behind them."""
     automatic = [*filter(is_automatic, session.compactions)]
     others = windows_by_model(session, models.answers_of(session)) if automatic else {}
     if not any(others.values()):
         return automatic
     ats, calls = [call.at for call in session.calls], session.calls
-    following = [calls[min(bisect_left(ats, item.at), len(ats) - 1)].model for item in automatic]
-    return [item for item, model in zip(automatic, following, strict=True) if not others.get(model)]
+    places = [bisect_left(ats, item.at) for item in automatic]
+    beside = [{call.model for call in calls[max(0, place - 1) : place + 1]} for place in places]
+    return [item for item, models_ in zip(automatic, beside, strict=True) if not any(map(others.get, models_))]
 
 
 def fired_words(session: Session, low: int, high: int) -> str:

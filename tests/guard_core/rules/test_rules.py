@@ -816,6 +816,51 @@ def test_a_compaction_after_a_change_of_model_is_held_against_the_threshold_of_t
     assert judge_session(session).status is Status.TABLE
 
 
+def two_models(names, prompts, place, **compaction):
+    """Calls of these models, and a compaction before the call at `place`."""
+    session = transcript(prompts=prompts, place=place, **compaction)
+    calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(session.calls, names, strict=True))
+    return msgspec.structs.replace(session, calls=calls, model=names[0])
+
+
+LARGE, SMALL = "claude-sonnet-4-5[1m]", "claude-haiku-4-5"
+
+
+def test_a_compaction_before_a_change_of_model_is_held_against_the_threshold_of_the_former_one():
+    """200,000 tokens, then a million: the first model's threshold was reached, that of the second one is far away."""
+    session = two_models([SMALL] * 4 + [LARGE] * 2, (20_000, 150_000, 151_000, 154_000, 30_000, 40_000), 4)
+    explained = explain(session)
+    (item,) = explained.compactions
+    assert (item.verdict, item.threshold, item.before_change) == (Agreement.AGREES, 155_000, True)
+    assert [(one.model, one.at_most) for one in explained.inference] == [(SMALL, 155_010), (LARGE, None)]
+    decision = OwnChecks(session, Ledger.of(session), explained).at(4)
+    assert (decision.rule.threshold, decision.fires) == (155_000, True)
+
+
+def test_what_the_user_writes_after_a_compaction_says_that_the_former_model_was_to_go_on():
+    """Both thresholds were reached, and the user asks for the other model behind the compaction."""
+    built = two_models([LARGE] * 4 + [SMALL] * 2, (20_000, 900_000, 953_000, 954_000, 30_000, 40_000), 4)
+    at = built.compactions[0].at
+    events = (*built.events[:at], user("now the tests"), *built.events[at:])
+    calls = tuple(
+        call if call.at < at else msgspec.structs.replace(call, at=call.at + 1, response=call.response + 1)
+        for call in built.calls
+    )
+    explained = explain(msgspec.structs.replace(built, events=events, calls=calls))
+    (item,) = explained.compactions
+    assert (item.threshold, item.verdict, item.before_change) == (955_000, Agreement.AGREES, True)
+    both = explain(built)
+    assert [(one.threshold, one.before_change) for one in both.compactions] == [(155_000, False)]
+    assert all(one.at_most is None for one in both.inference)  # it bounds the threshold of neither model
+
+
+def test_a_compaction_between_two_models_that_neither_rule_explains_is_evidence_of_neither():
+    explained = explain(two_models([SMALL] * 3 + [LARGE] * 2, (20_000, 100_000, 101_000, 30_000, 40_000), 3))
+    (item,) = explained.compactions
+    assert (item.verdict, item.reason.startswith("it was made between calls of two models")) == ("not modelled", True)
+    assert all(one.at_most is None for one in explained.inference)
+
+
 def test_a_transcript_without_a_version_may_have_the_rule_of_an_old_one():
     formulas = [item.formula for item in explain(transcript(version="")).inference[0].hypotheses]
     assert "200,000 − 32,000 (max output) − 13,000" in formulas

@@ -1,12 +1,13 @@
 """Answered prompts and automatic compactions prove a window, correct it, or cast doubt on it."""
 
+import msgspec
 import pytest
 
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Span
 from guard_core.windows.models import UNKNOWN, context_window
 from guard_core.windows.window_evidence import Status, automatic_triggers, fired_words, judge, judge_session
-from tests.builders import user
+from tests.builders import transcript, user
 
 TABLE = Sourced(1_000_000, Provenance.MODEL_TABLE, "some-model of its maker")
 ASSUMED = Sourced(128_000, Provenance.ASSUMED, UNKNOWN)
@@ -188,3 +189,13 @@ def test_the_average_proves_nothing_of_a_window_where_the_counted_calls_had_anot
     judged = judge_session(session([150_000, None], **stated, **totals))
     assert (judged.status, judged.at_least) == (Status.KNOWN, 0)
     assert judge_session(session([None, None], **stated, **totals)).status is Status.KNOWN
+
+
+def test_a_compaction_beside_a_call_of_another_models_window_casts_no_doubt_on_this_one():
+    """Whose threshold it was is not known, before such a call as behind one."""
+    built = transcript(prompts=(20_000, 30_000, 40_000, 20_000, 30_000), place=3)
+    for other in (2, 3):
+        names = ["claude-haiku-4-5" if step == other else "claude-sonnet-4-5[1m]" for step in range(5)]
+        calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
+        assert automatic_triggers(msgspec.structs.replace(built, calls=calls, model=names[0])) == []
+    assert automatic_triggers(built) == [40_000]
