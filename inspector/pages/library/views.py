@@ -15,9 +15,9 @@ from guard_core.simulator.samples import SAMPLES
 from inspector.models import Import, Project, Session
 from inspector.pages.library import presenter
 from inspector.pages.library.dismissing import COOKIE, Dismissed, failed_lately
-from inspector.pages.shared import saved_views
+from inspector.pages.shared import parameters, saved_views
 from inspector.pages.shared.htmx import wants_part
-from inspector.pages.shared.listing import PAGE_SIZE, Listing, rows_of, totals
+from inspector.pages.shared.listing import DAYS, NUMBERS, PAGE_SIZE, Listing, rows_of, totals
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.undo import undo
 from inspector.watching.offered import is_offered
@@ -38,8 +38,11 @@ def home(request: HttpRequest) -> HttpResponse:
     if is_empty and not listing.filtered:
         return render(request, "inspector/library/empty.html", context)
     context.update(listed(project_of(request), listing, request.GET.get("rename", "")))
+    context["unread"] = parameters.unread(request.GET, days=DAYS, numbers=NUMBERS)
     context["saved"] = saved_views.menu(request, saved_views.SESSIONS, listing.address())
-    template = "_list.html" if wants_part(request, "sessions") else "list.html"
+    context["is_unread"] = any(context["unread"].values())
+    context["is_part"] = wants_part(request, "sessions")
+    template = "_list.html" if context["is_part"] else "list.html"
     return render(request, f"inspector/library/{template}", context)
 
 

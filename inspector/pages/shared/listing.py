@@ -48,8 +48,9 @@ SORTS = {  # name in the address: (column title, fields); a leading minus in the
     "added": ("Added", ("created",)),
 }
 DEFAULT_SORT = "verdict"  # the worst first
+DAYS = ("since", "until")
 NUMBERS = ("min_size", "max_size", "min_peak", "max_peak")
-MORE = ("kind", "agent", "format", "model", "tag", "since", "until", *NUMBERS)  # folded away unless used
+MORE = ("kind", "agent", "format", "model", "tag", *DAYS, *NUMBERS)  # folded away unless used
 
 
 class Fill(TypedDict):
@@ -85,7 +86,7 @@ class Listing:
 
     @classmethod
     def parse(cls, given: QueryDict) -> Listing:
-        """Read an address. What makes no sense is left out, as if it had not been there."""
+        """Read an address. What makes no sense is left out; `parameters.unread` says so."""
         texts: dict[str, Any] = {
             name: parameters.text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag", "kind")
         }

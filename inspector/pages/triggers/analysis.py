@@ -34,7 +34,7 @@ class Wanted:
 
     @classmethod
     def parse(cls, given: QueryDict) -> Wanted:
-        """Read an address. What makes no sense is left out."""
+        """Read an address. What makes no sense is left out; `parameters.unread` says so of days."""
         texts = {name: parameters.text(given.get(name, "")) for name in ("agent", "model", "tag", "row")}
         since, until = (parameters.day(given.get(name, "")) for name in ("since", "until"))
         return cls(**texts, since=since, until=until)

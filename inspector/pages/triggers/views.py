@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from inspector.models import Session
 from inspector.pages.session.frame import number
-from inspector.pages.shared import saved_queries, saved_views
-from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared import parameters, saved_queries, saved_views
+from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.project import project_of
 from inspector.pages.triggers import presenter
 from inspector.pages.triggers.analysis import Analysis, Wanted
@@ -28,7 +28,9 @@ def triggers(request: HttpRequest) -> HttpResponse:
     if not wanted.filtered and not Session.objects.of(project).filter(deleted=None).exists():
         return render(request, "inspector/triggers/empty.html")
     context = presenter.context(project, Analysis.of(project, wanted), number(request, "from", 1, 1, MOST_ROWS) - 1)
+    context["unread"] = parameters.unread(request.GET, days=("since", "until"))
     context["saved"] = saved_views.menu(request, saved_views.TRIGGERS, wanted.query())
+    context["is_part"] = wants_part(request, "triggers")
     return render_part(request, "triggers", PART, PAGE, context)
 
 

@@ -169,6 +169,25 @@ def test_an_address_that_makes_no_sense_is_still_a_page(client, query):
     assert client.get(f"/?{query}").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("query", "name", "reason"),
+    [
+        ("since=abc", "since", "“abc” is not a date such as 2026-03-31 (from 1900 on), so it is not applied."),
+        ("until=1899-12-31", "until", "“1899-12-31” is not a date such as 2026-03-31 (from 1900 on), so it is not"),
+        ("min_size=-1", "min_size", "“-1” is not a number of 0 or more, so it is not applied."),
+        ("max_peak=%3Cb%3E", "max_peak", "“&lt;b&gt;” is not a number of 0 or more, so it is not applied."),
+    ],
+)
+def test_a_value_that_is_not_applied_is_named_beside_its_field(client, query, name, reason):
+    session_row()
+    html = client.get(f"/?{query}").content.decode()
+    assert f'id="unread-{name}">{reason}' in html
+    assert html.count("is not applied") == 1
+    assert '<details class="filters-more" open>' in html
+    part = client.get(f"/?{query}", headers={"HX-Request": "true", "HX-Target": "sessions"}).content.decode()
+    assert f'id="unread-{name}" hx-swap-oob="true">{reason}' in part
+
+
 def test_sums_are_of_all_that_was_found_and_not_of_the_page(client):
     shared = recording_row()
     for number in range(60):

@@ -226,3 +226,15 @@ def test_a_compaction_that_no_call_followed_is_after_the_last_step(client, db):
     for text in (html, client.get(href).content.decode()):
         assert "after the last step" in text
         assert f"step {len(calls) + 1}" not in text
+
+
+@pytest.mark.parametrize("name", ["since", "until"])
+def test_a_date_that_cannot_be_read_is_named_beside_its_field(client, two, name):
+    reason = "“never” is not a date such as 2026-03-31 (from 1900 on), so it is not applied."
+    html = page(client, f"?{name}=never")
+    assert f'id="unread-{name}">{reason}</span>' in html
+    assert html.count("is not applied") == 1
+    assert "is not applied" not in page(client, f"?{name}=2026-03-31")
+    headers = {"HX-Request": "true", "HX-Target": "triggers"}
+    part = client.get(f"/triggers/?{name}=never", headers=headers).content.decode()
+    assert f'id="unread-{name}" hx-swap-oob="true">{reason}</span>' in part
