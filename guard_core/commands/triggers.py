@@ -18,7 +18,7 @@ from guard_core.plural import place_of
 from guard_core.recordings import read
 from guard_core.recordings.reading.folders import sessions_in
 from guard_core.rules import explain
-from guard_core.rules.evidence import UNSAID, Cause
+from guard_core.rules.evidence import UNSAID, Cause, automatic
 from guard_core.sessions import Session
 
 HELP = "say at which threshold agents actually compact: one row per agent, version, model and window over all sessions"
@@ -140,7 +140,7 @@ def _cells(row: TriggerRow) -> tuple[object, ...]:
     unknown, manual = sum(counts.get(cause, 0) for cause in UNSAID), counts.get(Cause.MANUAL, 0)
     names = (plain(text)[:40] for text in (key.agent, key.version, key.model))
     bounds = (place and place.tokens for place in (row.above, row.at_most))
-    return *names, key.window, len(row.sessions), sum(counts.values()) - unknown - manual, unknown, manual, *bounds
+    return *names, key.window, len(row.sessions), automatic(counts), unknown, manual, *bounds
 
 
 def _details(row: TriggerRow, name: Namer) -> Iterator[str]:
@@ -158,6 +158,8 @@ def _details(row: TriggerRow, name: Namer) -> Iterator[str]:
         for item in tally.contradicts:
             verb = "compacted" if item.fired else "did not compact"
             yield f"  {plain(name(item.place))}: {verb} at {item.place.tokens:,}"
+    if moves := row.compactions.get(Cause.SLIDING, 0):
+        yield f"moves of a sliding window: {moves:,}"
     refused = sum(item.refused for item in row.forced)
     if refused:
         yield f"after a refused request: {refused:,}"

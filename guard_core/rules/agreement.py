@@ -30,7 +30,8 @@ class ExplainedCompaction(msgspec.Struct, frozen=True):
     `decision_tokens` is the count that was compared: `recorded` where the agent wrote it down, else `computed`.
     `calls` (late) are the earlier checks at which the rule fired, `tokens` the distance of the count to the threshold.
     `after_refusal`: the provider had refused the request before, so that its count says nothing of a threshold.
-    `before_change`: it belongs to the calls before `step`, which are of another model, version or window.
+    `before_change`: it belongs to the calls before `step`, which are of another model, version or window. `slides`: it
+    is a move of a window that slides by design, whatever its count.
     """
 
     step: int
@@ -46,6 +47,7 @@ class ExplainedCompaction(msgspec.Struct, frozen=True):
     tokens: int = 0
     after_refusal: bool = False
     before_change: bool = False
+    slides: bool = False
 
 
 class MissedCheck(msgspec.Struct, frozen=True):

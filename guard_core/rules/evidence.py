@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -20,10 +21,17 @@ class Cause(StrEnum):
     REFUSED = "request refused"  # after the provider refused a request, whatever the threshold
     UNPROVEN = "no count"  # automatic as the file says, but at no check of the rule, or without a count
     UNKNOWN = "trigger not recorded, no count"  # the same without that the file says so
+    SLIDING = "sliding window"  # a move of a window that slides by design, whatever the count
 
 
 UNSAID = (Cause.UNSTATED, Cause.UNKNOWN)  # of these the file does not say what triggered them
 EVIDENCE = (Cause.AUTOMATIC, Cause.UNSTATED)  # these compactions bound a threshold
+
+
+def automatic(counts: Mapping[Cause, int]) -> int:
+    """How many compactions, counted by cause, were made by an agent itself at a check or after a refused request, as
+    the file says."""
+    return sum(counts.get(cause, 0) for cause in (Cause.AUTOMATIC, Cause.REFUSED, Cause.UNPROVEN))
 
 
 class CompactionCheck(NamedTuple):

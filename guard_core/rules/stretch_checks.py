@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.agent_versions import numbers
+from guard_core.counts import counted_compactions
 from guard_core.estimation.baselines import falls_at_other_models, silent_truncations
 from guard_core.estimation.recorder_figures import Unfit, unfit_figures
 from guard_core.ledger import EDIT, Ints, Ledger
@@ -33,6 +34,7 @@ from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
 from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
 from guard_core.rules.settings import Typed
 from guard_core.sessions import Evidence, RecordedCompaction, Session
+from guard_core.sliding import recorded_rows
 from guard_core.triggers import AUTOMATIC, MANUAL, PREFLIGHT, RESUME, trigger_of
 
 # The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), because
@@ -48,6 +50,7 @@ NO_COUNT = {
     PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
+SLIDES = "it is a move of a window that slides by design, whatever the count"
 AT_CHANGE = "it was made between calls of two models, versions or windows, and whose threshold counted is not known"
 
 
@@ -119,6 +122,15 @@ class Counted:
             before = int(counted[np.searchsorted(counted, step) - 1])
             steps.update(range(before + 1, step + 1))
         return np.array(sorted(steps), dtype=np.int64)
+
+    @cached_property
+    def sliding(self) -> frozenset[int]:
+        """The compactions, by place, that are moves of a sliding window of an agent without a known rule: that of
+        another one says itself when it trims."""
+        if self.agent is not None:
+            return frozenset()
+        counted = [item for item in counted_compactions(self.session).compactions if item.step >= 0]
+        return frozenset(item.place for row in recorded_rows(self.session, self.ledger, counted) for item in row)
 
     @cached_property
     def refused(self) -> NDArray[np.bool_]:
@@ -243,6 +255,8 @@ class StretchChecks:
             ) + (f"; {by_person}" if trigger_of(item) == MANUAL else "")
         if trigger_of(item) == MANUAL:
             return by_person
+        if self._slides(row):
+            return SLIDES
         if (word := self.trigger(row)) in NO_COUNT:
             return NO_COUNT[word]
         if row in self.at_change and not self.fires(row):
@@ -259,6 +273,9 @@ class StretchChecks:
         item = self.session.compactions[int(self.checks.place[row])]
         word, by_person = item.trigger.lower(), trigger_of(item) == MANUAL
         return OVERFLOW if self.counted.refused[row] and not by_person and word not in NO_COUNT else word
+
+    def _slides(self, row: int) -> bool:
+        return int(self.checks.place[row]) in self.counted.sliding
 
     def fires(self, row: int) -> bool:
         """Does the rule fire at a compaction, as far as its threshold is known."""
@@ -349,7 +366,7 @@ class StretchChecks:
         self, agent: str, explained: Sequence[ExplainedCompaction], missed: Sequence[MissedCheck]
     ) -> StretchEvidence:
         """What these checks prove. `explained` and `missed` are their own, as below."""
-        own = [item for item in explained if item.trigger != MANUAL]
+        own = [item for item in explained if item.trigger != MANUAL and not item.slides]
         return StretchEvidence(
             agent=agent,
             stretch=self.stretch,
@@ -379,6 +396,8 @@ class StretchChecks:
         item = self.session.compactions[int(self.checks.place[row])]
         if trigger_of(item) == MANUAL:
             return Cause.MANUAL
+        if self._slides(row):
+            return Cause.SLIDING
         if self.trigger(row) == OVERFLOW or (count is not None and self.refusal(row, count) is not None):
             return Cause.REFUSED
         is_sure = _is_sure(self.session, int(self.checks.place[row]))
@@ -417,13 +436,15 @@ class StretchChecks:
                 tokens=tokens,
                 after_refusal=self._cause(row, count) is Cause.REFUSED,
                 before_change=row in self.before_change,
+                slides=self._slides(row),
             )
 
     def verdict(self, row: int, count: int | None, interval: Interval | None) -> tuple[Agreement, str, int, int]:
         """Verdict, reason, calls and tokens of one compaction."""
         step = int(self.checks.step[row])
         if self.rule is None or interval is None:
-            return Agreement.NOT_MODELLED, "the rule of this agent is not known", 0, 0
+            reason = SLIDES if self._slides(row) else "the rule of this agent is not known"
+            return Agreement.NOT_MODELLED, reason, 0, 0
         if excuse := self.excuse(row):
             verdict = Agreement.AGREES if self.trigger(row) == OVERFLOW else Agreement.NOT_MODELLED
             return verdict, excuse, 0, 0

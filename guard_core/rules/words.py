@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guard_core.plural import counted as counted_words
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, explaining, if_assumed
 from guard_core.rules.base import Moment, OwnRule, equation
 from guard_core.rules.counters import BRIEFLY, PROMPT
@@ -83,13 +84,18 @@ def _condition(explanation: Explanation, rule: OwnRule) -> str:
 def _recorded_words(explanation: Explanation) -> str:
     """The counts at which it compacted. Those of compactions that a person asked for, or that a refused request forced,
     are not evidence of the rule."""
-    counted = [item for item in explanation.compactions if item.decision_tokens is not None]
-    unknown = [item for item in explanation.compactions if item.recorded and item.decision_tokens is None]
+    compactions = [item for item in explanation.compactions if not item.slides]
+    moves = len(explanation.compactions) - len(compactions)
+    if moves and not compactions:
+        return f"{_moves_words(moves)}."
+    slides = f" {_moves_words(moves)}." if moves else ""
+    counted = [item for item in compactions if item.decision_tokens is not None]
+    unknown = [item for item in compactions if item.recorded and item.decision_tokens is None]
     impossible = [item.recorded or 0 for item in unknown if item.computed is not None]
     doubt = f" No request can have had what the file also says: {_listed(impossible)}." if impossible else ""
     if not counted:
-        with_count = " with a count" if explanation.compactions else ""
-        return f"No compaction{with_count} is recorded.{doubt.replace(' also', '')}"
+        with_count = " with a count" if compactions else ""
+        return f"No compaction{with_count} is recorded.{doubt.replace(' also', '')}{slides}"
     manual = [item.decision_tokens or 0 for item in counted if item.trigger == MANUAL]
     others = [item for item in counted if item.trigger != MANUAL]
     own, forced = (
@@ -98,7 +104,12 @@ def _recorded_words(explanation: Explanation) -> str:
     named = (("", own), ("after a refused request ", forced), ("manually ", manual))
     unit = "" if explanation.rule is None or explanation.rule.unit == "tokens" else f" {explanation.rule.unit}"
     places = "; ".join(f"{words}{_places(counts)}{unit}" for words, counts in named if counts)
-    return f"Recorded {places}{_of_what(explanation, counted)}.{doubt}"
+    return f"Recorded {places}{_of_what(explanation, counted)}.{doubt}{slides}"
+
+
+def _moves_words(moves: int) -> str:
+    """How many compactions have no threshold to find."""
+    return f"{counted_words(moves, 'compaction')} {'is a move' if moves == 1 else 'are moves'} of a sliding window"
 
 
 def _of_what(explanation: Explanation, counted: list[ExplainedCompaction]) -> str:

@@ -27,6 +27,7 @@ CAUSES = {
     Cause.REFUSED: "after_refused_request",
     Cause.UNPROVEN: "automatic_without_count",
     Cause.UNKNOWN: "trigger_not_recorded_without_count",
+    Cause.SLIDING: "of_sliding_window",
 }
 ROW_COLUMNS = (
     *("agent", "version", "model", "window", "count", "relation", "sessions", *CAUSES.values()),

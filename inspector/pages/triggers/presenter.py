@@ -15,7 +15,7 @@ from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.plural import place_of
 from guard_core.rules.base import Moment, equation
 from guard_core.rules.counters import COUNTED
-from guard_core.rules.evidence import UNSAID, Cause
+from guard_core.rules.evidence import UNSAID, Cause, automatic
 from guard_core.rules.inference import bound_words
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
@@ -188,11 +188,12 @@ def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[s
         "id": row_id(row.key),
         "url": reverse("triggers") + wanted.query(row=row_id(row.key)),
         "sessions": f"{len(row.sessions):,}",
-        "automatic": f"{automatic(row):,}",
+        "automatic": f"{automatic(counts):,}",
         "unstated": _unsaid(counts),
         "unproven": counts.get(Cause.UNPROVEN, 0) + counts.get(Cause.UNKNOWN, 0),
         "manual": f"{counts.get(Cause.MANUAL, 0):,}",
         "refused": counts.get(Cause.REFUSED, 0),
+        "sliding": counts.get(Cause.SLIDING, 0),
         "left_out": row.left_out,
         "above": links.place(row.above),
         "at_most": links.place(row.at_most),
@@ -229,12 +230,6 @@ def _own_rule(row: TriggerRow) -> dict[str, Any]:
     return {"rule": rule_words(rule), "agrees": agrees, "is_own": False}
 
 
-def automatic(row: TriggerRow) -> int:
-    """The compactions that no person asked for; those whose trigger is not recorded are not among them."""
-    others = (Cause.MANUAL, *UNSAID)
-    return sum(count for cause, count in row.compactions.items() if cause not in others)
-
-
 def _unsaid(counts: Mapping[Cause, int]) -> int:
     """The compactions of which the file does not say what triggered them."""
     return sum(counts.get(cause, 0) for cause in UNSAID)
@@ -250,7 +245,12 @@ def headline(known: Analysis) -> str:
     if not rows:
         return "No session here has an automatic compaction with a count, so no threshold is bounded from above."
     explained, fired = sum(row.explained for row in rows), sum(row.fired for row in rows)
-    words = f"Known formulas explain {explained:,} of {counted(fired, 'automatic compaction')} with a count."
+    unsaid = sum(row.compactions.get(Cause.UNSTATED, 0) for row in rows)
+    noun = "compaction" if unsaid else "automatic compaction"
+    words = f"Known formulas explain {explained:,} of {counted(fired, noun)} with a count."
+    if unsaid:
+        which = "it" if unsaid == fired == 1 else f"{unsaid:,} of them"
+        words += f" What triggered {which}, the files do not say: taken as automatic."
     contradicting = sum(row.contradiction for row in rows)
     if contradicting:
         words += f" In {contradicting:,} of {counted(len(rows), 'row')} sessions contradict each other."
@@ -268,7 +268,7 @@ def totals(known: Analysis) -> list[dict[str, str]]:
     }
     values = (
         ("Sessions", len({item.session for item in known.stretches}), "with model calls or compactions"),
-        ("Automatic", sum(map(automatic, rows)), "as the files say"),
+        ("Automatic", automatic(counts), "as the files say"),
         ("Of unknown trigger", _unsaid(counts), "taken as automatic"),
         ("Manual", counts[Cause.MANUAL], "no evidence of a threshold"),
         ("After a refused request", counts[Cause.REFUSED], "whatever the threshold"),

@@ -1252,3 +1252,37 @@ def test_kimi_code_has_forgotten_a_learned_window_where_it_passed_a_check_that_i
 def test_kimi_code_learns_nothing_that_can_be_known_where_the_file_lacks_the_tools():
     built = of_kimi_code((3_000, 90_000, 1_500, 1_900, 2_500), tools=None)
     assert len(explain(built, window=Sourced(100_000, Provenance.USER)).stretches) == 1
+
+
+def slid(calls=12, keep=4, format_="homemade"):
+    """A log of requests that hold the newest messages alone, from an agent whose rule is not known."""
+    events, made, cuts = [], [], []
+    for number in range(calls):
+        events.append(user(f"part {number} " + "of the work " * 40))
+        at = len(events)
+        if at > keep:
+            cuts.append(RecordedCompaction(at, Evidence.INFERRED, "trim", (Span(at - keep, at),)))
+        made.append(ModelCall(at, at, 500 + 130 * min(at, keep), None, None, 100))
+        events.append(model(f"step {number} " + "is done " * 60))
+    return Session(events=tuple(events), calls=tuple(made), compactions=tuple(cuts), format=format_)
+
+
+def test_the_moves_of_a_sliding_window_bound_no_threshold():
+    explained = explain(slid())
+    assert {item.at_most for item in explained.inference} == {None}
+    assert all(item.slides and item.reason.startswith("it is a move of a window") for item in explained.compactions)
+    assert headline(explained).endswith("is not known here. 10 compactions are moves of a sliding window.")
+    (evidence,) = explained.evidence
+    assert ({item.cause for item in evidence.compactions}, evidence.auto) == ({Cause.SLIDING}, 0)
+    assert evidence.fired() == []
+
+
+def test_a_summary_behind_a_sliding_window_bounds_one():
+    built = slid()
+    summary = RecordedCompaction(
+        len(built.events), Evidence.INFERRED, "summary", (Inserted(0),), (user("All so far."),)
+    )
+    calls = (*built.calls, ModelCall(len(built.events), None, 300))
+    explained = explain(msgspec.structs.replace(built, compactions=(*built.compactions, summary), calls=calls))
+    assert explained.inference[0].at_most == 500 + 130 * 4
+    assert "10 compactions are moves of a sliding window." in headline(explained)
