@@ -6,12 +6,15 @@ from guard_core import __version__
 from guard_core.corpus import TriggerRow
 from guard_core.report import Table, TableReport, sealed
 from guard_core.report.tables import Value
-from guard_core.rules.evidence import Cause
+from guard_core.rules.evidence import UNSAID, Cause, automatic
 from inspector.pages.shared.numbers import counted
 from inspector.pages.triggers.analysis import Analysis
 
 MOST_ROWS = 500  # that are listed
-HEADS = ("agent", "version", "model", "window", "count", "sessions", "automatic", "manual", "none at", "one at")
+HEADS = (
+    *("agent", "version", "model", "window", "count", "sessions", "automatic", "unknown trigger", "manual"),
+    *("sliding window", "none at", "one at"),
+)
 RULE_HEADS = ("threshold", "formula", "explained", "with count")
 INTERVAL = (
     "The real threshold lies between the largest count at which there was no compaction (“none at”) and the smallest "
@@ -25,15 +28,13 @@ def report_of(analysis: Analysis, level: str) -> TableReport:
     sessions = {session for row in rows for session in row.sessions}
     about = f"{counted(len(sessions), 'session')}, {counted(len(rows), 'row')}"
     explained, compactions = sum(row.explained for row in rows), sum(row.fired for row in rows)
-    sentences = [f"The formulas explain {explained:,} of {counted(compactions, 'compaction')} with a recorded count."]
-    if against := sum(row.contradiction is not None for row in rows):
-        sentences.append(
-            f"{counted(against, 'row')} contradict themselves: no single threshold fits all of their checks."
-        )
+    sentences = [f"Known formulas explain {explained:,} of {counted(compactions, 'compaction')} with a count."]
+    if against := sum(row.contradiction for row in rows):
+        sentences.append(f"In {counted(against, 'row')} no single threshold fits all checks.")
     table = Table(
         heading="Thresholds",
         heads=(*HEADS, *RULE_HEADS),
-        numeric=(3, 5, 6, 7, 8, 9, 10, 12, 13),
+        numeric=(3, *range(5, 13), 14, 15),
         rows=tuple(map(_row, rows[:MOST_ROWS])),
         most=len(rows),
         note=INTERVAL,
@@ -55,7 +56,9 @@ def report_of(analysis: Analysis, level: str) -> TableReport:
 
 def _row(row: TriggerRow) -> tuple[Value, ...]:
     key, formula = row.key, row.formula
-    sums = [row.compactions.get(cause, 0) for cause in (Cause.AUTOMATIC, Cause.MANUAL)]
+    counts = row.compactions
+    unsaid = sum(counts.get(cause, 0) for cause in UNSAID)
+    sums = [automatic(counts), unsaid, counts.get(Cause.MANUAL, 0), counts.get(Cause.SLIDING, 0)]
     bounds = [None if place is None else place[0] for place in (row.above, row.at_most)]
     rule = (None, "") if formula is None else (formula.threshold, formula.formula)
     named = (key.agent, key.version, key.model, key.window, key.counter)

@@ -19,6 +19,7 @@ from inspector.storage import explanations
 from tests.builders import transcript
 from tests.inspector.pages.conftest import stored
 from tests.inspector.pages.share.tools import GITHUB, published
+from tests.inspector.pages.triggers.test_views import keep as explained
 
 pytestmark = pytest.mark.django_db
 FORM = {"level": "names", "lifetime": "1d", "title": "For the team", "remarks": "Look\nhere"}
@@ -92,8 +93,25 @@ def test_the_thresholds_are_shared_for_the_filters_of_the_address(client):
     (row,) = report["tables"][0]["rows"]
     named = dict(zip(report["tables"][0]["heads"], row, strict=True))
     assert (named["agent"], named["automatic"], named["threshold"]) == ("Claude Code", 1, 155_000)
+    assert report["sentences"] == ["Known formulas explain 1 of 1 compaction with a count."]
     assert "<th" in client.get(link).text
     assert client.get(f"{link}report.md").text.startswith("# For the team\n")
+
+
+def test_the_shared_thresholds_count_compactions_as_the_page_does(client):
+    keep("first")
+    explained("second", trigger="", prompts=(20_000, 150_000, 155_500, 9))
+    explained("passed", prompts=(20_000, 150_000, 170_000, 9))
+    explained("below", prompts=(20_000, 120_000, 130_000, 9))
+    _, link = shared(client, f"{reverse('triggers_share')}?agent=Claude+Code")
+    report = json.loads(client.get(f"{link}report.json").content)
+    (row,) = report["tables"][0]["rows"]
+    named = dict(zip(report["tables"][0]["heads"], row, strict=True))
+    names = ("automatic", "unknown trigger", "manual", "sliding window")
+    assert [named[name] for name in names] == [3, 1, 0, 0]
+    assert report["sentences"][1:] == ["In 1 row no single threshold fits all checks."]
+    page = client.get("/triggers/").text
+    assert "What triggered 1 of them, the files do not say: taken as automatic." in page
 
 
 def test_a_wrong_form_names_what_is_wrong_and_makes_nothing(client):
