@@ -12,8 +12,8 @@ from guard_core.defaults import LOOP_LENGTH
 from guard_core.findings.claims import ERROR, INFO, LISTED, MODELLED_TOKENS, WARNING, Finding
 from guard_core.findings.facts import Case, Fired
 from guard_core.findings.sliding import others
-from guard_core.sliding import rows_of
 from guard_core.findings.words import at_step, counted, steps_words
+from guard_core.sliding import rows_of
 from guard_core.triggers import MANUAL
 
 # Ours, like the words.
