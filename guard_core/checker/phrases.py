@@ -91,6 +91,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "{compactions} compaction(s) was",
         "{compactions} compaction(s) were",
         "{compactions} automatic compaction(s)",
+        "leaves room for an answer of {answer} tokens",
         "has {peak} tokens at step {peak_step:place}, {peak/window:share} % of",
         _OF_WINDOW,
     ),
@@ -100,6 +101,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "at step {peak_step:place}, {calls_over} call(s) over",
         "at step {peak_step:place}, no call over",
         "come {could_wait} call(s) later, at step {first_over:place}",
+        "and {tight} call(s) without room for an answer of {answer} tokens",
     ),
     "request_lost": (
         "left the context at step {step:place} (",
@@ -289,6 +291,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "{all_compactions} compaction(s), no overflow",
         "Without any: peak {peak/window:share} % of",
         ", {calls_over} call(s) over it",
+        ", {tight} call(s) lacking room",
     ),
     "request_lost": (
         "after step {step:place} the user's",

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from guard_core.checker.prices import never_paid
 from guard_core.checker.shared import (
+    answer_rooms,
     at_consecutive_steps,
     came_too_late,
     comes_near,
@@ -20,6 +21,7 @@ from guard_core.checker.shared import (
     near_the_window,
     says_what_is_uncounted,
     sliding_moves,
+    tight_calls,
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.estimation.baselines import count_changes
@@ -215,8 +217,9 @@ def _without(story: Story, finding: Finding) -> list[int]:
 
 
 def needless(story: Story, finding: Finding) -> None:
-    if comes_near(story, _without(story, finding)):
-        raise Wrong("without them a request would have come near the window")
+    tokens = _without(story, finding)
+    if comes_near(story, tokens) or tight_calls(story, finding, tokens):
+        raise Wrong("without them a request would have come near the window, or have left no room for an answer")
     if story.judgement.status is Status.DOUBTED:
         raise Wrong("the window is doubted")
     if story.session.refused or any(is_forced(story, index) for index in story.removed_automatic()):
@@ -227,8 +230,8 @@ def needless(story: Story, finding: Finding) -> None:
 
 def needed(story: Story, finding: Finding) -> None:
     tokens = _without(story, finding)
-    if not comes_near(story, tokens):
-        raise Wrong("without them no request would have come near the window")
+    if not tight_calls(story, finding, tokens) and not comes_near(story, tokens):
+        raise Wrong("without them no request would have come near the window, and each would have left room to answer")
     first = min(item.step for item in story.compactions if item.step >= 0 and not item.is_manual)
     could_wait(story, finding, tokens, first)
 
@@ -236,7 +239,8 @@ def needed(story: Story, finding: Finding) -> None:
 def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) -> None:
     """How much later the first compaction could have come: up to the first request over the window."""
     agree(finding, first=first)
-    later = [step for step in range(first, len(tokens)) if story.is_over(step, tokens[step])]
+    rooms = answer_rooms(story, finding)
+    later = [step for step in range(first, len(tokens)) if story.is_over(step, tokens[step] + rooms[step])]
     index = _index_of(story, first)
     refused = story.trace is None and (story.is_over(first, story.before(index)) or is_forced(story, index))
     if later and not refused:

@@ -17,6 +17,7 @@ from guard_core.checker.shared import (
     largest_over,
     near_the_window,
     sliding_moves,
+    tight_calls,
 )
 from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
 from guard_core.findings.claims import Finding
@@ -86,16 +87,17 @@ def _without(story: Replay, finding: Finding) -> list[int]:
 
 
 def needless(story: Replay, finding: Finding) -> None:
-    if comes_near(story, _without(story, finding)):
-        raise Wrong("without compaction a request would come near the window")
+    tokens = _without(story, finding)
+    if comes_near(story, tokens) or tight_calls(story, finding, tokens):
+        raise Wrong("without compaction a request would come near the window, or leave no room for an answer")
     if sliding_moves(story):
         raise Wrong("a window slides by design")
 
 
 def needed(story: Replay, finding: Finding) -> None:
     tokens = _without(story, finding)
-    if not comes_near(story, tokens):
-        raise Wrong("without compaction no request would come near the window")
+    if not tight_calls(story, finding, tokens) and not comes_near(story, tokens):
+        raise Wrong("without compaction no request would come near the window, and each would leave room to answer")
     could_wait(story, finding, tokens, story.compactions[0].step)
 
 

@@ -9,6 +9,7 @@ from guard_core.checker.story import Replay, Story, Wrong, agree, number, same, 
 from guard_core.events import part_text
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
+from guard_core.sessions import Provenance
 from guard_core.views import Rewritten, Span, View
 
 NEAR_MISS = 0.9  # of the window
@@ -60,6 +61,38 @@ def fullest_without(story: Story, finding: Finding, tokens: list[int]) -> None:
 def comes_near(story: Story, tokens: list[int]) -> bool:
     """Would any of these requests fill nine tenths of its window."""
     return any(count >= NEAR_MISS * window for count, window in zip(tokens, story.windows, strict=True))
+
+
+_ANSWERS = {"Claude Code": 32_000, "OpenCode": 32_000, "Kilo Code": 32_000}  # tokens that an answer has by default
+
+
+def answer_rooms(story: Story, finding: Finding) -> list[int]:
+    """What an answer may take of every step's window: the longest recorded one, or what the agent allows."""
+    session = story.session
+    longest = max((call.output_tokens or 0 for call in session.calls), default=0)
+    is_input = session.agent_format == "gemini-cli"
+    is_input |= session.agent_format == "codex" and story.judgement.source is Provenance.RECORDER
+    joint = [not is_input and "gemini" not in (call.model or session.model).lower() for call in session.calls]
+    claimed = finding.numbers.get("answer", longest if finding.kind == "needed" and any(joint) else 0)
+    source = finding.numbers.get("answer_source", "longest")
+    if source == "longest" and claimed != (longest if any(joint) else 0):
+        raise Wrong(f"the longest answer has {longest} tokens")
+    if source != "longest" and (claimed <= longest or (source == "default" and claimed not in _ANSWERS.values())):
+        raise Wrong("an answer was longer, or that is no agent's default")
+    if (source == "default") != ("'s default" in finding.sentence and "rule_defaults" in finding.assumptions):
+        raise Wrong("the claim does not say, or says, that it rests on a default")
+    return [claimed * is_joint for is_joint in joint]
+
+
+def tight_calls(story: Story, finding: Finding, tokens: list[int]) -> int:
+    """How many requests fit their window, and leave no room for an answer."""
+    rooms = answer_rooms(story, finding)
+    pairs = enumerate(zip(tokens, rooms, strict=True))
+    tight = sum(not story.is_over(step, count) and story.is_over(step, count + room) for step, (count, room) in pairs)
+    same("tight", finding.numbers.get("tight", 0), tight)
+    if bool(tight) != (" without room for an answer" in finding.sentence):
+        raise Wrong("the claim says otherwise whether an answer has room")
+    return tight
 
 
 def came_too_late(story: Story, finding: Finding, possible: list[int]) -> None:

@@ -47,8 +47,8 @@ def never_paid(case: Case) -> list[Finding]:
     later = f"{counted(calls, 'later call')} {until} {change}" if calls else "no other call came before the next one"
     sentence = (
         f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) never paid for itself: it cost {dollars(worst.paid)} "
-        f"at once, and {later} (list prices, cache modelled{uncounted_words(facts.uncounted)}), while the window "
-        f"did not need it{if_window(case.window)}.{more}"
+        f"at once, and {later} (list prices, cache modelled{uncounted_words(facts.uncounted)}), while without it "
+        f"no request would have been over the window{if_window(case.window)}.{more}"
     )
     numbers = {
         "compaction": worst.index,

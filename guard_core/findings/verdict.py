@@ -410,6 +410,8 @@ def _near(case: Case, finding: Finding) -> str:
 def _needed(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     over = f", {counted(numbers['calls_over'], 'call')} over it" if numbers["calls_over"] else ""
+    if not over and numbers.get("tight"):
+        over = f", {counted(numbers['tight'], 'call')} lacking room to answer"
     return (
         f"{counted(_total(case), 'compaction')}, no overflow. Without any: peak "
         f"{percent(numbers['peak'] / numbers['window'])} of {_its_window(numbers)}{over} (modelled)"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from guard_core.counts import RECORDED, CountedCompaction
+from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
@@ -123,6 +125,13 @@ def _keeps_the_peak(case: Case, without: Without) -> bool:
     return peak is None or peak.source == RECORDED or int(without.tokens.max()) >= peak.tokens
 
 
+def _is_known(case: Case, without: Without) -> bool:
+    """Does a recording show what its requests would have been without them."""
+    if has_smaller_window(case) or _is_cut_unrecorded(case):
+        return False
+    return _agrees_with_counts(case, without) and _keeps_the_peak(case, without)
+
+
 def has_smaller_window(case: Case) -> bool:
     """Did a model answer whose own window is smaller than the one that its calls are held against."""
     others = windows_by_model(case.facts.session, case.facts.answers)
@@ -135,15 +144,13 @@ def needless_or_needed(case: Case) -> list[Finding]:
     """Whether the session would have fitted its window without them, and what follows. A window that slides by design
     is not meant to be needed."""
     without = without_automatic(case) if case.window_counts else None
-    if without is None or (case.is_recorded and (has_smaller_window(case) or _is_cut_unrecorded(case))):
-        return []
-    if case.is_recorded and not (_agrees_with_counts(case, without) and _keeps_the_peak(case, without)):
+    if without is None or (case.is_recorded and not _is_known(case, without)):
         return []
     windows, tokens = np.maximum(case.windows, 1), without.tokens
     peak_step = int(np.argmax(tokens / windows))
     peak, first, window = int(tokens[peak_step]), without.removed[0], int(windows[peak_step])
     over = np.flatnonzero(tokens > windows)
-    numbers = {
+    numbers: dict[str, Any] = {
         "compactions": without.count,
         "peak": peak,
         "peak_step": peak_step,
@@ -157,23 +164,30 @@ def needless_or_needed(case: Case) -> list[Finding]:
     if not case.rests_on_window(peak_step):  # the fullest request was another model's
         numbers["own_window"] = case.window.value
     steps = tuple(item.step for item in without.removed[:LISTED])
+    room = answer_room(case)
     assumptions = _assumptions(case, without)
-    if peak < NEAR_MISS_SHARE * window:
+    needed_with = tokens + (room.steps if room else 0)  # what answers may take of the window, too
+    tight = int(np.count_nonzero((tokens <= windows) & (needed_with > windows)))
+    is_needless = peak < NEAR_MISS_SHARE * window and not tight
+    if room is not None and (is_needless or tight):
+        numbers |= {"answer": room.tokens, "answer_source": room.source, "tight": tight}
+        assumptions = (*assumptions, *room.assumptions)
+    if is_needless:
         lasting = {item.index for item in others(case)}
         slides = any(item.index not in lasting for item in without.removed)
         if case.window.status is Status.DOUBTED or _was_refused(case, without) or slides:
             return []
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
-        sentence = _needless_words(case, without, numbers)
+        sentence = _needless_words(case, without, numbers, room)
         return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, without.count)]
     if _was_refused(case, without) and not len(over):
         return []  # nothing would be over the window, and yet the provider refused a request
-    late = np.flatnonzero(tokens[first.step :] > windows[first.step :])
+    late = np.flatnonzero(needed_with[first.step :] > windows[first.step :])
     numbers["first"] = first.step
     is_late = case.is_recorded and (first.before > windows[first.step] or case.facts.is_forced(first))
     if len(late) and not is_late:
         numbers |= {"first_over": first.step + int(late[0]), "could_wait": int(late[0])}
-    sentence = _needed_words(case, without, numbers)
+    sentence = _needed_words(case, without, numbers, room)
     return [Finding("needed", INFO, first.step, sentence, numbers, assumptions, steps, without.count)]
 
 
@@ -191,20 +205,23 @@ def _assumptions(case: Case, without: Without) -> tuple[str, ...]:
     )
 
 
-def _needless_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
+def _needless_words(case: Case, without: Without, numbers: dict[str, Any], room: AnswerRoom | None) -> str:
     count, share = without.count, percent(numbers["peak"] / numbers["window"])
     verb, which = ("was", "it") if count == 1 else ("were", "them")
+    leaves = f", which leaves {room.words}" if room else ""
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
         f"{which}, the largest request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
-        f"{_its_window(numbers)} (modelled{_uncounted(numbers)}).{_unsure(without)}"
+        f"{_its_window(numbers)} (modelled{_uncounted(numbers)}){leaves}.{_unsure(without)}"
     )
 
 
-def _needed_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
+def _needed_words(case: Case, without: Without, numbers: dict[str, Any], room: AnswerRoom | None) -> str:
     share = percent(numbers["peak"] / numbers["window"])
     it = "the window of its model" if "own_window" in numbers else "it"
     over = f"{counted(numbers['calls_over'], 'call')} over {it}" if numbers["calls_over"] else f"no call over {it}"
+    if room is not None and numbers.get("tight"):
+        over += f" and {counted(numbers['tight'], 'call')} without {room.words}"
     sentence = (
         f"Without any {_name(without)}{_but_manual(case, without)}, and with the same calls, the peak is {share} of "
         f"{_its_window(numbers)} at {at_step(numbers['peak_step'])}, {over} (modelled{_uncounted(numbers)})"
@@ -212,15 +229,16 @@ def _needed_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
     )
     if numbers.get("could_wait", 0) > 0:
         wait = counted(numbers["could_wait"], "call")
-        sentence += f" The first could have come {wait} later, at {at_step(numbers['first_over'])}."
+        the_first = "With that room, the first" if numbers.get("tight") else "The first"
+        sentence += f" {the_first} could have come {wait} later, at {at_step(numbers['first_over'])}."
     return sentence + _unsure(without)
 
 
-def _its_window(numbers: dict[str, int]) -> str:
+def _its_window(numbers: dict[str, Any]) -> str:
     return f"its model's window of {numbers['window']:,}" if "own_window" in numbers else "the window"
 
 
-def _uncounted(numbers: dict[str, int]) -> str:
+def _uncounted(numbers: dict[str, Any]) -> str:
     return uncounted_words(numbers) if "uncounted" in numbers else ""
 
 

@@ -198,7 +198,8 @@ class Agent:
     does not, UNKNOWN where that is open. `learns` gives the windows that it has learned itself, each with the step from
     which it goes by it where it is smaller. `keeps` says what stays verbatim at a compaction, None where it was not
     measured. `shows_refusal` says by what a compaction shows that a refused request forced it, "" where nothing does.
-    `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts.
+    `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts. `answers` is the
+    setting of the most tokens that it allows an answer, "" where its rule has none.
     """
 
     format: str
@@ -217,6 +218,7 @@ class Agent:
     forgets_on_resume: bool = False
     clears_apart: bool = False
     goes_by_stated: bool = False
+    answers: str = ""
     shows_refusal: Callable[[Ledger, RecordedCompaction], str] = lambda _, __: ""
     wrote: Callable[[Session], bool] = lambda _: True
     fitted: Callable[[Stretch, int], str] | None = None

@@ -219,6 +219,7 @@ AGENT = Agent(
     records_count=True,
     recorded_by=recorded_by,
     clears_apart=True,
+    answers="max_output_tokens",
     keeps=keeps,
     shows_refusal=shows_refusal,
     names={

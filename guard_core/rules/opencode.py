@@ -92,6 +92,7 @@ KEEPS = Keeps("the summary and the newest messages, a quarter of the threshold, 
 AGENT = Agent(
     format="opencode",
     label="OpenCode",
+    answers="max_output_tokens",
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_TOTAL,

@@ -6,6 +6,7 @@ nothing is guessed. Where the row that a name means has no window, another provi
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from typing import NamedTuple
 
@@ -16,6 +17,9 @@ from guard_core.windows.model_table import rows_of
 LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
 LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
 SAME_WINDOW = 1.1  # ours: values up to this factor apart are one window, rounded differently
+# Google states two limits, of input and of output (ai.google.dev/api/models: inputTokenLimit, outputTokenLimit); Codex
+# writes down what its model takes as input (codex-rs, model_context_window: 272,000 of 400,000 tokens of GPT-5).
+_INPUT_ALONE = re.compile("gemini", re.IGNORECASE)
 UNKNOWN = "neither the file nor the model table has it"
 
 
@@ -58,6 +62,13 @@ def documented_windows(model: str, at_least: int) -> list[int]:
 def is_documented(model: str, tokens: int) -> bool:
     """Does the table have this window, in tokens, for any variant of a model."""
     return any(_same(value, tokens) for value in documented_windows(model, 0))
+
+
+def holds_answers(model: str, window: Sourced, agent_format: str) -> bool:
+    """Does the window of a model hold a request and its answer together, as most do: not where its maker states a limit
+    of input alone."""
+    is_input = agent_format == "codex" and window.source is Provenance.RECORDER
+    return not (is_input or agent_format == "gemini-cli" or _INPUT_ALONE.search(model))
 
 
 def is_assumed(window: Sourced, model: str) -> bool:

@@ -174,7 +174,7 @@ COLUMNS = (
     PolicyColumn(
         "unpaid",
         "Never paid",
-        "compactions that cost more than they saved, though the window did not need them",
+        "compactions that cost more than they saved, though no request would have been over the window without them",
         lambda row: row.unpaid if row.costs.total is not None else None,
         _unpaid,
     ),

@@ -131,6 +131,12 @@ def _cached(session: Session, tokens: int) -> Session:
     return msgspec.structs.replace(session, calls=calls)
 
 
+def _answered(session: Session, tokens: int) -> Session:
+    """The same calls, the last one answered by so many tokens."""
+    *others, last = session.calls
+    return msgspec.structs.replace(session, calls=(*others, msgspec.structs.replace(last, output_tokens=tokens)))
+
+
 def in_characters() -> Session:
     """Counts of characters, which exceed the window and prove nothing of it."""
     built = exchange(9, tokens=growing())
@@ -272,6 +278,9 @@ def recordings() -> Iterator[tuple[str, Session]]:
             )
         ),
     )
+    roomy = exchange(10, tokens=_falling_at(5, start=40_000), compactions=(compaction(5),))
+    yield "needless, with room for an answer", _answered(roomy, 2_000)
+    yield "needed for an answer", _answered(roomy, 57_000)
     yield "needless", exchange(10, tokens=_falling_at(5, start=40_000), compactions=(compaction(5),))
     yield (
         "trigger unknown",

@@ -10,7 +10,7 @@ from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import Provenance
-from tests.builders import bundled
+from tests.builders import bundled, transcript
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
 
@@ -235,3 +235,64 @@ def test_the_window_of_another_model_is_named_where_its_request_is_the_fullest()
     assert "of its model's window of 32,768" in claim.sentence
     assert check(built, [claim], facts.window) == []
     assert check(built, [msgspec.structs.replace(claim, numbers={**claim.numbers, "own_window": 5})], facts.window)
+
+
+def answering(built, output, **changes):
+    """The same calls, each answered by so many tokens."""
+    calls = tuple(msgspec.structs.replace(call, output_tokens=output) for call in built.calls)
+    return msgspec.structs.replace(built, calls=calls, **changes)
+
+
+def checked(built):
+    """The findings by kind and the verdict, which the checker confirms."""
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    verdict = recorded_verdict(facts, claims)
+    assert check(built, claims, facts.window, verdict) == []
+    return {item.kind: item for item in claims}, verdict.sentence
+
+
+def test_a_compaction_without_which_an_answer_would_have_no_room_is_not_needless():
+    """Without any the largest request would have some 4,950 of 5,800 tokens: 85 %, and the longest answer has 1,000."""
+    built = chat(*TWICE, window=5_800, compactions=CUTS)
+    by_kind, _ = checked(built)
+    assert 0.8 < by_kind["needless"].numbers["peak"] / 5_800 < 0.9
+    assert "leaves room" not in by_kind["needless"].sentence
+    by_kind, _ = checked(answering(built, 1_000))
+    assert "needless" not in by_kind
+    tight = by_kind["needed"].numbers["tight"]
+    assert f"no call over it and {tight} calls without room for an answer of 1,000 tokens, the longest" in (
+        by_kind["needed"].sentence
+    )
+    assert "With that room, the first could have come" in by_kind["needed"].sentence
+    facts = Facts.of(answering(built, 1_000))
+    verdict = recorded_verdict(facts, (by_kind["needed"],))
+    assert (
+        f"Without any: peak 85.3 % of the window, {tight} calls lacking room to answer (modelled)" in verdict.sentence
+    )
+
+
+def test_a_needless_compaction_says_for_which_answer_there_is_room():
+    by_kind, _ = checked(answering(chat(*TWICE, window=5_800, compactions=CUTS), 300))
+    assert by_kind["needless"].sentence.endswith(
+        "(modelled), which leaves room for an answer of 300 tokens, the longest recorded."
+    )
+
+
+def test_a_window_of_requests_alone_has_its_room_for_answers_elsewhere():
+    built = answering(chat(*TWICE, window=5_800, compactions=CUTS), 1_500, model="gemini-2.5-pro")
+    by_kind, _ = checked(built)
+    assert by_kind["needless"].numbers["calls_over"] == 0
+    assert "answer" not in by_kind["needless"].numbers
+
+
+def test_what_the_agent_allows_an_answer_counts_where_no_answer_was_as_long():
+    """Claude Code asks for 32,000 tokens by default: 177,000 of 200,000 leave no room for them, 162,000 do."""
+    for more, kind in ((16_100, "needed"), (3_000, "needless")):
+        prompts = (20_000, 150_000, 155_000, 30_000, 30_000 + more)
+        built = transcript(prompts=prompts)
+        by_kind, verdict = checked(built)
+        assert {"needed", "needless"} & set(by_kind) == {kind}
+        assert "room for an answer of 32,000 tokens, Claude Code's default" in by_kind[kind].sentence
+        assert "rule_defaults" in by_kind[kind].assumptions
+        assert len(verdict.split()) <= 25

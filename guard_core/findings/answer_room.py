@@ -1,0 +1,59 @@
+"""How much of a window an answer needs: most models' windows hold a request and its answer together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from guard_core.findings.claims import RULE_DEFAULTS
+from guard_core.findings.facts import Case
+from guard_core.ledger import Ints
+from guard_core.rules.registry import agent_of
+from guard_core.sessions import Provenance
+from guard_core.windows.models import holds_answers
+
+LONGEST, SETTING, DEFAULT = "longest", "setting", "default"  # where the number of tokens is from
+
+
+class AnswerRoom(NamedTuple):
+    """The `tokens` that an answer may need at `steps` (0 at those whose model's window holds requests alone), by the
+    longest recorded answer, or by what the agent allows one, where that is more; `agent` is who allows it."""
+
+    tokens: int
+    steps: Ints
+    source: str
+    agent: str
+
+    @property
+    def words(self) -> str:
+        """The room in words, with where it is from."""
+        whose = {
+            LONGEST: "the longest recorded",
+            SETTING: f"the most that {self.agent} allows",
+            DEFAULT: f"{self.agent}'s default",
+        }
+        return f"room for an answer of {self.tokens:,} tokens, {whose[self.source]}"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The codes of what it rests on."""
+        return (RULE_DEFAULTS,) if self.source == DEFAULT else ()
+
+
+def answer_room(case: Case) -> AnswerRoom | None:
+    """The room for an answer; None where neither an answer's tokens nor the agent's limit is known, or no window of the
+    session holds answers."""
+    session, facts = case.facts.session, case.facts
+    longest = max((call.output_tokens or 0 for call in session.calls), default=0)
+    tokens, source, label = longest, LONGEST, ""
+    agent, rule = agent_of(session, facts.settings), facts.explanation.rule
+    if agent is not None and agent.answers and rule is not None:
+        allowed = next((item for item in rule.settings if item.name == agent.answers and item.value), None)
+        if allowed is not None and (allowed.value or 0) > longest:
+            is_default = allowed.source is Provenance.ASSUMED
+            tokens, source, label = int(allowed.value or 0), DEFAULT if is_default else SETTING, rule.agent
+    window = facts.window.sourced
+    by_model = {name: holds_answers(name or session.model, window, session.agent_format) for name in facts.answers}
+    steps = np.array([tokens * by_model[call.model] for call in session.calls], dtype=np.int64)
+    return AnswerRoom(tokens, steps, source, label) if steps.any() else None
