@@ -228,3 +228,29 @@ def test_a_value_that_only_not_a_number_spoils_is_read_where_that_is_allowed():
         with pytest.raises(DamagedRecording):
             source.json()
         assert source.json(allow_nan=True) == {"a": None}
+
+
+COPIED = b'{"id": "head"}\n' + b"".join(b'{"line": %d, "words": "%s"}\n' % (number, b"x" * 90) for number in range(9))
+BLANK = b"\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "lines", "folded"),
+    [
+        (COPIED, 10, 0),
+        (COPIED * 3, 10, 20),
+        (COPIED + BLANK + COPIED, 10, 10),
+        (COPIED + COPIED[:-40], 10, 10),  # a cut line of a copy is one
+        (COPIED + COPIED.rstrip(b"\n"), 10, 10),
+        (COPIED[:700] + b"\n" + COPIED, 16, 0),  # a line that is cut in the middle is no line of the copy behind it
+        (COPIED + b'{"id": "head"}\n{"line": 0}\n', 12, 0),
+        (COPIED + b'{"id": "head"}\n', 11, 0),
+        (b'{"id": "head"}\n' * 60, 60, 0),
+        (b'{"line": 1, "words": "%s"}\n' % (b"x" * 600) * 2, 2, 0),
+    ],
+)
+def test_a_file_that_is_in_itself_twice_is_read_once(content, lines, folded):
+    with ByteSource.open(content) as source:
+        for _ in range(2):  # a second pass notes nothing again
+            assert len(list(source.lines())) == lines
+            assert source.notes.folded == folded

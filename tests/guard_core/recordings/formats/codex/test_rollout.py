@@ -523,3 +523,29 @@ def test_two_rollouts_in_one_file_are_two_sessions():
 def test_a_header_that_names_no_other_session_begins_none(name):
     recording = read_as(FORMAT, lines(META, *TURN, line("session_meta", id=name), assistant("Done.")))
     assert [len(item.calls) for item in recording.sessions] == [2]
+
+
+def test_a_rollout_that_is_written_twice_into_one_file_counts_once():
+    """Twice whole, in an earlier state before or behind a later one, and three times."""
+    longer = (META, *TURN, assistant("Done."), usage(1_000, 1_900), user("And the tests?"), assistant("They pass."))
+    shorter = longer[:7]
+    whole = read_as(FORMAT, lines(*longer))
+    whole_texts = texts(whole.sessions[0])
+    for parts in (
+        (longer, longer),
+        (shorter, longer),
+        (longer, shorter),
+        (shorter, longer, longer),
+        (longer, shorter, longer),
+    ):
+        twice = read_as(FORMAT, b"".join(lines(*part) for part in parts))
+        assert [len(item.calls) for item in twice.sessions] == [3]
+        assert texts(twice.sessions[0]) == whole_texts
+        assert twice.facts.model_calls == whole.facts.model_calls
+        assert twice.notes.folded == sum(map(len, parts)) - len(longer)
+
+
+def test_what_repeats_the_first_lines_and_goes_on_otherwise_is_no_copy():
+    other = lines(META, *TURN, assistant("Done."))
+    recording = read_as(FORMAT, lines(META, *TURN[:-1], usage(950, 950)) + other)
+    assert recording.notes.folded == 0
