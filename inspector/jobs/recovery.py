@@ -7,6 +7,7 @@ taking a job from the queue and beginning it, by a row that waits while no entry
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
@@ -39,15 +40,24 @@ def resume_slices() -> None:
 
 
 def beat(about: str) -> None:
-    """Say that the worker of the job with this key is alive."""
-    for job in LEASED:
+    """Say that the worker of the job with this key is alive; nothing for a job without a lease."""
+    for job in LEASED if _is_key(about) else ():
         job.beat(about)
 
 
 def hand_back(about: str) -> None:
-    """Queue the job with this key again: its worker was asked to end."""
-    for job in LEASED:
+    """Queue the job with this key again: its worker was asked to end. Nothing for a job without a lease."""
+    for job in LEASED if _is_key(about) else ():
         job.hand_back(about)
+
+
+def _is_key(about: str) -> bool:
+    """May a row with a lease have this key. A job about a stream, spans or a growing session is named otherwise."""
+    try:
+        UUID(about)
+    except ValueError:
+        return False
+    return True
 
 
 def _close_dead_entries() -> None:

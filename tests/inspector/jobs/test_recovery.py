@@ -90,15 +90,24 @@ def test_a_worker_held_up_for_longer_than_its_lease_does_not_take_its_own_job_ba
     assert Import.unscoped.get().lease == "mine"
 
 
-def test_a_busy_worker_takes_back_what_another_one_left(db, folders, recording):
+@pytest.mark.parametrize(
+    "about", [slices.NOBODY, "1", f"{slices.NOBODY} 12"], ids=["slice", "stream", "growing session"]
+)
+def test_a_busy_worker_takes_back_what_another_one_left(db, folders, recording, about):
     dead = submit(default_project(), receive([recording], "a.jsonl"))
     Import.unscoped.update(state="running", lease="dead", heartbeat=timezone.now() - timedelta(minutes=5), attempts=1)
     DBTaskResult.objects.update(status="RUNNING")
     rung = []
-    Heartbeat(slices.NOBODY, wake=lambda: rung.append(True)).beat()
+    Heartbeat(about, wake=lambda: rung.append(True)).beat()
     assert Import.unscoped.get().state == "received"
     assert queued(dead) == 1
     assert rung
+
+
+@pytest.mark.parametrize("about", ["1", f"{slices.NOBODY} 12"], ids=["stream", "growing session"])
+def test_a_worker_that_ends_in_a_job_without_a_lease_hands_nothing_back(db, about):
+    recovery.hand_back(about)
+    assert not DBTaskResult.objects.exists()
 
 
 def test_a_text_index_that_stopped_with_its_worker_goes_on(bring, recording):
