@@ -25,12 +25,19 @@ NOT_FOUND, NOT_RUNNABLE, BY_SIGNAL = 127, 126, 128  # exit codes as shells have 
 
 
 def capture(
-    command: Sequence[str], folder: Path, server: str, *, opens: bool = False, environ: Mapping[str, str] = os.environ
+    command: Sequence[str],
+    folder: Path,
+    server: str,
+    *,
+    key: str = "",
+    opens: bool = False,
+    environ: Mapping[str, str] = os.environ,
 ) -> int:
     """Run a command behind the proxy; its exit code.
 
     `command`: the name of a known agent and its arguments, or any other command. `folder`: of the recordings.
-    `server`: address of a running application that gets the recording as it grows; nothing is lost without one.
+    `server`: address of a running application that gets the recording as it grows; nothing is lost without one. `key`:
+    of the application in team mode, with the scope "ingest".
     """
     client = CLIENTS.get(command[0], ANY)
     program = shutil.which(command[0], path=environ.get("PATH"))
@@ -41,7 +48,7 @@ def capture(
         print(warning, file=sys.stderr)
     words = _Words()
     path = folder / f"{client.name or 'capture'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.jsonl"
-    sending = _Sending(path, server, opens=opens)
+    sending = _Sending(path, Server(server, key), opens=opens)
     log = CaptureLog(path, client.name or Path(program).name, words.say, sending.wake)
     try:
         upstreams = {item.name: Upstream.parse(item.upstream(environ)) for item in client.providers(environ)}
@@ -55,7 +62,7 @@ def capture(
         code = NOT_RUNNABLE
     log.close()
     words.end()
-    print(_result(log, sending.end()), file=sys.stderr)
+    print(_result(log, *sending.end()), file=sys.stderr)
     return code
 
 
@@ -97,11 +104,14 @@ def _environment(client: Client, addresses: Mapping[str, str], environ: Mapping[
     return {**environ, **direct, **client.variables(addresses)}
 
 
-def _result(log: CaptureLog, url: str) -> str:
+def _result(log: CaptureLog, url: str, trouble: str) -> str:
+    """What was recorded, where it is shown, and why what is new in it is not."""
     if not log.lines:
         return "No model call went through the proxy: nothing was recorded."
     calls = f"{log.lines} {'call' if log.lines == 1 else 'calls'}"
-    return f"Recorded {calls} of a model in {log.path}" + (f", shown at {url}" if url else "; import it to see them")
+    shown = f", shown at {url}" if url else ""
+    left = f"; {trouble.rstrip('.')}; import it to see them" if trouble else ""
+    return f"Recorded {calls} of a model in {log.path}{shown}{left}"
 
 
 class _Words:
@@ -125,11 +135,11 @@ class _Words:
 class _Sending:
     """Sends the recording to a running application, in a thread of its own, whenever it has grown."""
 
-    def __init__(self, path: Path, server: str, *, opens: bool) -> None:
+    def __init__(self, path: Path, server: Server, *, opens: bool) -> None:
         self._path, self._opens = path, opens
-        self._server = Server(server)
+        self._server = server
         self._grown, self._ended = threading.Event(), threading.Event()
-        self._url = ""
+        self._url = self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="sending", daemon=True)
         self._thread.start()
 
@@ -137,11 +147,11 @@ class _Sending:
         """The recording has a new line."""
         self._grown.set()
 
-    def end(self, seconds: float = 15.0) -> str:
-        """Send what is left; the address of the session, "" where no application answers."""
+    def end(self, seconds: float = 15.0) -> tuple[str, str]:
+        """Send what is left; the address of the session, "" where none is shown, and why not all of it was sent."""
         self._ended.set()
         self._thread.join(seconds)
-        return self._url
+        return self._url, f"{self._server.origin} has not answered yet" if self._thread.is_alive() else self._trouble
 
     def _run(self) -> None:
         while not self._ended.wait(SENT_EVERY):
@@ -154,9 +164,11 @@ class _Sending:
         self._grown.clear()
         try:
             answer = self._server.send(self._path)
-        except (Away, Changed, OSError):
+        except (Away, Changed, OSError) as error:
+            self._trouble = str(error)
             self._grown.set()
             return
+        self._trouble = answer.refused
         if answer.url and not self._url and self._opens:
             webbrowser.open(answer.url)
         self._url = answer.url or self._url

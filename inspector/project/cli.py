@@ -41,9 +41,8 @@ def _watch(options: argparse.Namespace) -> int:
         from inspector.project.lifeline import end_with_parent  # only where a server has started it
 
         end_with_parent()
-    key = os.environ.get("INSPECTOR_KEY", "")  # of team mode: as an option other accounts of the machine would see it
     try:
-        return watch(options.paths, options.server, options.every, hours=options.hours, once=options.once, key=key)
+        return watch(options.paths, options.server, options.every, hours=options.hours, once=options.once, key=_key())
     except KeyboardInterrupt:
         return 0
 
@@ -90,10 +89,15 @@ def _capture(options: argparse.Namespace) -> int:
         return 2
     folder = folder_of_captures() if options.folder is None else options.folder
     try:
-        return capture(command, folder, options.server, opens=options.open)
+        return capture(command, folder, options.server, key=_key(), opens=options.open)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+
+
+def _key() -> str:
+    """The key of a server in team mode: as an option, other accounts of the machine would see it."""
+    return os.environ.get("INSPECTOR_KEY", "")
 
 
 _CLIENTS = {"capture": _capture, "watch": _watch, "statusline": _statusline, "hooks": _hooks, "keep": _keep}

@@ -307,8 +307,53 @@ def test_a_command_runs_behind_the_proxy_with_its_own_exit_code(tmp_path: Path, 
     done = run(["--", sys.executable, "-c", AGENT, "3"], tmp_path / "out", ANTHROPIC_BASE_URL=origin)
     assert (done.returncode, done.stdout) == (3, "answer 1\n"), done.stderr
     (recording,) = (tmp_path / "out").iterdir()
-    assert f"Recorded 1 call of a model in {recording}; import it to see them" in done.stderr
+    away = "http://127.0.0.1:9 does not answer (ConnectionRefusedError)"
+    assert f"Recorded 1 call of a model in {recording}; {away}; import it to see them" in done.stderr
     assert [call.prompt_tokens for call in read(recording).sessions[0].calls] == [100]
+
+
+class TeamServer(BaseHTTPRequestHandler):
+    """An application in team mode: it takes recordings from whoever has the key alone, and shows others its login."""
+
+    def do_GET(self) -> None:
+        self._answer(200, b"<form>Sign in</form>")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Authorization"] == "Bearer ci_key":
+            self._answer(201, json.dumps({"imports": [{"url": "/s/1/"}]}).encode())
+        else:
+            self._answer(401, b'{"error": "This key is not known."}')
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("ci_key", ", shown at {server}/s/1/\n"),
+        ("ci_old", "; {server} refuses: This key is not known; import it to see them\n"),
+        ("", "; {server} is not a Compaction Inspector, or requires a login; import it to see them\n"),
+    ],
+    ids=["key", "unknown key", "no key"],
+)
+def test_a_server_in_team_mode_is_sent_the_recording_with_a_key(
+    tmp_path: Path, origin: str, key: str, said: str
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), TeamServer) as team:
+        threading.Thread(target=team.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{team.server_port}"
+        command = ["--server", address, "--", sys.executable, "-c", AGENT, "0"]
+        done = run(command, tmp_path, ANTHROPIC_BASE_URL=origin, INSPECTOR_KEY=key)
+        team.shutdown()
+    assert done.stderr.endswith(said.format(server=address)), done.stderr
 
 
 def test_a_command_that_is_not_there_and_one_that_calls_nothing_are_said(tmp_path: Path, origin: str) -> None:
