@@ -100,6 +100,7 @@ RULES: dict[str, Rule] = {
     "replay_again": LOOK,
     # all sessions
     "running": LOOK,
+    "connect": LOOK,
     "watching": OWN,  # of local mode: elsewhere these three answer 404
     "watching_add": OWN,
     "watching_remove": OWN,

@@ -11,6 +11,7 @@ urlpatterns = [
     path("imports/", include(f"{PAGES}.imports.urls")),
     path("s/<uuid:session_id>/", include(f"{PAGES}.session.urls")),
     path("", include(f"{PAGES}.running.urls")),
+    path("", include(f"{PAGES}.connect.urls")),
     path("watching/", include(f"{PAGES}.watching.urls")),
     path("webhooks/", include(f"{PAGES}.webhooks.urls")),
     path("triggers/", include(f"{PAGES}.triggers.urls")),

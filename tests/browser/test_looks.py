@@ -24,6 +24,7 @@ PAGES = {
     "context": ("long-coding", "context"),
     "replayed-context": ("timing-gap", "context?at=40&side=replayed&window=100000"),
     "policies": ("", "/policies/"),
+    "connect": ("", "/connect/"),
     "rule": ("long-coding", "rule"),
     "gallery-step": ("", "/gallery/step"),
     "policy": ("", "/policies/hermes"),

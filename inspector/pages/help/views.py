@@ -26,6 +26,7 @@ PAGES = (
     ("All sessions", "home"),
     ("Search all sessions", "search"),
     ("Running agents", "running"),
+    ("Connect an agent", "connect"),
     ("Webhooks", "webhooks"),
     ("Compare", "compare"),
     ("Triggers", "triggers"),
