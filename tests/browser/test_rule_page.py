@@ -1,9 +1,10 @@
-"""The rule page: after a setting was saved, and by keys."""
+"""The rule page: after a setting was saved, by keys, and on a narrow screen."""
 
 import re
 
 from guard_core.recordings.formats import native
 from tests.browser.conftest import followed
+from tests.browser.looks import FITS
 from tests.builders import transcript
 
 
@@ -25,3 +26,6 @@ def test_the_check_goes_through_steps_and_compactions_by_keys(page, served):
     for key, at in {"j": 3, "k": 2, "]": 4}.items():
         page.keyboard.press(key)
         page.wait_for_url(re.compile(rf"at={at}#flow"))
+    assert page.locator(".rule-hypotheses li").count(), "formulas that explain the compactions, as long as they may be"
+    page.set_viewport_size({"width": 320, "height": 700})
+    assert page.evaluate(FITS)
