@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from guard_core.counts import RECORDED, CountedCompaction
-from guard_core.findings.answer_room import AnswerRoom, answer_room
+from guard_core.findings.answer_room import LONGEST, AnswerRoom, answer_room
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
@@ -208,7 +208,8 @@ def _assumptions(case: Case, without: Without) -> tuple[str, ...]:
 def _needless_words(case: Case, without: Without, numbers: dict[str, Any], room: AnswerRoom | None) -> str:
     count, share = without.count, percent(numbers["peak"] / numbers["window"])
     verb, which = ("was", "it") if count == 1 else ("were", "them")
-    leaves = f", which leaves {room.words}" if room else ""
+    is_plain = room is None or (room.source == LONGEST and room.tokens <= (1 - NEAR_MISS_SHARE) * numbers["window"])
+    leaves = f", which leaves {room.words}" if room and not is_plain else ""  # less has room in what needless leaves
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
         f"{which}, the largest request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
