@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from guard_core.events import Event, Part, TextPart
+from guard_core.facts import wordings
 from guard_core.facts.texts import split_sentences
 
 RULE, REQUEST = "rule", "request"
@@ -76,11 +77,18 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
     words = sentence.strip()
     if len(sentence) > LONGEST_RULE or _OUTPUT.match(words):
         return ""
-    if not _TAG.sub("", words).endswith(("?", "？")) and _RULE.search(_STATED.sub("", _ADDRESS.sub("", words))):
+    if not _TAG.sub("", words).endswith(("?", "？")) and _states_rule(_ADDRESS.sub("", words)):
         return RULE
-    request = _REQUEST.match(words) if of_user else None
-    is_code = request is not None and (words[request.end() :].startswith("(") or words.endswith(("{", ";")))
-    return REQUEST if request and not is_code and not _REPORT.match(words, request.end()) else ""
+    if not of_user or words.endswith(("{", ";")):
+        return ""
+    request = _REQUEST.match(words)
+    is_english = request is not None and not words.startswith("(", request.end())
+    return REQUEST if (is_english and not _REPORT.match(words, request.end())) or wordings.asks(words) else ""
+
+
+def _states_rule(words: str) -> bool:
+    """Does a sentence state a rule, in any of the languages whose words are known."""
+    return _RULE.search(_STATED.sub("", words)) is not None or wordings.states_rule(words)
 
 
 def rule_sentences(event: Event) -> int:

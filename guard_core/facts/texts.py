@@ -18,6 +18,7 @@ PARAPHRASE_CUT = 0.41
 # A request is said again in other words by more of each of its sentences: what was done about it is about the same
 # things. Ours: of the sample with four compactions of ADK it tells the requests that a summary names from the others.
 RESTATED_CUT = 0.55
+CLAUSE_WORDS = 3  # ours: content words of a clause that is looked for by itself
 FEWEST_WORDS = 4  # content words, as the labelled sentences have; of shorter ones only a quotation counts
 # The same of a sentence in a script without spaces, whose words are pairs of characters here. Of 30 paraphrases of ours
 # in Chinese, Japanese and Korean so many are found, and of their other 270 pairs none is.
@@ -87,6 +88,10 @@ _COMMON_KOREAN = frozenset(
     """.split()  # noqa: SIM905
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)\s+|(?<=[。！？])|\n+")
+_CLAUSE_END = re.compile(
+    r"[;:]\s+|,\s*(?:and|but|or|und|aber|oder|sowie|et|mais|ou|y|pero|o|e|mas|ma)?\s+"
+    r"|\s(?:and|but|und|aber|sowie|et|mais|y|pero|mas)\s|[；，、]"
+)
 _ENDINGS = ("ing", "ed", "es", "s")  # taken off where at least three letters remain
 
 
@@ -188,9 +193,24 @@ def shared_words(sentence: str, text: str) -> float:
 
 
 def paraphrases(text: str, sentence: str, cut: float = PARAPHRASE_CUT) -> bool:
-    """Does a summary say what a sentence says in other words, as far as its content words show: a share of them."""
+    """Does a summary say what a sentence says in other words, as far as its content words show: a share of them in one
+    passage, or, of a sentence of several clauses, a larger share of each clause in a passage of its own."""
     fewest = FEWEST_UNSPACED if has_unspaced(sentence) else FEWEST_WORDS
-    return len(content_words(sentence)) >= fewest and shared_words(sentence, text) >= cut
+    if len(content_words(sentence)) < fewest:
+        return False
+    return shared_words(sentence, text) >= cut or _says_each_clause(text, sentence)
+
+
+def _says_each_clause(text: str, sentence: str) -> bool:
+    """Does a summary say each clause of a sentence, one here and one there. Clauses of few words count with the one
+    before them."""
+    clauses: list[str] = []
+    for clause in _CLAUSE_END.split(sentence):
+        if clauses and min(len(content_words(one)) for one in (clauses[-1], clause)) < CLAUSE_WORDS:
+            clauses[-1] = f"{clauses[-1]} {clause}"
+        else:
+            clauses.append(clause)
+    return len(clauses) > 1 and all(shared_words(clause, text) >= RESTATED_CUT for clause in clauses)
 
 
 def restates(text: str, request: str) -> bool:

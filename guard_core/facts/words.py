@@ -8,6 +8,7 @@ from guard_core.facts.proposals import LEAST_WORDS
 from guard_core.facts.texts import (
     AGREES,
     AGREES_HELD_OUT,
+    CLAUSE_WORDS,
     FALSE_OF_OTHERS,
     FEWEST_UNSPACED,
     FEWEST_WORDS,
@@ -15,6 +16,7 @@ from guard_core.facts.texts import (
     OTHERS,
     PARAPHRASE_CUT,
     PASSAGE,
+    RESTATED_CUT,
     UNSPACED_FOUND,
     UNSPACED_OTHERS,
     UNSPACED_PAIRS,
@@ -32,8 +34,10 @@ METHOD = (
     (
         "Paraphrased",
         f"{PASSAGE} consecutive sentences that a compaction inserted have at least {100 * PARAPHRASE_CUT:.0f} % of the "
-        f"content words. Sentences of fewer than {FEWEST_WORDS} content words must be quoted. In Chinese, Japanese and "
-        f"Korean text, pairs of characters are words, and at least {FEWEST_UNSPACED} are needed.",
+        f"content words, or, of a sentence of several clauses, {100 * RESTATED_CUT:.0f} % of those of each clause (of "
+        f"{CLAUSE_WORDS} content words or more). Sentences of fewer than {FEWEST_WORDS} content words must be quoted. "
+        "In Chinese, Japanese and Korean text, pairs of characters are words, and at least "
+        f"{FEWEST_UNSPACED} are needed.",
     ),
     (
         "Accuracy",
@@ -47,8 +51,9 @@ METHOD = (
         "Limits",
         "Words are compared, not meaning. Synonyms, translations and other scripts are not recognised and count as "
         "gone, while a negated sentence counts as the same, as does one without its exception or its last clause. "
-        "Instructions are recognised by their wording (must, never, only, please …) in English, Chinese, Japanese and "
-        f"Korean; others, and those of fewer than {LEAST_WORDS} content words, are not listed. The model's own "
+        "Instructions are recognised by their wording (must, never, only, please …) in English, German, French, "
+        "Spanish, Portuguese, Italian, Chinese, Japanese and Korean; others, and those of fewer than "
+        f"{LEAST_WORDS} content words, are not listed. The model's own "
         "messages are searched for quotations only. Whether an instruction still applies is not judged: a summary may "
         "quote one and say it was cancelled.",
     ),

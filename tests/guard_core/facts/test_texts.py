@@ -19,6 +19,7 @@ from guard_core.quoting import readings
 from tests.benchmarks.measure_paraphrase import best_cut, measured
 from tests.builders import model, session, tool_call, user
 from tests.guard_core.facts.paraphrases import UNSPACED
+from tests.guard_core.facts.wordings import SENTENCES
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,26 @@ def test_paraphrases_in_scripts_without_spaces_are_found_as_often_as_the_page_sa
         UNSPACED_OTHERS,
         0,
     )
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_rules_and_requests_of_european_languages_are_known_by_their_wording(language):
+    rules, requests, statements = SENTENCES[language]
+    assert {sentence: kind_of(sentence, of_user=True) for sentence in rules} == dict.fromkeys(rules, RULE)
+    assert {sentence: kind_of(sentence, of_user=True) for sentence in requests} == dict.fromkeys(requests, REQUEST)
+    assert {sentence: kind_of(sentence, of_user=True) for sentence in statements} == dict.fromkeys(statements, "")
+    assert not any(kind_of(sentence) for sentence in requests)  # nothing but a user asks
+
+
+def test_a_sentence_of_several_clauses_may_be_said_one_here_and_one_there():
+    rule = "Never edit vendored parser files by hand, and write every migration with a rollback script beside it."
+    parser, rollback = "- vendored parser files: untouched", "- each migration needs a rollback script beside it"
+    state = "\n".join(f"- item {number} of the plan is finished" for number in range(5))
+    assert paraphrases(f"{parser}\n{state}\n{rollback}", rule)
+    assert not paraphrases(
+        f"{parser}\n{state}", "Never edit vendored files by hand, and write migrations with rollbacks."
+    )
+    assert not paraphrases(state, rule)
 
 
 def test_few_words_are_never_a_paraphrase():
