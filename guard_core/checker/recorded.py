@@ -26,6 +26,7 @@ from guard_core.checker.shared import (
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, ToolCallPart, ToolResultPart, part_text
+from guard_core.facts.instructions import RULE, kind_of
 from guard_core.facts.texts import paraphrases, split_sentences
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
@@ -255,7 +256,7 @@ def _index_of(story: Story, step: int) -> int:
 
 # What a clause of a request is known by: where it ends, characters (a Chinese one counts three times), the most shown.
 _CLAUSES = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")
-_CLAUSE_CHARS, _SHOWN_CHARS, _FIRST_WIDE = 24, 48, 0x3000
+_CLAUSE_CHARS, _SHOWN_CHARS, _FIRST_WIDE, _SHORTEST_QUOTE = 24, 48, 0x3000, 12
 _RESTATED = 0.55  # of the words of each of its sentences in a summary that says a request in other words
 _TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
 
@@ -266,8 +267,8 @@ def request_lost(story: Story, finding: Finding) -> None:
     texts = [" ".join(part_text(part).split()) for part in story.session.events[message].parts]
     typed = [" ".join(_TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
     typed += [text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))]
-    if not quote or not any(text.lstrip(_MARKS).startswith(quote.lstrip(_MARKS)) for text in (*texts, *typed)):
-        raise Wrong(f"message {message} does not begin with the quoted words")
+    if not quote or not any(_begins(text, quote.lstrip(_MARKS)) for text in (*texts, *typed)):
+        raise Wrong(f"message {message} does not begin with the quoted words, but for rules before them")
     removals = [
         index
         for index in range(len(story.compactions))
@@ -318,6 +319,7 @@ def _said_in_part(story: Story, finding: Finding, message: int, removals: list[i
     """Does the claim name other words of the request that the summary has, or say that it may have it in others, and
     does every later summary of its turn have some of it, too, while the first words are gone."""
     passage, restated = str(finding.numbers["passage"]), bool(finding.numbers["restated"])
+    _keeps_a_rule(story, finding, message)
     if restated != ("may say it in other words" in finding.sentence):
         raise Wrong("the sentence says otherwise whether the summary may say it in other words")
     if not passage and not restated:
@@ -344,6 +346,43 @@ def _said_in_part(story: Story, finding: Finding, message: int, removals: list[i
     return not forgetful
 
 
+def _begins(text: str, quote: str) -> bool:
+    """Does a text begin with some words, or have them behind sentences that state rules alone."""
+    if text.lstrip(_MARKS).startswith(quote):
+        return True
+    sentences = split_sentences(text)
+    place = next((at for at in range(1, len(sentences)) if " ".join(sentences[at:]).startswith(quote)), 0)
+    before = [clause for one in sentences[:place] for clause in _CLAUSES.split(one) if clause.strip()]
+    return place > 0 and all(kind_of(clause.strip(_MARKS)) == RULE for clause in before)
+
+
+def _keeps_a_rule(story: Story, finding: Finding, message: int) -> None:
+    """Is what the summary is said to keep of a request a rule that it states, or part of what it asks for."""
+    rule, passage = str(finding.numbers["kept_rule"]), str(finding.numbers["passage"])
+    if bool(rule) != ("keeps the rule" in finding.sentence):
+        raise Wrong("the sentence says otherwise whether the summary keeps a rule")
+    rules, tasks = _parted(story, message)
+    is_of_rule, is_asked = (any(clause.startswith(rule) for clause in part) for part in (rules, tasks))
+    if rule and (not is_of_rule or is_asked or not _repeats(story, number(finding, "compaction"), rule)):
+        raise Wrong("the request states no such rule, or the summary does not quote it")
+    if passage and tasks and not any(clause.startswith(passage) for clause in tasks):
+        raise Wrong("what the summary quotes is a rule, and nothing of what was asked for")
+
+
+def _parted(story: Story, message: int) -> tuple[list[str], list[str]]:
+    """The clauses of a message that state rules, and the others; where all do, these are what was asked for."""
+    text = "\n".join(map(part_text, story.session.events[message].parts))
+    clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSES.split(text)]
+    clauses = [clause for clause in clauses if _weight(clause) >= _SHORTEST_QUOTE]
+    rules = [clause for clause in clauses if kind_of(clause) == RULE]
+    tasks = [clause for clause in clauses if clause not in rules]
+    return (rules, tasks) if tasks else ([], clauses)
+
+
+def _weight(clause: str) -> int:
+    return sum(3 if ord(char) > _FIRST_WIDE else 1 for char in clause)
+
+
 def _repeats(story: Story, index: int, words: str) -> bool:
     """Does what a compaction put into the context quote some words."""
     return any(story.quotes(event, words) for event in own_texts(story.recorded(index)))
@@ -364,12 +403,8 @@ def _restates(story: Story, index: int, message: int) -> bool:
 
 def _has_part(story: Story, index: int, message: int) -> bool:
     """Does a compaction quote a clause of a message, or say the message in other words."""
-    text = "\n".join(map(part_text, story.session.events[message].parts))
-    clauses = [clause.strip(" \"'.,;:!?…。，；：！？、") for clause in _CLAUSES.split(text)]
-    long = [
-        clause for clause in clauses if sum(3 if ord(char) > _FIRST_WIDE else 1 for char in clause) >= _CLAUSE_CHARS
-    ]
-    shown = [" ".join(clause.split())[:_SHOWN_CHARS] for clause in long]
+    asked = [clause.strip(" \"'.,;:!?…。，；：！？、") for clause in _parted(story, message)[1]]
+    shown = [clause[:_SHOWN_CHARS] for clause in asked if _weight(clause) >= _CLAUSE_CHARS]
     return any(_repeats(story, index, clause) for clause in shown) or _restates(story, index, message)
 
 

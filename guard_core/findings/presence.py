@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, part_text
-from guard_core.facts.texts import restates
+from guard_core.facts.instructions import RULE, kind_of
+from guard_core.facts.texts import restates, split_sentences
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.quoting import HAN, HANGUL, KANA, letters_of, may_say, readings, runs_of, says
 from guard_core.sessions import Session
@@ -44,8 +45,9 @@ _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away wh
 class RequestWords(msgspec.Struct, frozen=True):
     """One request: the index of its message, its first words with whitespace folded, and where they are quoted: in
     which events of the log, and in which recorded compactions' messages (by their place in the session). `passages` are
-    clauses of it that the messages of other compactions repeat: the compaction, and the clause. `restated` are the
-    compactions of its turn without either whose messages may say each of its sentences in other words
+    clauses of it that the messages of other compactions repeat: the compaction, and the clause; `kept_rules` the same
+    of those that repeat only what it states as a rule, and nothing of what it asks for. `restated` are the compactions
+    of its turn without quotation or passage whose messages may say each of its sentences in other words
     (`facts.texts.restates`)."""
 
     message: int
@@ -55,6 +57,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     compactions: tuple[int, ...]
     passages: tuple[tuple[int, str], ...] = ()
     restated: tuple[int, ...] = ()
+    kept_rules: tuple[tuple[int, str], ...] = ()
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
@@ -63,8 +66,8 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     wanted = removed_requests(session, ledger)
     words, clauses, texts = {}, {}, {}
     for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
-        if index in wanted and width(quotation(first_words(event))) >= SHORTEST:
-            words[index], clauses[index], texts[index] = first_words(event), passages_of(event), _own_text(event)
+        if index in wanted and width(quotation(asked := asked_words(event))) >= SHORTEST:
+            words[index], clauses[index], texts[index] = asked, passages_of(event), _own_text(event)
     quotes = {message: readings(quotation(text)) for message, text in words.items()}
     runs = {message: runs_of(quote) for message, quote in quotes.items()}
     places: dict[int, list[int]] = {message: [message] for message in quotes}
@@ -80,11 +83,13 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     for message, text in words.items():
         if len(places[message]) <= MOST_PLACES:
             quote, quoting = quotation(text), _quoting(session, quotes[message])
-            others = _repeating(session, quoting, [one for one in clauses[message] if quote not in one])
+            tasks, rules = ([one for one in part if quote not in one] for part in clauses[message])
+            others = _repeating(session, quoting, tasks)
+            kept = _repeating(session, (*quoting, *dict(others)), rules)
             in_turn = _compactions_of_turn(session, ledger, message).difference(quoting, dict(others))
             restated = _restating(session, sorted(in_turn), texts[message])
             is_whole, events = quote == text.rstrip(_END), tuple(sorted(places[message]))
-            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated))
+            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated, kept))
     return tuple(requests)
 
 
@@ -184,12 +189,38 @@ def quotation(words: str) -> str:
     return shortened(words).rstrip(_END)
 
 
-def passages_of(event: Event) -> list[str]:
-    """The clauses of a user's words that can be known again, as `quotation` shows them: the first ones and the last."""
+def asked_words(event: Event) -> str:
+    """The words by which a request is known: the first ones, without sentences before them that only state rules, for
+    a request may begin with those."""
+    words = first_words(event)
+    sentences = split_sentences(words)
+    for place, sentence in enumerate(sentences):
+        if not _is_rule(sentence):
+            rest = " ".join(sentences[place:]) if place else words
+            return rest if width(quotation(rest)) >= SHORTEST else words
+    return words
+
+
+def _is_rule(sentence: str) -> bool:
+    """Does every clause of a sentence state a rule."""
+    return all(kind_of(clause) == RULE for clause in _CLAUSE.split(sentence) if clause.strip())
+
+
+def passages_of(event: Event) -> tuple[list[str], list[str]]:
+    """The clauses of a user's words that can be known again, as `quotation` shows them, the first ones and the last:
+    those of what is asked for, and those that state rules. Where all state rules, these are what is asked for."""
     clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSE.split(_own_text(event))]
-    known = list(dict.fromkeys(quotation(clause) for clause in clauses if width(clause) >= PASSAGE_CHARS))
+    told = [clause for clause in dict.fromkeys(clauses) if width(clause) >= SHORTEST]
+    rules = {clause for clause in told if kind_of(clause) == RULE}
+    asked = [clause for clause in told if clause not in rules] or told
+    parts = ([one for one in part if width(one) >= PASSAGE_CHARS] for part in (asked, rules.difference(asked)))
+    shown = [list(dict.fromkeys(map(quotation, sorted(part, key=told.index)))) for part in parts]
+    return _ends(shown[0]), _ends(shown[1])
+
+
+def _ends(clauses: list[str]) -> list[str]:
     half = MOST_PASSAGES // 2
-    return known if len(known) <= MOST_PASSAGES else [*known[:half], *known[-half:]]
+    return clauses if len(clauses) <= MOST_PASSAGES else [*clauses[:half], *clauses[-half:]]
 
 
 def _own_text(event: Event) -> str:

@@ -54,6 +54,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     lost = first if absence is None else _losing(facts, words, removals, absence.first, unread)
     passage = "" if absence is None or is_unread else dict(words.passages).get(lost.counted.place, "")
     restated = absence is not None and not is_unread and lost.counted.place in words.restated
+    rule = "" if absence is None or is_unread else dict(words.kept_rules).get(lost.counted.place, "")
     is_said = bool(passage) or restated
     forgetting = _forgetting(words, removals, lost, absence, unread) if absence and is_said else None
     by_edit = absence is not None and _leaves(facts, words, lost)
@@ -71,6 +72,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "sealed": sealed,
         "at_latest": at_latest,
         "passage": passage,
+        "kept_rule": rule,
         "restated": restated,
         "forgotten_by": -1 if forgetting is None else forgetting.compaction,
         "forgotten_at": -1 if forgetting is None else forgetting.step,
@@ -91,6 +93,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         what = f"{what}nothing has quoted {it} since." if absence.is_final else within
         what += f" {compactions_words(quoting).capitalize()} still quoted {them}." if quoting else ""
         what += f' The summary quotes these words of it: "{passage}".' if passage else ""
+        what += f' The summary keeps the rule "{rule}", and quotes nothing of what was asked for.' if rule else ""
         what += " The summary may say it in other words." if restated else ""
         what += f" {_forgetting_words(forgetting)}" if forgetting else ""
         what += (

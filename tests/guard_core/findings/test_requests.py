@@ -77,7 +77,10 @@ def test_a_quotation_need_not_have_the_mark_at_the_end_nor_more_than_twenty_chin
 @pytest.mark.parametrize(
     ("ask", "passage"),
     [
-        (LONG, "never touch the legacy adapters under vendor/legacy"),
+        (
+            f"Please begin with the review of last week, then {LONG[7:].partition(',')[0]}.",
+            "then migrate the billing exporter to the new queue client",
+        ),
         (
             "10:00:00 ERROR build failed in module billing\n" * 90 + "why does the nightly build fail?",
             "why does the nightly build fail",
@@ -94,6 +97,51 @@ def test_a_summary_that_quotes_another_clause_is_said_to(ask, passage):
     assert check(built, [finding], judge_session(built)) == []
     for lie in ("never touch the new adapters at all", "working on it"):
         assert check(built, [replace(finding, numbers={**finding.numbers, "passage": lie})], judge_session(built))
+
+
+TASK = "Refactor the date parser into two modules"
+HOUSE_RULE = "Never add a dependency to the project without asking me"
+
+
+@pytest.mark.parametrize(
+    ("ask", "quote", "rule"),
+    [
+        (LONG, LONG[:59], "never touch the legacy adapters under vendor/legacy"),
+        (f"{TASK}. {HOUSE_RULE}.", f"{TASK}. Never add a", HOUSE_RULE),
+        (f"{HOUSE_RULE}. {TASK}.", TASK, HOUSE_RULE),
+        (
+            "Bitte migriere die Rechnungen in die neue Tabelle. Lösche dabei niemals alte Datensätze.",
+            "Bitte migriere die Rechnungen in die neue Tabelle. Lösche",
+            "Lösche dabei niemals alte Datensätze",
+        ),
+    ],
+)
+def test_a_summary_that_keeps_a_rule_and_loses_the_task_is_a_warning(ask, quote, rule):
+    built = talk(compaction(3, summary=f"Rules of the user: {rule}. Half is done."), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["quote"], finding.numbers["kept_rule"]) == ("warning", quote, rule)
+    assert finding.sentence.endswith(
+        f'since. The summary keeps the rule "{rule}", and quotes nothing of what was asked for.'
+    )
+    assert check(built, [finding], judge_session(built)) == []
+    for lie in ("never touch the new adapters at all", TASK, ""):
+        assert check(built, [replace(finding, numbers={**finding.numbers, "kept_rule": lie})], judge_session(built))
+
+
+def test_a_request_of_rules_alone_is_kept_with_one_of_them():
+    ask = f"{HOUSE_RULE}. Always run the linter before you commit anything."
+    built = talk(compaction(3, summary="Always run the linter before you commit anything. Half is done."), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["kept_rule"]) == ("info", "")
+    assert finding.numbers["passage"] == "Always run the linter before you commit anything"
+    assert check(built, [finding], judge_session(built)) == []
+
+
+def test_a_task_that_the_summary_quotes_is_no_loss_where_a_rule_came_first():
+    built = talk(compaction(3, summary=f"The task: {TASK}."), ask=f"{HOUSE_RULE}. {TASK}.")
+    (finding,) = lost(built)
+    assert (finding.severity, finding.sentence.endswith("the summary still quotes it.")) == ("info", True)
+    assert check(built, [finding], judge_session(built)) == []
 
 
 @pytest.mark.parametrize("ask", ["1. Do A in a.py\n2. Do B in b.py", "a b c d e f g h i j k l m n o", "do it as I say"])
@@ -131,12 +179,17 @@ def test_a_summary_that_leaves_out_a_sentence_does_not_say_it_in_other_words():
     assert (finding.severity, finding.numbers["restated"]) == ("warning", False)
 
 
-@pytest.mark.parametrize("first", [RESTATED, "The user: never touch the legacy adapters under vendor/legacy"])
-def test_what_a_later_summary_no_longer_says_is_lost_there(first):
-    kept = talk(compaction(2, summary=first), compaction(4, summary=first), ask=LONG)
+AND_THEN = f"{LONG} Write every changed file name into the release notes."
+
+
+@pytest.mark.parametrize(
+    ("first", "ask"), [(RESTATED, LONG), ("The user: Write every changed file name into the release notes", AND_THEN)]
+)
+def test_what_a_later_summary_no_longer_says_is_lost_there(first, ask):
+    kept = talk(compaction(2, summary=first), compaction(4, summary=first), ask=ask)
     (finding,) = lost(kept)
     assert (finding.severity, finding.numbers["forgotten_by"]) == ("info", -1)
-    forgotten = talk(compaction(2, summary=first), compaction(4, summary="almost done"), ask=LONG)
+    forgotten = talk(compaction(2, summary=first), compaction(4, summary="almost done"), ask=ask)
     (lie, (finding,)) = (finding, lost(forgotten))
     assert (finding.severity, finding.step) == ("warning", 1)
     assert finding.sentence.endswith(" That of compaction 2 (step 4) no longer does.")
