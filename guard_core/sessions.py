@@ -176,6 +176,13 @@ BEGINS_WITH_SUMMARY = (
 )
 
 
+# The note of a conversation whose first messages are headed as a summary is, in no words that a known client uses.
+HEADED_SUMMARY = (
+    "A message before the model's first one is headed as the summary of a conversation: perhaps this one continues "
+    "from it. The file does not say so."
+)
+
+
 class SubAgent(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session that a tool call of another one started, by the names that the recording gives to both."""
 

@@ -24,6 +24,7 @@ from guard_core.findings.words import at_step, counted, if_window, percent, step
 from guard_core.rules.inference import bound_words
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
+    HEADED_SUMMARY,
     MAY_BE_CONTINUED,
     MAY_BE_REPEATED,
     MAY_BE_SUMMARISED,
@@ -46,6 +47,7 @@ _NO_WHOLE = {
     MAY_CONTINUE: "No compaction in the file, perhaps continued from another conversation",
     MAY_REPEAT: "No compaction in the file, perhaps continued from another conversation",
     BEGINS_WITH_SUMMARY: "Begins with an earlier context's summary, no compaction since",
+    HEADED_SUMMARY: "No compaction in the file, perhaps begun with a summary",
     UNRECORDED_COMPACTIONS: "No compaction in the file, which need not record one",
     NO_CONTENT: "No compaction can be seen, as no message content was found",
     MAY_BE_CONTINUED: "No compaction in the file, perhaps continued in another conversation",

@@ -17,9 +17,10 @@ from guard_core.recordings.reading.pairing import Pairing, pair
 from guard_core.recordings.reading.refusals import stated_sizes
 from guard_core.recordings.reading.shelf import ShelvedEvents
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.recordings.reading.summary_words import begins_with_summary
+from guard_core.recordings.reading.summary_words import begins_with_summary, may_begin_with_summary
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
+    HEADED_SUMMARY,
     GuardState,
     ModelCall,
     Provenance,
@@ -192,6 +193,8 @@ class SessionBuilder:
         notes = (*self.notes, *fields.pop("notes", ()))
         if BEGINS_WITH_SUMMARY not in notes and begins_with_summary(islice(self.events, MOST_OPENING)):
             notes = (*notes, BEGINS_WITH_SUMMARY)
+        elif BEGINS_WITH_SUMMARY not in notes and may_begin_with_summary(islice(self.events, MOST_OPENING)):
+            notes = (*notes, HEADED_SUMMARY)
         started = fields.pop("started_at", None)
         if started is None:
             started = next((event.timestamp for event in self.outlines if event.timestamp is not None), None)

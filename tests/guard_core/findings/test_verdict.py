@@ -11,6 +11,7 @@ from guard_core.recordings import read
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     GUARDS_WINDOW,
+    HEADED_SUMMARY,
     MAY_BE_CONTINUED,
     MAY_BE_REPEATED,
     MAY_BE_SUMMARISED,
@@ -62,6 +63,7 @@ def test_a_window_that_the_recording_program_was_given_is_not_said_to_be_set_by_
         (MAY_BEGIN_WITH_SUMMARY, "No compaction in the file, perhaps continued from another conversation"),
         (MAY_BE_SUMMARISED, "No compaction in the file, perhaps continued in another conversation"),
         (BEGINS_WITH_SUMMARY, "Begins with an earlier context's summary, no compaction since"),
+        (HEADED_SUMMARY, "No compaction in the file, perhaps begun with a summary"),
         (UNRECORDED_COMPACTIONS, "No compaction in the file, which need not record one"),
         (NO_CONTENT, "No compaction can be seen, as no message content was found"),
     ],
