@@ -5,12 +5,15 @@ Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs; code
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import fields
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.placeholders import is_placeholder
+from guard_core.recordings.reading.source import ByteSource, Line, Shape
 
 ENVELOPES = frozenset(
     {
@@ -48,12 +51,47 @@ def _is_whole(value: Any) -> bool:
 
 
 def records(source: ByteSource) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """The lines, or header and items of a rollout in one object, which have no lines of their own."""
+    """The lines, or header and items of a rollout in one object, which have no lines of their own. Where the header of
+    the same session comes again, the lines behind it that the file has had already, in their order, are left out."""
     if source.shape is Shape.JSON and _is_whole(value := source.json()):
         yield None, value["session"]
         yield from ((None, item) for item in fields.objects(value["items"]))
         return
-    yield from ((line.number, line.obj) for line in source.lines())
+    copies = _Copies()
+    for line in source.lines():
+        if copies.have(line):
+            source.notes.folded += 1
+        else:
+            yield line.number, line.obj
+
+
+class _Copies:
+    """Lines of a session that is written again from a header on, which may differ from the first one."""
+
+    def __init__(self) -> None:
+        self._name = ""  # the session in the first header
+        self._known = array("q")  # hashes of the lines that are no copies
+        self._places: dict[int, list[int]] = {}  # of these, since a header came again
+        self._next = 0  # in `_known`, of the copy
+
+    def have(self, line: Line) -> bool:
+        """Is a line one of a copy. Asked for all lines in their order."""
+        key, is_header = hash(line.raw), fields.text(line.obj, "type") == "session_meta"
+        name = fields.text(fields.mapping(line.obj, "payload"), "id") if is_header else ""
+        if is_header and name == self._name and name and not is_placeholder(name):
+            self._next, self._places = 1, {}
+            for place, known in enumerate(self._known):
+                self._places.setdefault(known, []).append(place)
+            return True
+        if is_header and not self._known:
+            self._name = name
+        if places := self._places.get(key):
+            found = bisect_left(places, self._next)
+            if found < len(places):
+                self._next = places[found] + 1
+                return True
+        self._known.append(key)
+        return False
 
 
 def _is_envelope(obj: dict[str, Any]) -> bool:

@@ -545,7 +545,17 @@ def test_a_rollout_that_is_written_twice_into_one_file_counts_once():
         assert twice.notes.folded == sum(map(len, parts)) - len(longer)
 
 
-def test_what_repeats_the_first_lines_and_goes_on_otherwise_is_no_copy():
-    other = lines(META, *TURN, assistant("Done."))
-    recording = read_as(FORMAT, lines(META, *TURN[:-1], usage(950, 950)) + other)
-    assert recording.notes.folded == 0
+def test_a_copy_whose_header_was_written_anew_counts_once():
+    """Its header names a branch, and a line of the first copy is missing in it."""
+    longer = (*TURN, assistant("Done."), usage(1_000, 1_900), user("And the tests?"))
+    header = line("session_meta", id="s1", base_instructions={"text": "Be brief."}, git={"branch": "main"})
+    copy = (*longer[:2], *longer[3:], assistant("They pass."))
+    session = read_as(FORMAT, lines(META, *longer, header, *copy)).sessions[0]
+    assert (len(session.calls), texts(session)[-1]) == (3, "They pass.")
+    assert "Forked" not in " ".join(session.notes)
+
+
+def test_a_header_that_comes_again_in_a_resumed_session_takes_nothing_away():
+    more = (user("And the tests?"), assistant("They pass."), usage(1_000, 1_900))
+    session = read_as(FORMAT, lines(META, *TURN, META, *more)).sessions[0]
+    assert len(session.calls) == 2
