@@ -29,7 +29,8 @@ def _rule_words(explanation: Explanation) -> str:
     if rule.checks is Moment.NEVER:
         return f"{name} does not compact by itself: {rule.reason}."
     if rule.checks is Moment.REFUSAL:
-        return f"{name} compacts only when the provider refuses a request: {rule.reason}, and none is assumed."
+        verb = "compacts" if _own_interval(explanation) is None else "would compact"
+        return f"{name} {verb} only when the provider refuses a request: {rule.reason}, and none is assumed."
     if rule.threshold is None:
         verb = "above" if rule.relation == ">" else "at"
         return f"{name} compacts {verb} {rule.formula}; {rule.reason}."
@@ -140,6 +141,7 @@ def _agreement(explanation: Explanation) -> str:
         return ""
     automatic = [item for item in explanation.compactions if item.trigger != MANUAL]
     condition = "" if all(item.trigger == AUTOMATIC for item in automatic) else ", if it compacted by itself,"
+    refuting = refuting or _own_interval(explanation)
     if rule.assumed_window is None and refuting is not None:
         return f"So{condition} its threshold is {refuting.words}{explaining(refuting)}."
     interval = _bounded(explanation, rule)
@@ -155,6 +157,17 @@ def _agreement(explanation: Explanation) -> str:
     words = agreement_words(explanation)
     where = "after the last step" if explanation.is_behind(first.step) else f"before step {first.step + 1:,}"
     return f"{words[:1].upper()}{words[1:]}; {where}: {reason_words(first)}."
+
+
+def _own_interval(explanation: Explanation) -> Interval | None:
+    """What the recording proves of a threshold where by the rule of its agent there is none: None where no compaction
+    speaks against that rule, or no threshold explains them."""
+    rule = explanation.rule
+    if rule is None or rule.checks is not Moment.REFUSAL:
+        return None
+    if all(item.verdict is not Agreement.OTHER_THRESHOLD for item in explanation.compactions):
+        return None
+    return _bounded(explanation, rule)
 
 
 def _bounded(explanation: Explanation, rule: OwnRule) -> Interval | None:

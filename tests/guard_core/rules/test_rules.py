@@ -1286,3 +1286,12 @@ def test_a_summary_behind_a_sliding_window_bounds_one():
     explained = explain(msgspec.structs.replace(built, compactions=(*built.compactions, summary), calls=calls))
     assert explained.inference[0].at_most == 500 + 130 * 4
     assert "10 compactions are moves of a sliding window." in headline(explained)
+
+
+def test_a_rule_without_a_threshold_that_a_compaction_contradicts_is_said_to_be_what_it_would_do():
+    words = headline(explain(transcript(version="")))
+    assert words.startswith("Claude Code would compact only when the provider refuses a request: the file names no")
+    assert "So its threshold is above 151,010 and at most 155,010; " in words
+    assert "0 of 1 compaction" not in words
+    asked = headline(explain(transcript(version="", trigger="manual")))
+    assert asked.startswith("Claude Code compacts only when the provider refuses a request")
