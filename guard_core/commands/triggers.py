@@ -19,6 +19,7 @@ from guard_core.recordings import read
 from guard_core.recordings.reading.folders import sessions_in
 from guard_core.rules import explain
 from guard_core.rules.evidence import UNSAID, Cause, automatic
+from guard_core.rules.explanation import UNNAMED
 from guard_core.sessions import Session
 
 HELP = "say at which threshold agents actually compact: one row per agent, version, model and window over all sessions"
@@ -124,6 +125,8 @@ def _text(rows: Sequence[TriggerRow], changes: Changes, calls: Mapping[str, int]
     lines = [table[0]]
     for line, row in zip(table[1:], rows, strict=True):
         lines += [line, *(f"    {words}" for words in _details(row, name))]
+    if any(len(row.sessions) > 1 and row.key.agent.startswith(UNNAMED) for row in rows):
+        lines += ["", "sessions whose files name no program are taken as those of one"]
     if changes.changes:
         lines += ["", "change points:"]
         lines += [

@@ -23,6 +23,7 @@ from guard_core.sessions import Session, Sourced
 from guard_core.triggers import MANUAL
 
 # Formats of sessions that the simulator made: no agent wrote them.
+UNNAMED = "unknown program"  # in the rows of sessions whose file names no agent
 SIMULATED = frozenset({"sample", "simulation"})
 
 
@@ -131,7 +132,7 @@ def explain(
     parts, belongs = _parts(counted, stretches, named)
     explained = [tuple(part.compactions()) for part in parts]
     missed = [tuple(part.missed()) for part in parts]
-    label = _name(session) if agent is None else agent.label
+    label = _label(session) if agent is None else agent.label
     beside = zip(parts, explained, missed, strict=True)
     evidence = tuple(part.evidence(label, fired, passed) for part, fired, passed in beside)
     rules = [parts[number].rule for number in belongs]
@@ -181,8 +182,16 @@ def _main(stretches: tuple[Stretch, ...]) -> Stretch:
 
 def _writer(session: Session) -> str:
     """Whose rule is not known: a log of requests need not say which program made it."""
-    is_named = bool(session.agent) or session.format in ("", *SIMULATED)
-    return _name(session) if is_named else f"the program that wrote this {session.format} file"
+    return _name(session) if _is_named(session) else f"the program that wrote this {session.format} file"
+
+
+def _label(session: Session) -> str:
+    """What wrote a session of an agent without a known rule, for the rows that join many sessions."""
+    return _name(session) if _is_named(session) else f"{UNNAMED} ({session.format})"
+
+
+def _is_named(session: Session) -> bool:
+    return bool(session.agent) or session.format in ("", *SIMULATED)
 
 
 def _name(session: Session) -> str:

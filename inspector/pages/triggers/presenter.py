@@ -16,6 +16,7 @@ from guard_core.plural import place_of
 from guard_core.rules.base import Moment, equation
 from guard_core.rules.counters import COUNTED
 from guard_core.rules.evidence import UNSAID, Cause, automatic
+from guard_core.rules.explanation import UNNAMED
 from guard_core.rules.inference import bound_words
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
@@ -108,6 +109,7 @@ def context(project: Project, known: Analysis, first: int = 0) -> dict[str, Any]
         "near": f"{NEAR_MISS_SHARE:.0%}".replace("%", "\u00a0%"),
         "single": _single(known, rows[0], links) if len(rows) == 1 else None,
         "pending": counted(known.corpus.pending, "session") if known.corpus.pending else "",
+        "unnamed": any(len(row.sessions) > 1 and row.key.agent.startswith(UNNAMED) for row in shown),
         "undated": counted(known.changes.undated, "session") if known.changes.undated else "",
     }
 

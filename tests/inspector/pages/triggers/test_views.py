@@ -238,3 +238,11 @@ def test_a_date_that_cannot_be_read_is_named_beside_its_field(client, two, name)
     headers = {"HX-Request": "true", "HX-Target": "triggers"}
     part = client.get(f"/triggers/?{name}=never", headers=headers).content.decode()
     assert f'id="unread-{name}" hx-swap-oob="true">{reason}</span>' in part
+
+
+def test_sessions_of_programs_that_their_files_do_not_name_are_said_to_be_taken_as_of_one(client, db):
+    keep("first", format_="homemade")
+    assert "unknown program (homemade)" in page(client)
+    assert "taken as those of one" not in page(client)
+    keep("second", format_="homemade")
+    assert "Sessions whose files name no program are taken as those of one." in page(client)
