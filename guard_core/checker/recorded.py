@@ -258,6 +258,11 @@ def _index_of(story: Story, step: int) -> int:
 _CLAUSES = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")
 _CLAUSE_CHARS, _SHOWN_CHARS, _FIRST_WIDE, _SHORTEST_QUOTE = 24, 48, 0x3000, 12
 _RESTATED = 0.55  # of the words of each of its sentences in a summary that says a request in other words
+_COURTESY = re.compile(
+    r"^(?:(?:please|pls|kindly|(can|could|would|will) you( please)?|bitte|s['’]il (te|vous) pla[îi]t|por favor"
+    r"|per favore)[,:]?\s+|请|請)",
+    re.IGNORECASE,
+)
 _TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
 
 
@@ -269,6 +274,7 @@ def request_lost(story: Story, finding: Finding) -> None:
     typed += [text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))]
     if not quote or not any(_begins(text, quote.lstrip(_MARKS)) for text in (*texts, *typed)):
         raise Wrong(f"message {message} does not begin with the quoted words, but for rules before them")
+    quote = _without_courtesy(quote)
     removals = [
         index
         for index in range(len(story.compactions))
@@ -352,8 +358,17 @@ def _begins(text: str, quote: str) -> bool:
         return True
     sentences = split_sentences(text)
     place = next((at for at in range(1, len(sentences)) if " ".join(sentences[at:]).startswith(quote)), 0)
-    before = [clause for one in sentences[:place] for clause in _CLAUSES.split(one) if clause.strip()]
-    return place > 0 and all(kind_of(clause.strip(_MARKS)) == RULE for clause in before)
+    return place > 0 and all(map(_states_rules_alone, sentences[:place]))
+
+
+def _states_rules_alone(sentence: str) -> bool:
+    return all(kind_of(clause.strip(_MARKS)) == RULE for clause in _CLAUSES.split(sentence) if clause.strip())
+
+
+def _without_courtesy(quote: str) -> str:
+    """A quotation as it is looked for: without the "please" at its beginning, where enough is left."""
+    plain = _COURTESY.sub("", quote)
+    return plain if _weight(plain) >= _SHORTEST_QUOTE else quote
 
 
 def _keeps_a_rule(story: Story, finding: Finding, message: int) -> None:
@@ -394,6 +409,7 @@ def _restates(story: Story, index: int, message: int) -> bool:
     asked = " ".join(_TYPED.findall(asked)) or asked
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.recorded(index))]
     sentences = split_sentences(asked)
+    sentences = [one for one in sentences if not _states_rules_alone(one)] or sentences
     for text in said:
         missing = [one for one in sentences if not paraphrases(text, one, _RESTATED) and paraphrases(one, one)]
         if not missing and any(paraphrases(one, one) for one in sentences):

@@ -37,6 +37,11 @@ _MARKUP = ("<command-", "<bash-input>")
 # Tags that Cline and Roo Code put around what was typed (formatResponse, src/core/prompts/responses.ts).
 _WRAPPED = re.compile(r"<(task|user_message|feedback)>\s*(.*?)\s*(?:</\1>|$)")
 _COMMAND, _ARGUMENTS = (re.compile(f"<command-{part}>(.*?)</command-{part}>") for part in ("name", "args"))
+_COURTESY = re.compile(
+    r"(?:(?:please|pls|kindly|(?:can|could|would|will) you(?: please)?|bitte|s['’]il (?:te|vous) pla[îi]t|por favor"
+    r"|per favore)[,:]?\s+|请|請)",
+    re.IGNORECASE,
+)
 _WIDE = re.compile(f"[{KANA}{HAN}{HANGUL}]")
 _CLAUSE = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")  # where one ends
 _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away where they are quoted
@@ -68,7 +73,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
         if index in wanted and width(quotation(asked := asked_words(event))) >= SHORTEST:
             words[index], clauses[index], texts[index] = asked, passages_of(event), _own_text(event)
-    quotes = {message: readings(quotation(text)) for message, text in words.items()}
+    quotes = {message: _spoken(quotation(text)) for message, text in words.items()}
     runs = {message: runs_of(quote) for message, quote in quotes.items()}
     places: dict[int, list[int]] = {message: [message] for message in quotes}
     for index, event in enumerate(read() if quotes else ()):
@@ -87,7 +92,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             others = _repeating(session, quoting, tasks)
             kept = _repeating(session, (*quoting, *dict(others)), rules)
             in_turn = _compactions_of_turn(session, ledger, message).difference(quoting, dict(others))
-            restated = _restating(session, sorted(in_turn), texts[message])
+            restated = _restating(session, sorted(in_turn), _asked_for(texts[message]))
             is_whole, events = quote == text.rstrip(_END), tuple(sorted(places[message]))
             requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated, kept))
     return tuple(requests)
@@ -199,6 +204,18 @@ def asked_words(event: Event) -> str:
             rest = " ".join(sentences[place:]) if place else words
             return rest if width(quotation(rest)) >= SHORTEST else words
     return words
+
+
+def _spoken(quote: str) -> str:
+    """The readings of a quotation, and of it without the courtesy before it, which a summary leaves away."""
+    plain = _COURTESY.sub("", quote)
+    return f"{readings(quote)}\n{readings(plain)}" if plain != quote and width(plain) >= SHORTEST else readings(quote)
+
+
+def _asked_for(text: str) -> str:
+    """A user's words without the sentences that only state rules, unless all do."""
+    asked = [sentence for sentence in split_sentences(text) if not _is_rule(sentence)]
+    return "\n".join(asked) if "".join(asked).strip() else text
 
 
 def _is_rule(sentence: str) -> bool:

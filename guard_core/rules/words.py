@@ -51,6 +51,7 @@ def _other_stretch(explanation: Explanation) -> str:
         return ""
     for item in explanation.compactions:
         place = next((number for number, stretch in enumerate(stretches) if item.step < stretch.stop), -1)
+        place -= int(item.before_change)
         own, stretch = explanation.rules[place], stretches[place]
         if item.trigger != MANUAL and own.threshold is not None and own.threshold == item.threshold != rule.threshold:
             where = "above" if own.relation == ">" else "at"

@@ -128,6 +128,30 @@ def test_a_summary_that_keeps_a_rule_and_loses_the_task_is_a_warning(ask, quote,
         assert check(built, [replace(finding, numbers={**finding.numbers, "kept_rule": lie})], judge_session(built))
 
 
+@pytest.mark.parametrize(
+    ("ask", "summary"),
+    [
+        (LONG, f"Task: {LONG[7:59]}."),
+        ("Could you port all scripts to the new shell?", "Goal: port all scripts to the new shell"),
+        ("Bitte übersetze alle Seiten des Handbuchs.", "Aufgabe: übersetze alle Seiten des Handbuchs"),
+        ("请把计费导出器迁移到新的队列客户端。", "任务：把计费导出器迁移到新的队列客户端"),
+    ],
+)
+def test_a_summary_quotes_a_request_without_its_courtesy(ask, summary):
+    built = talk(compaction(3, summary=summary), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["quoted_by"]) == ("info", [0])
+    assert check(built, [finding], judge_session(built)) == []
+
+
+def test_a_summary_that_says_the_task_in_other_words_and_drops_a_rule_is_only_noted():
+    ask = f"{TASK} and split its test module as well. {HOUSE_RULE}."
+    built = talk(compaction(3, summary="The date parser and its test module are refactored into two modules."), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["restated"]) == ("info", True)
+    assert check(built, [finding], judge_session(built)) == []
+
+
 def test_a_request_of_rules_alone_is_kept_with_one_of_them():
     ask = f"{HOUSE_RULE}. Always run the linter before you commit anything."
     built = talk(compaction(3, summary="Always run the linter before you commit anything. Half is done."), ask=ask)

@@ -833,6 +833,8 @@ def test_a_compaction_before_a_change_of_model_is_held_against_the_threshold_of_
     (item,) = explained.compactions
     assert (item.verdict, item.threshold, item.before_change) == (Agreement.AGREES, 155_000, True)
     assert [(one.model, one.at_most) for one in explained.inference] == [(SMALL, 155_010), (LARGE, None)]
+    longer = two_models([SMALL] * 4 + [LARGE] * 5, (20_000, 150_000, 151_000, 154_000, *[30_000] * 5), 4)
+    assert "With claude-haiku-4-5 2.1.14, from step 1 on, at 155,000:" in headline(explain(longer))
     decision = OwnChecks(session, Ledger.of(session), explained).at(4)
     assert (decision.rule.threshold, decision.fires) == (155_000, True)
 
