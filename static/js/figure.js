@@ -12,6 +12,7 @@ const CONFIG = {
 };
 const NARROW = 640; // pixels
 const NARROW_TICKS = 5; // of an axis of steps, whose numbers have up to six characters
+const NARROW_NUMBERS = 6; // beside the marks of one kind; more would lie on one another
 const STILL_REPLAYING = 202;
 let library;
 
@@ -57,7 +58,9 @@ function fitted(figure, width) {
     const margin = { ...layout.margin, r: 12, t: 28, b: 150, l: 44 };
     const xaxis = { ...layout.xaxis, nticks: NARROW_TICKS, tickangle: 0 };
     if (xaxis.dtick && xaxis.type !== "log") xaxis.dtick = Math.ceil((xaxis.range[1] - xaxis.range[0]) / NARROW_TICKS);
-    return { ...figure, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin, xaxis } };
+    const isCrowded = ({ hovertext }) => hovertext?.length > NARROW_NUMBERS;
+    const data = figure.data.map((trace) => (isCrowded(trace) ? { ...trace, mode: "markers" } : trace));
+    return { data, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin, xaxis } };
   }
   if (width < NARROW) {
     return { ...figure, layout: { ...layout, annotations: [], margin: { ...layout.margin, r: 12 } } };
@@ -72,6 +75,14 @@ async function points(url, signal) {
   const answer = await ask(url, signal);
   return answer.status === 200 ? answer.json() : null;
 }
+
+// ---- a plot whose page becomes narrow or wide, as of a phone that is turned, is drawn for its new width
+const widths = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const { island, isNarrow, clientWidth } = target;
+    if (clientWidth && island.figure && isNarrow !== clientWidth < NARROW) island.draw();
+  }
+});
 
 // ---- one island
 class Island {
@@ -132,6 +143,7 @@ class Island {
     const { plot } = this;
     plot.island = this;
     plot.querySelector("[data-wait]")?.remove();
+    widths.observe(plot);
     plot.on("plotly_click", (event) => plot.island.choose(event.points[0].x, event.points[0].customdata));
     plot.on("plotly_relayout", (change) => plot.island.zoomed(change));
     plot.addEventListener("keydown", (event) => plot.island.key(event));
@@ -139,7 +151,9 @@ class Island {
 
   async paint(Plotly, figure) {
     const themed = recoloured(figure, colours(figure.layout.meta.palette));
-    const { data, layout } = fitted(themed, this.plot.clientWidth);
+    const { clientWidth } = this.plot;
+    this.plot.isNarrow = clientWidth < NARROW;
+    const { data, layout } = fitted(themed, clientWidth);
     await Plotly.react(this.plot, data, layout, CONFIG);
     hideDrawing(this.plot);
     this.element.dataset.drawn = "1";
@@ -262,6 +276,7 @@ function start(root, search) {
 function sweepAway() {
   for (const [element, island] of islands) {
     if (element.isConnected) continue;
+    widths.unobserve(island.plot);
     window.Plotly?.purge(island.plot);
     islands.delete(element);
   }

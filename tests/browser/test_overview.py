@@ -11,6 +11,7 @@ from tests.browser.conftest import drawn, followed, shot, wait
 from tests.browser.looks import check_looks
 from tests.builders import session, tool_result, user
 from tests.plugins.tiers import mostly_long
+from tests.services.server import until
 
 
 @pytest.fixture
@@ -126,6 +127,24 @@ def test_on_a_phone_few_steps_have_few_ticks_at_whole_steps(open_page, sessions)
     assert 2 <= len(ticks) <= 6, ticks
     assert all(tick.isdigit() for tick in ticks), ticks
     assert len(set(ticks)) == len(ticks), ticks
+
+
+def test_a_chart_is_drawn_again_for_a_page_that_becomes_narrow_and_wide_again(open_page, big):
+    page = open_page()
+    page.goto(big)
+    drawn(page)
+
+    def shows() -> list[float]:
+        plot = "document.querySelector('.js-plotly-plot')"
+        shown = f"{plot}.data.filter(item => item.hovertext && item.mode.includes('text')).length"
+        return page.evaluate(f"[{plot}._fullLayout.margin.r, {shown}]")
+
+    wide = shows()
+    page.set_viewport_size({"width": 360, "height": 800})
+    until(lambda: shows()[0] < wide[0])
+    assert shows()[1] == 0 < wide[1], "thirty numbers would lie on one another"
+    page.set_viewport_size({"width": 1440, "height": 900})
+    until(lambda: shows() == wide)
 
 
 def test_arrow_keys_read_the_points_and_enter_opens_one(overview):

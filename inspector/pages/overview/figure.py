@@ -25,6 +25,7 @@ RECORDED_MARK = ("triangle-down", "line-ns")  # of a compaction: where they are 
 REPLAYED_MARK = ("triangle-down-open", "line-ew")
 NUMBERED = 30  # as many marks have their numbers beside them
 LOW = 0.07  # of the axis: the number of a lower mark is above it
+ROOM = 0.022  # of the axis of steps: a number of two digits; closer to another one it would be read as one with it
 CARPET = 150  # compactions of one side: with more a cycle has less than four pixels of a chart 640 wide
 EDGE_POINTS = 120  # of each edge of a dense line
 CYCLES = 2  # compactions in each stretch of a dense line, so that it has both a peak and a foot
@@ -284,12 +285,13 @@ def _mark_traces(data: Timeline, start: int, stop: int, top: float, dense: bool)
         sides.append(("compaction, replayed", fired, numbers, values, REPLAYED_MARK, theme.REPLAYED))
         name, shapes = "overflow, replayed", ("x-open", "x-thin")
         traces.append(_marks(name, data.replayed.overflows, values, shapes, theme.OVERFLOW, start, stop))
+    taken: list[int] = []  # steps with a number; those of the recording come first
     for (name, at, numbers, values, symbols, color), place in zip(sides, COUNT_PLACES, strict=False):
         if dense:
             traces.append(_counts(name, at, place * top, symbols[0], color, start, stop))
         else:
             marks = _marks(name, at, values, symbols, color, start, stop)
-            traces.append({**marks, **_numbered(marks["y"] < LOW * top, at, numbers, color, start, stop)})
+            traces.append({**marks, **_numbered(marks["y"] < LOW * top, at, numbers, color, start, stop, taken)})
     return [trace for trace in traces if len(trace["x"])]
 
 
@@ -317,17 +319,27 @@ def _counts(name: str, at: Ints, height: float, symbol: str, color: str, start: 
     }
 
 
-def _numbered(low: NDArray[np.bool_], at: Ints, numbers: Ints, color: str, start: int, stop: int) -> dict[str, Any]:
-    """The numbers of the compactions beside their marks, where they are few; `low`: which marks are near the axis."""
+def _numbered(
+    low: NDArray[np.bool_], at: Ints, numbers: Ints, color: str, start: int, stop: int, taken: list[int]
+) -> dict[str, Any]:
+    """The numbers of the compactions, where they are few: beside the marks as far as there is room, else when one is
+    pointed at. `low`: which marks are near the axis; `taken`: steps that have a number, to which these are added."""
     inside = numbers[(at >= start) & (at < stop)] if len(numbers) == len(at) else numbers[:0]
     if not 0 < len(inside) <= NUMBERED:
         return {}
+    words = [f"{number}" if number else "" for number in inside.tolist()]
+    shown = []
+    for step, word in zip(at[(at >= start) & (at < stop)].tolist(), words, strict=True):
+        has_room = all(abs(step - other) >= ROOM * (stop - start) for other in taken)
+        shown.append(word if has_room else "")
+        taken += [step] if word and has_room else []
     return {
         "mode": "markers+text",
-        "text": [f"{number}" if number else "" for number in inside.tolist()],
+        "text": shown,
+        "hovertext": words,
         "textposition": ["top right" if is_low else "bottom center" for is_low in low.tolist()],
         "textfont": {"size": 10, "color": color},
-        "hovertemplate": "no. %{text}, %{y:.3~s} tokens",
+        "hovertemplate": "no. %{hovertext}, %{y:.3~s} tokens",
     }
 
 

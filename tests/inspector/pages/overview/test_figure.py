@@ -175,6 +175,16 @@ def test_few_compactions_carry_the_numbers_of_their_pages():
     assert later["compaction"].text == ("3",)
 
 
+def test_numbers_that_would_lie_on_one_another_are_read_when_pointed_at():
+    data = replace(made(100), compactions=np.array([5, 9, 10]), numbers=np.array([11, 12, 13]))
+    fired = replace(data.replayed, compactions=np.array([6, 20]))
+    marks = {trace.name: trace for trace in context_timeline(replace(data, replayed=fired)).data}
+    assert marks["compaction"].text == ("11", "12", "")
+    assert marks["compaction"].hovertext == ("11", "12", "13")
+    assert marks["compaction, replayed"].text == ("", "2")
+    assert "no. %{hovertext}" in marks["compaction, replayed"].hovertemplate
+
+
 def colours_of_texts(figure):
     colours = {trace.textfont.color for trace in figure.data if getattr(trace, "text", None)}
     colours |= {label.font.color for label in figure.layout.annotations}
