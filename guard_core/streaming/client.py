@@ -4,7 +4,8 @@ recorder = Recorder(Client("http://127.0.0.1:8000"), agent="my agent", model="gp
 
 What the agent writes is queued and never waits: neither a slow nor an absent server is noticed by it. Lines are sent
 until they are acknowledged, with pauses that grow while the server is away. With a `spool` folder they are in a file as
-well, until all are acknowledged; what a run could not send is sent by the next one that uses the folder.
+well, until all are acknowledged; what a run could not send is sent by the next one that uses the folder, beside its own
+lines, which do not wait for it.
 """
 
 from __future__ import annotations
@@ -101,6 +102,7 @@ class Client:
         self._changed = threading.Condition()
         self._ended = self._given_up = self._done = self._has_warned = False
         self._open_spool()
+        self._left_behind = threading.Thread(target=self._send_left_behind, name=f"spool of {self.name}", daemon=True)
         self._thread = threading.Thread(target=self._run, name=f"stream {self.name}", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -133,14 +135,17 @@ class Client:
             return not self._outbox and not self._given_up
 
     def close(self, patience: float = PATIENCE) -> bool:
-        """Say that the agent has ended, and wait for the last acknowledgement up to so many seconds. True where
-        everything was acknowledged; else the rest stays in the spool, or is lost without one, and a warning in the log
-        says how many lines that are."""
+        """Say that the agent has ended, and wait for the last acknowledgement up to so many seconds, for what earlier
+        runs left in the spool, too. True where everything of this one was acknowledged; else the rest stays in the
+        spool, or is lost without one, and a warning in the log says how many lines that are."""
+        until = time.monotonic() + patience
         with self._changed:
             self._ended = True
             self._changed.notify_all()
         atexit.unregister(self.close)
         self._thread.join(patience)
+        if self._done and self._left_behind.is_alive():
+            self._left_behind.join(max(0.0, until - time.monotonic()))
         self._warn_of_rest()
         if self._file is not None:
             with suppress(OSError):
@@ -158,7 +163,7 @@ class Client:
             log.warning("stream %s was closed with %s not acknowledged, %s", self.name, lines, where)
 
     def _run(self) -> None:
-        pause, is_first = FIRST_PAUSE, True
+        pause = FIRST_PAUSE
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._outbox or self._ended)
@@ -167,8 +172,8 @@ class Client:
             try:
                 self._send(self.name, first, lines, ended=is_last)
                 pause, self.trouble = FIRST_PAUSE, ""
-                if is_first:
-                    is_first = self._send_left_behind()
+                if self._left_behind.ident is None:  # the server answers
+                    self._left_behind.start()
                 if is_last:
                     self._finish()
                     return
@@ -229,11 +234,10 @@ class Client:
         log.warning("stream %s is not kept on disk: %s", self.name, error)
         self._file = None
 
-    def _send_left_behind(self) -> bool:
-        """Send what earlier runs left in the spool, once the server answers; False, for it is done once. The file of a
-        client that still runs is locked."""
+    def _send_left_behind(self) -> None:
+        """Send what earlier runs left in the spool. The file of a client that still runs is locked."""
         if self._spool is None:
-            return False
+            return
         for path in sorted(self._spool.glob(f"*{ENDING}")):
             name = path.name.removesuffix(ENDING)
             if name == self.name or NAME.fullmatch(name) is None:
@@ -241,21 +245,25 @@ class Client:
             with suppress(OSError, _Away, _GaveUp, OutOfStep), _locked(path) as lines:
                 _send_all(self._server, name, lines)
                 path.unlink()
-        return False
 
 
 def _send_all(server: _Server, name: str, lines: list[bytes]) -> None:
-    """Send a whole stream, of which the server may have a part. Raises _Away, _GaveUp and OutOfStep."""
+    """Send a whole stream from where the server has it: a run that is too short for all of it helps the next one.
+    Raises _Away, _GaveUp and OutOfStep."""
     outbox = Outbox()
     for line in lines:
         outbox.add(line)
-    while outbox:
+    outbox.expected(_sent(server, name, 0, (), ended=False).get("acknowledged", 0))
+    while True:
         first, some = outbox.batch()
-        answer = _sent(server, name, first, some, ended=first + len(some) == outbox.end)
+        is_last = first + len(some) == outbox.end
+        answer = _sent(server, name, first, some, ended=is_last)
         if "acknowledged" in answer:
             outbox.acknowledged(answer["acknowledged"])
         else:
             outbox.expected(answer["expected"])
+        if is_last and not outbox:
+            return
 
 
 def _sent(server: _Server, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> dict[str, Any]:

@@ -1,10 +1,16 @@
-"""A client whose server is not there, or is none."""
+"""A client whose server is not there, is none, or is slow with what earlier runs left."""
 
 from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from guard_core.streaming import Client
+from guard_core.streaming.client import TIMEOUT
 
 NOBODY = "http://127.0.0.1:9"  # the port of a service that no machine runs any more
 
@@ -60,3 +66,78 @@ def test_lines_after_the_client_gave_up_are_in_the_number(monkeypatch, caplog):
 def test_nothing_is_said_of_a_stream_without_lines(caplog):
     Client(NOBODY, "a").close(0.01)
     assert not caplog.messages
+
+
+class Inspector(ThreadingHTTPServer):
+    """Keeps the lines of streams, and holds requests about one of them until it is released."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.lines: dict[str, list[object]] = {}
+        self.firsts: dict[str, list[int]] = {}
+        self.ended: set[str] = set()
+        self.held, self.released = "", threading.Event()
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Inspector
+
+    def do_POST(self) -> None:
+        name = self.path.split("/")[-2]
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if name == self.server.held:
+            self.server.released.wait(60)
+        lines = self.server.lines.setdefault(name, [])
+        if message["lines"]:
+            self.server.firsts.setdefault(name, []).append(message["first"])
+        lines += message["lines"][len(lines) - message["first"] :]
+        if message["ended"]:
+            self.server.ended.add(name)
+        body = json.dumps({"acknowledged": len(lines)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def inspector() -> Iterator[Inspector]:
+    with Inspector() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.released.set()
+        server.shutdown()
+
+
+def test_new_lines_do_not_wait_for_what_an_earlier_run_left(inspector, tmp_path):
+    (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":1}\n')
+    inspector.held = "old"
+    client = Client(inspector.origin, "new", spool=tmp_path)
+    for number in range(3):
+        client.write(b'{"new":%d}\n' % number)
+        assert client.wait(TIMEOUT - 5), "acknowledged before the held request is given up"
+    assert client.close(0.5), "nor does the end of the agent"
+    assert inspector.lines["new"] == [{"new": 0}, {"new": 1}, {"new": 2}]
+    assert [path.name for path in tmp_path.iterdir()] == ["old.stream.jsonl"]
+
+
+def test_what_an_earlier_run_left_is_sent_from_where_the_server_has_it(inspector, tmp_path):
+    (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n{"old":1}\n{"old":2}\n{"cut')
+    (tmp_path / "whole.stream.jsonl").write_bytes(b'{"old":0}\n')
+    inspector.lines = {"old": [{"old": 0}, {"old": 1}], "whole": [{"old": 0}]}
+    client = Client(inspector.origin, "new", spool=tmp_path)
+    client.write(b"{}\n")
+    assert client.close(60)
+    assert inspector.lines["old"] == [{"old": 0}, {"old": 1}, {"old": 2}]
+    assert inspector.firsts == {"new": [0], "old": [2]}
+    assert inspector.ended == {"new", "old", "whole"}
+    assert not any(tmp_path.iterdir())
