@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from guard_core.events import Event, Part, Role, TextPart, ToolResultPart
-from guard_core.recordings.formats.claude.lines import ClaudeMessage
+from guard_core.recordings.formats.claude.lines import ClaudeMessage, Lines
 from guard_core.recordings.formats.claude.requests import Requests, SentMessage, holds
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
@@ -29,6 +29,7 @@ class Growing(Protocol):
     """The log that grows."""
 
     builder: SessionBuilder
+    lines: Lines
     index: NumbersByName
     results: NumbersByName
     late: bool
@@ -107,13 +108,28 @@ class SentLog:
         """The messages of a request behind those of the last one."""
         added = view[len(self._sent or ()) :]
         for number, key in enumerate(added):
-            message = self._requests.message(key)
+            message = self._message(key)
             if message is not None and message.role is Role.USER:
                 self._events[key] = self._emit(message)
             elif not number and self._answer is not None:
                 self._events[key] = range(self._answer, self._answer + 1)
             elif message is None:
                 self._log.late = True  # a line that is yet to come may have it
+
+    def _message(self, key: int) -> SentMessage | None:
+        """The message of a hash, as it is written or as its lines are; None for an answer."""
+        written = self._requests.message(key)
+        if written is not None:
+            return written
+        lines = [self._log.lines.messages.get(number) for number in self._requests.plain.of(key)]
+        messages = [message for message in lines if message is not None]
+        if not messages or len(messages) < len(lines):
+            return None
+        first = messages[0]
+        if len(messages) == 1:
+            return SentMessage(Role.USER, first.parts, first.place, first.node.line)
+        parts = tuple(part for message in messages for part in self._log.parts_of(message))
+        return SentMessage(Role.USER, parts, None, first.node.line)
 
     # -- events
 
@@ -196,7 +212,7 @@ class SentLog:
         for key in view[: len(view) - new]:
             self._base(key, segments, inserted)
         skipped = self._before_lines(view[len(view) - new], insertions) if last and new else 0
-        if skipped and (first := self._requests.message(view[len(view) - new])) is not None:
+        if skipped and (first := self._message(view[len(view) - new])) is not None:
             segments.append(Inserted(len(inserted)))
             inserted.append(Event(first.role, self._log.parts_of(first)[:skipped], line=first.line, meta=True))
         if last is not None:
@@ -208,7 +224,7 @@ class SentLog:
                 RecordedCompaction(at, Evidence.INFERRED, "edit", tuple(segments), tuple(inserted), note=BUILT_ANEW)
             )
         for number, key in enumerate(view[len(view) - new :]):
-            message = self._requests.message(key)
+            message = self._message(key)
             if message is not None:
                 self._events[key] = self._emit(message, 0 if number else skipped)
 
@@ -218,7 +234,7 @@ class SentLog:
         calls = {part.call_id for item in self._waiting for part in item.parts if isinstance(part, ToolResultPart)}
         new = 0
         for count, key in enumerate(reversed(view), 1):
-            message = self._requests.message(key)
+            message = self._message(key)
             if message is None or message.role is Role.MODEL or key in self._events:
                 break
             parts = [part for part in self._log.parts_of(message) if part not in insertions]
@@ -231,7 +247,7 @@ class SentLog:
 
     def _before_lines(self, key: int, insertions: set[Part]) -> int:
         """How many parts at the beginning of a message come from no line that waits: the compaction inserted them."""
-        message = self._requests.message(key)
+        message = self._message(key)
         parts = self._log.parts_of(message) if message else ()
         waiting = [part for item in self._waiting for part in self._log.parts_of(item)]
         for number, part in enumerate(parts):
@@ -242,7 +258,7 @@ class SentLog:
 
     def _base(self, key: int, segments: list[Segment], inserted: list[Event]) -> None:
         """Add a message to a history: the events that hold it, a changed one, or one that is in no event."""
-        message, known = self._requests.message(key), self._events.get(key)
+        message, known = self._message(key), self._events.get(key)
         if known is None and message is None and self._answer is not None:
             known = self._events[key] = range(self._answer, self._answer + 1)
             self._answer = None

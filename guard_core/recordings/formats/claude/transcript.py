@@ -169,6 +169,7 @@ class ClaudeTranscriptReader:
             return
         self.session_id = self.session_id or fields.text(obj, "sessionId")
         self.versions.see(line.number, fields.text(obj, "version"))
+        self.requests.plain.read(line)
         parts = parts_of(message.get("content"))
         self._count_parts(parts)
         self.moved += sum(map(is_moved, parts))

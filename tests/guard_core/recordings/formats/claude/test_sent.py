@@ -1,6 +1,7 @@
 """The requests that newer versions of Claude Code write down, message by message."""
 
 import json
+from hashlib import sha256
 
 import pytest
 
@@ -308,6 +309,86 @@ def test_a_large_file_whose_events_are_sent_while_it_is_read_gives_the_same_requ
     small = session_of(*COMPACTED)
     assert [event.parts for event in large.events] == [event.parts for event in small.events]
     assert (tuple(large.calls), large.compactions) == (small.calls, small.compactions)
+
+
+NEW = {"version": "2.1.332"}
+
+
+def hash_of(*blocks):
+    """The hash of a message of the user that is sent as its lines are."""
+    message = {"role": "user", "content": list(blocks)}
+    return sha256(json.dumps(message, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
+
+
+def note(name, text):
+    """A reminder that is sent as a message of its own."""
+    message = {"role": "system", "content": [{"type": "text", "text": text}]}
+    return {"type": "api-request-blob", "hash": name, "message": message}
+
+
+READ_BOTH = (
+    user("u1", None, "Read ä.py and b.py", **NEW),
+    request("r1", "", 0, hash_of({"type": "text", "text": "Read ä.py and b.py"})),
+    answer("a1", "u1", call("t1"), "m", requestRef="r1", **NEW),
+    user("u2", "a1", result("t1", "one"), **NEW),
+    answer("a2", "a1", call("t2"), "m", requestRef="r1", **NEW),
+    user("u3", "a2", result("t2", "two"), **NEW),
+    reminder("x1", "u3", "1,000 tokens left"),
+)
+PLAIN = hash_of(*result("t1", "one"), *result("t2", "two"))
+LEFT = note("n1", "1,000 tokens left")
+
+
+def test_results_that_are_sent_as_they_are_come_before_the_reminder_behind_them():
+    session = session_of(
+        *READ_BOTH, LEFT, request("r2", "r1", 1, "h1", PLAIN, "n1"), answer("a3", "x1", "Done", requestRef="r2", **NEW)
+    )
+    assert sent(session, 1) == [["Read ä.py and b.py"], ["Read", "Read"], ["one", "two"], ["1,000 tokens left"]]
+    assert not session.compactions
+
+
+def test_a_version_that_writes_no_requests_has_no_hashes_of_lines():
+    lines = [{**line, "version": "2.1.250"} if "version" in line else line for line in READ_BOTH]
+    session = session_of(
+        *lines, LEFT, request("r2", "r1", 1, "h1", PLAIN, "n1"), answer("a3", "x1", "Done", requestRef="r2")
+    )
+    assert sent(session, 1)[-1] != ["1,000 tokens left"]
+
+
+def test_a_history_whose_reminders_become_messages_of_their_own_has_the_results_without_them():
+    """A session that goes on with a model to which Claude Code sends reminders in another form."""
+    together = blob("b2", *result("t1", "one"), *result("t2", "two\n1,000 tokens left"))
+    session = session_of(
+        *READ_BOTH,
+        together,
+        request("r2", "r1", 1, "h1", "b2"),
+        answer("a3", "x1", "Read", requestRef="r2", **NEW),
+        user("u4", "a3", "Go on", **NEW),
+        note("n1", "1,000 tokens left"),
+        request(
+            "r3",
+            "",
+            0,
+            hash_of({"type": "text", "text": "Read ä.py and b.py"}),
+            "h1",
+            PLAIN,
+            "n1",
+            "h2",
+            hash_of({"type": "text", "text": "Go on"}),
+        ),
+        answer("a4", "u4", "Done", requestRef="r3", **NEW),
+    )
+    assert sent(session, 1)[2] == ["one", "two\n1,000 tokens left"]
+    assert sent(session, 2) == [
+        ["Read ä.py and b.py"],
+        ["Read", "Read"],
+        ["one", "two"],
+        ["1,000 tokens left"],
+        ["Read"],
+        ["Go on"],
+    ]
+    (edit,) = session.compactions
+    assert (edit.kind, edit.evidence) == ("edit", Evidence.INFERRED)
 
 
 @pytest.mark.parametrize(
