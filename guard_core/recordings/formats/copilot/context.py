@@ -40,7 +40,8 @@ class Context:
         self._open_call = False  # has this turn a call without usage? Clients write the usage before or after it
         self._names_calls = False  # do messages name the API call that they answer?
         self._unanswered: set[str] = set()  # tool calls without a result
-        self._newest: set[str] = set()  # those of the last answer
+        self._newest: dict[str, None] = {}  # those of the last answer, in its order
+        self._results: dict[str, tuple[tuple[Part, ...], dict[str, Any]]] = {}  # of some of them, to be put in order
         self._prompt_limit: Sourced | None = None  # of a recording that states no limit of the model
         self._compacted_from: int | None = None  # events when the compaction under way began
         self._resumed: list[AgentSetting] = []
@@ -48,12 +49,14 @@ class Context:
         self._asked: ModelCall | None = None  # for its summary
         self._is_asking = False  # has a turn begun whose answer has not come yet?
         self._later: tuple[JSON, Line] | None = None  # a compaction that waits for that answer
+        self.orders_results = False  # does this version send results in the order of their calls?
 
     def session(self) -> Session:
+        self._put_results()
         self._close_call()
         self._settle()
         self.no_compaction()
-        if interrupted := self._unanswered - self._newest:
+        if interrupted := self._unanswered - self._newest.keys():
             self.builder.notes.append(INTERRUPTED.format(len(interrupted)))
         window = self.builder.window(f"{MODEL_LIMIT} in the recording") or self._prompt_limit
         settings = tuple(self._resumed)
@@ -68,6 +71,7 @@ class Context:
 
     def user(self, data: JSON, line: Line) -> None:
         """A message; date and reminders, which Copilot puts around what was typed, are events joined with it."""
+        self._put_results()
         typed, sent = data.get("content"), fields.text(data, "transformedContent")
         words = fields.plain_text(typed)
         own = fields.text(data, "source") in {"", "user"}
@@ -84,14 +88,16 @@ class Context:
 
     def notification(self, data: JSON, line: Line) -> None:
         """What the software says to the model by itself, in the user's name: a background agent is done."""
+        self._put_results()
         self.builder.event(Role.USER, fields.content_parts(data.get("content")), meta=True, **place_of(line))
 
     def assistant(self, data: JSON, line: Line) -> None:
         """A model's message and its call; no call where Copilot wrote it itself: then it names no API call."""
+        self._put_results()
         parts = (*_reasoning(data), *fields.content_parts(data.get("content")), *tool_calls(data))
         call_id = fields.text(data, "apiCallId")
-        self._newest = {part.id for part in parts if isinstance(part, ToolCallPart)}
-        self._unanswered |= self._newest
+        self._newest = dict.fromkeys(part.id for part in parts if isinstance(part, ToolCallPart))
+        self._unanswered |= self._newest.keys()
         if self._names_calls and not call_id:
             self.builder.event(Role.MODEL, parts, **place_of(line))
             return
@@ -108,11 +114,13 @@ class Context:
         self._settle()
 
     def turn_start(self) -> None:
+        self._put_results()
         self._close_call()
         self._open_call, self._is_asking = False, True
 
     def usage(self, usage: dict[str, Any], line: Line) -> None:
         """The tokens of a call (fields of `ModelCall`), before or after its message."""
+        self._put_results()
         if self._open_call:
             self.builder.calls[-1] = msgspec.structs.replace(self.builder.calls[-1], **usage)
             self._open_call = False
@@ -128,14 +136,35 @@ class Context:
             self._usage = {}
 
     def result(self, data: JSON, line: Line) -> None:
+        """A result; it is written when its tool ends, and sent when all tools of the answer have ended."""
         name, call_id = fields.text(data, "toolName"), fields.text(data, "toolCallId")
         self._unanswered.discard(call_id)
         part = ToolResultPart(name, result_text(data), call_id, data.get("success") is False)
         shown = fields.objects(fields.mapping(data, "result").get("binaryResultsForLlm"))
-        self.builder.event(Role.USER, (part, *map(_binary, shown)), **place_of(line))
+        parts = (part, *map(_binary, shown))
+        if not self.orders_results or call_id not in self._newest or call_id in self._results:
+            self.builder.event(Role.USER, parts, **place_of(line))
+            return
+        self._results[call_id] = parts, place_of(line)
+        if len(self._results) == len(self._newest):
+            self._put_results()
+
+    def _put_results(self) -> None:
+        """Append the results that wait, in the order of their calls."""
+        results, self._results = self._results, {}
+        for call_id in self._newest:
+            if call_id in results:
+                parts, place = results[call_id]
+                self.builder.event(Role.USER, parts, **place)
+
+    def refuse(self, words: str) -> None:
+        """The provider refused the request of a turn as too long, in these words."""
+        self._put_results()
+        self.builder.refuse(words)
 
     def compaction_start(self, data: JSON, line: Line) -> None:
         """It runs beside the conversation: what comes before it ends is kept behind the summary."""
+        self._put_results()
         self._compacted_from, self._compacted_at = len(self.builder.events), fields.tokens(data, "currentTokens")
         when, model = fields.timestamp(line.obj, "timestamp"), fields.text(data, "model")
         self._asked = ModelCall(at=self._compacted_from, model=model, timestamp=when, line=line.number)
@@ -149,12 +178,14 @@ class Context:
 
     def resumed(self) -> None:
         """Another process reads the session from its file."""
+        self._put_results()
         self._settle()
         self.no_compaction()
         self._resumed.append(AgentSetting(RESUMED, len(self.builder.events), "session.resume"))
 
     def compaction(self, data: JSON, line: Line) -> None:
         """Versions whose start names no count (1.0.69) have sent the request of a turn that has begun already."""
+        self._put_results()
         if self._is_asking and self._asked is not None and self._compacted_at is None:
             self._later = data, line
         else:
@@ -207,6 +238,7 @@ class Context:
         return (Span(start, at),) if start < at else ()
 
     def truncation(self, data: JSON, line: Line) -> None:
+        self._put_results()
         removed = fields.tokens(data, "messagesRemovedDuringTruncation") or 0
         base, messages = self._without_oldest(removed)
         self.builder.compaction(

@@ -5,7 +5,9 @@ Definition: the session events of https://github.com/github/copilot-sdk (`{type,
 sent, its `content` what was typed: the user's words and what surrounds them are events joined in one message. A
 `system.notification` is sent in the user's name. An `assistant.message` is one model call: `toolRequests` are its
 calls, reasoning may be readable or opaque. `tool.execution_complete` gives the result text that the model saw
-(`result.content`, or the error's message). Prompt tokens per call are in `session.usage_record` (1.0.102 writes it) or
+(`result.content`, or the error's message), written when the tool ended: 1.0.102 sends results in the order of their
+calls, versions to 1.0.92 in the order of the file (run). A `session.error` may hold the words in which the provider
+refused a request. Prompt tokens per call are in `session.usage_record` (1.0.102 writes it) or
 in `assistant.usage` where a client did write it; both include cached tokens. Where neither is, a note states the totals
 in `session.shutdown`. Events of sub-agents (`agentId`, in older versions `parentToolCallId`) are sessions of their own,
 their calls side calls of the main one. `session.compaction_complete` is a declared compaction: what the user typed and
@@ -19,6 +21,7 @@ sub-agents, too.
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -32,7 +35,9 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.lost_lines import lost_words
+from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource, Line
+from guard_core.recordings.reading.versions import single
 
 OWN_TYPES = frozenset({"session.start", "user.message", "assistant.message", "assistant.turn_start", "system.message"})
 # Kinds that are messages; `model.message` of newer versions repeats the answer of a summariser.
@@ -97,6 +102,7 @@ class CopilotReader:
             "session.shutdown": self._shutdown,
             "subagent.started": self._subagent,
             "system.notification": self._notification,
+            "session.error": self._error,
         }
 
     def take(self, line: Line) -> None:
@@ -118,7 +124,7 @@ class CopilotReader:
         self._main.about["sub_agents"] = {key: self._started.get(key, key) for key in self._agents}
         agents = [agent.session() for agent in self._agents.values()]
         builder = self._main.builder
-        lines = [event.line or 0 for event in builder.outlines]
+        lines = list(accumulate((event.line or 0 for event in builder.outlines), max))
         beside = sorted((call for agent in agents for call in agent.calls), key=lambda call: call.line or 0)
         for call in beside:
             at = bisect_left(lines, call.line or 0)
@@ -140,8 +146,18 @@ class CopilotReader:
             self._agents[key] = agent
         return self._agents[key]
 
+    def _error(self, data: JSON, line: Line) -> None:
+        """Why a run ended; a request that the provider refused as too long is one of the session."""
+        message = fields.text(data, "message")
+        if not names_length(message):
+            self._source.notes.skip("session.error")
+            return
+        self._context(data, line).refuse(message)
+
     def _start(self, data: JSON, line: Line) -> None:
         about = self._main.about
+        if version := fields.text(data, "copilotVersion"):
+            about["versions"] = single(version)
         about.setdefault("source_id", fields.text(data, "sessionId"))
         about.setdefault("started_at", fields.timestamp(data, "startTime"))
         about["model"] = fields.text(data, "selectedModel") or about.get("model", "")
@@ -179,6 +195,7 @@ class CopilotReader:
 
     def _usage_record(self, data: JSON, line: Line) -> None:
         usage = fields.mapping(data, "usage")
+        self._context(usage, line).orders_results = True
         self._assistant_usage(usage, line)
         self._context(usage, line).window(usage, "maxPromptTokens")
 
@@ -237,4 +254,4 @@ class CopilotReader:
             count = fields.tokens(fields.mapping(metrics, "requests"), "count")
             sent = fields.tokens(fields.mapping(metrics, "usage"), "inputTokens")
             if count and sent is not None:
-                self._totals.append(f"{sent} prompt tokens in {count} calls of {model[:80]} together.")
+                self._totals.append(f"{sent:,} prompt tokens in {count:,} calls of {model[:80]} together.")

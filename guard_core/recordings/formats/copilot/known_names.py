@@ -22,7 +22,7 @@ NAMES = Names(
     windows=words("tokenLimit maxPromptTokens"),
     tools=words(
         "toolRequests function tools data tool.execution_start tool.execution_complete tool.user_requested"
-        " tool.execution_progress tool.execution_partial_result shellToolInfo"
+        " tool.execution_progress tool.execution_partial_result shellToolInfo serverTools"
     ),
     # Besides payloads of tools: sums of runs, of agents, as they are billed, and ids of what was billed.
     passed_over=words(

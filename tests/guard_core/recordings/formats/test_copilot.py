@@ -103,6 +103,50 @@ def test_usage_behind_its_message_belongs_to_it_and_not_to_the_next():
     assert [call.prompt_tokens for call in session.calls] == [900, None]
 
 
+TWO = event(
+    "assistant.message", messageId="m1", content="Both", toolRequests=[REQUEST, {**REQUEST, "toolCallId": "c2"}]
+)
+SECOND = event("tool.execution_complete", toolCallId="c2", success=True, result={"content": "b.txt"})
+RECORD = event("session.usage_record", usage={"inputTokens": 900, "outputTokens": 3})
+
+
+@pytest.mark.parametrize(
+    ("lines", "order"),
+    [
+        ((RECORD, TWO, SECOND, RESULT, DONE), ["a.txt", "b.txt"]),
+        ((RECORD, TWO, SECOND, event("user.message", content="Stop", transformedContent="Stop")), ["b.txt", "Stop"]),
+        ((TWO, SECOND, RESULT, DONE), ["b.txt", "a.txt"]),
+    ],
+)
+def test_results_are_in_the_order_of_their_calls_where_the_version_sends_them_so(lines, order):
+    """1.0.102, which writes usage records, does; 1.0.92, which does not, sends them as they ended (run)."""
+    events = read(*lines).sessions[0].events[2:4]
+    assert [
+        part.content if isinstance(part, ToolResultPart) else part.text for item in events for part in item.parts
+    ] == order
+
+
+def test_the_version_is_that_of_the_beginning():
+    start = event("session.start", sessionId="s1", copilotVersion="1.0.102")
+    assert read_as(FORMAT, lines(start, *HEAD[1:], LOOK)).sessions[0].version == "1.0.102"
+
+
+def test_a_request_that_the_provider_refused_is_known_with_its_sizes():
+    words = "400 This model's maximum context length is 47000 tokens. However, your messages resulted in 47450 tokens."
+    failed = event("session.error", errorType="query", message=words, statusCode=400)
+    other = event("session.error", errorType="query", message="The connection was lost")
+    session = read(LOOK, RESULT, failed, other).sessions[0]
+    assert session.refused == (3,)
+    assert [(item.at, item.tokens, item.limit) for item in session.refusals] == [(3, 47_450, 47_000)]
+
+
+def test_what_a_provider_with_tools_of_its_own_is_called_is_no_tool_call_that_was_missed():
+    recording = recordings.read(
+        lines(*HEAD, {**LOOK, "data": {**LOOK["data"], "serverTools": {"provider": "p"}}}), strict=True
+    )
+    assert recording.notes.problem_count == 0
+
+
 def test_usage_of_a_sub_agent_is_a_side_call():
     session = read(LOOK, event("assistant.usage", inputTokens=90, parentToolCallId="c1"), RESULT, DONE).sessions[0]
     assert [call.prompt_tokens for call in session.calls] == [None, None]
@@ -138,7 +182,7 @@ def test_sums_and_what_was_billed_are_no_counts_that_were_missed():
     end = event("session.shutdown", tokenDetails=BILLED, modelMetrics=METRICS, agentMetrics=agents)
     recording = recordings.read(lines(*HEAD, LOOK, RESULT, cut, DONE, end), strict=True)
     assert recording.notes.problem_count == 0
-    assert recording.sessions[0].notes == ("9600 prompt tokens in 2 calls of m-1 together.",)
+    assert recording.sessions[0].notes == ("9,600 prompt tokens in 2 calls of m-1 together.",)
 
 
 @pytest.mark.parametrize(
