@@ -354,7 +354,7 @@ def _counted_by_codex(story: Story, total: int, start: int, at: int) -> tuple[in
         events = [event for place, event in since if place < last]
         if any(map(_thoughts, events)) and _is_stripped(story) and _compacts_at(story, at):
             return None, None
-        results = sum(_by_codex(part_text(part)) for part in _results(added[: stop - start]))
+        results = sum(_by_codex(part) for part in _results(added[: stop - start]))
         counts.append(total + results + sum(map(_reasoning_by_codex, events)))
     return min(counts), max(counts)
 
@@ -427,8 +427,10 @@ def _rounded(text: str, per_token: int) -> int:
     return floor(len(text.encode("utf-16-le", "surrogatepass")) // 2 / per_token + 0.5)
 
 
-def _by_codex(text: str) -> int:
-    return ceil((len(text.encode("utf-8", "surrogatepass")) + 28) / 4)
+def _by_codex(part: Part) -> int:
+    """With the id of its call; where the recording has none, as many characters as OpenAI's ids have."""
+    named = (part.call_id if isinstance(part, ToolResultPart) else "") or 29 * "x"
+    return ceil((len(part_text(part).encode("utf-8", "surrogatepass")) + len(named)) / 4)
 
 
 def _most(text: str) -> int:

@@ -27,7 +27,7 @@ from guard_core.views import Span
 from guard_core.windows.window_evidence import CODEX_USABLE
 
 BYTES_PER_TOKEN = 4  # section 4.1: ceil(bytes / 4)
-ENVELOPE_BYTES = 28  # around an output in what is estimated: 25 to 28 fit 785 checks of runs of 0.96.0 to 0.169.0
+USUAL_ID = 29  # characters of an id that OpenAI gives a call, where a recording has none
 PREFIX_BYTES = 320  # of the fixed text before a summary: recorded runs of 0.169.0
 NO_SUMMARY_BYTES = len("(no summary available)")  # section 4.1
 _SPEC = "specification of policies, section"
@@ -80,7 +80,9 @@ class Codex(CountedPolicy):
     def counter(self) -> Counter:
         if not self.settings.count_pending:
             return Counter(pending_words="this version does not count it")
-        return Counter(pending=output_tokens, pending_words="ceil((bytes + 28) / 4) of each tool output")
+        return Counter(
+            pending=output_tokens, pending_words="ceil((bytes + those of its call's id) / 4) of each tool output"
+        )
 
     @property
     def uncounted(self) -> Estimate:
@@ -113,8 +115,11 @@ class Codex(CountedPolicy):
 
 
 def output_tokens(ledger: Ledger, form: str = "") -> Ints:
-    """The estimate of each event's tool outputs as they are recorded: ceil((UTF-8 bytes + 28) / 4) of each."""
-    tokens = rounded_up(part_chars(ledger, form, "bytes") + ENVELOPE_BYTES)
+    """The estimate of each event's tool outputs as they are recorded: ceil((UTF-8 bytes + those of the call's id) / 4)
+    of each. By runs of 0.171.0 with ids of 10 to 47 characters, 180 checks within 8 tokens of the threshold; with ids
+    of 25, 785 checks of 0.96.0 to 0.169.0."""
+    ids = ledger.parts["id_chars"]
+    tokens = rounded_up(part_chars(ledger, form, "bytes") + np.where(ids > 0, ids, USUAL_ID))
     return ledger.by_event(np.where(ledger.parts["kind"] == RESULT, tokens, 0))
 
 

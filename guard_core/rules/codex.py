@@ -2,12 +2,12 @@
 
 Measured by running 0.58.0 to 0.171.0. Up to 0.94.0 the tokens of the last answer alone are compared; from 0.95.0 on the
 items since, too, up to 0.155.0 as the file has them, a quarter of the bytes of each; later versions look at the outputs
-of tools alone, whose estimate was fitted to results of many sizes, with and without letters beyond ASCII, quotes, tabs
-and backslashes. Unless the server says that it counts it, the encrypted reasoning before the last message of the
-user is added (context_manager/history.rs, `get_non_last_reasoning_items_tokens`). That was not measured by running, but
-twelve compactions of recordings of 0.140.0 to 0.142.5, which hold the tokens of that reasoning and not its bytes, fit
-the rule with it, and some contradict any without. Where a file came without these bytes (tools that archive recordings
-take them out), the count at a compaction is not known.
+of tools alone, each with the id of its call: results of many sizes, with and without letters beyond ASCII, quotes, tabs
+and backslashes, and ids of 10 to 47 characters. Unless the server says that it counts it, the encrypted reasoning
+before the last message of the user is added (context_manager/history.rs, `get_non_last_reasoning_items_tokens`). That
+was not measured by running, but twelve compactions of recordings of 0.140.0 to 0.142.5, which hold the tokens of that
+reasoning and not its bytes, fit the rule with it, and some contradict any without. Where a file came without these
+bytes (tools that archive recordings take them out), the count at a compaction is not known.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def stripped_reasoning(ledger: Ledger) -> Ints:
 
 COUNTER = Counter(
     TOTAL_PENDING,
-    "prompt and output tokens of the last answer, (bytes + 28) / 4 of each tool output since, and (bytes − 650) / 4 of"
-    " encrypted reasoning before the last message of the user",
+    "prompt and output tokens of the last answer, a quarter of the bytes of each tool output since with its call's id,"
+    " and (bytes − 650) / 4 of encrypted reasoning before the last message of the user",
     output_tokens,
     before_user=True,
     earlier=reasoning_tokens,

@@ -54,9 +54,9 @@ def test_it_fires_at_nine_tenths_of_the_window(tokens, fires):
 
 
 def test_what_was_added_since_the_last_call_counts_now_and_did_not_at_first():
-    log = counted(179_000, 1_000, results=4_000, output=0)  # 28 bytes around it: 1,007 tokens
+    log = counted(179_000, 1_000, results=4_000, output=0)  # and 2 characters of its id: 1,001 tokens
     current, seed = replayed(log).columns, replayed(log, profile="seed").columns
-    assert (current["pending"][1], current["decision_tokens"][1], current["fired"][1]) == (1_007, 180_007, 1)
+    assert (current["pending"][1], current["decision_tokens"][1], current["fired"][1]) == (1_001, 180_001, 1)
     assert (seed["pending"][1], seed["decision_tokens"][1], seed["fired"][1]) == (0, 179_000, 0)
 
 
@@ -186,7 +186,14 @@ def test_the_cap_of_a_profile_is_the_form_of_its_views():
 
 def test_letters_beyond_ascii_count_with_all_their_bytes():
     log = session(user("go"), tool_call("read", "c"), tool_result("漢字\n", "read", "c"))
-    assert output_tokens(Ledger.of(log)).tolist() == [0, 0, 9]  # 7 bytes, and 28 around them
+    assert output_tokens(Ledger.of(log)).tolist() == [0, 0, 2]  # 7 bytes, and one of the id
+
+
+@pytest.mark.parametrize(("id", "tokens"), [("call_00390", 1_040), ("x" * 39, 1_047), ("", 1_044)])
+def test_an_output_is_estimated_with_the_id_of_its_call(id, tokens):
+    """0.171.0, run: 4,147 bytes with an id of 10 characters are more than 1,039 and less than 1,042 tokens."""
+    log = session(user("go"), tool_call("read", id), tool_result("y" * 4_147, "read", id))
+    assert output_tokens(Ledger.of(log))[2] == tokens
 
 
 def test_a_form_saves_in_every_column_what_its_messages_save():
@@ -202,5 +209,5 @@ def test_a_form_saves_in_every_column_what_its_messages_save():
 def test_a_step_is_explained_with_the_sum_that_was_compared():
     policy, trace = get_policy("codex"), replayed(counted(100_000, 101_000))
     terms = {item.name: item for item in policy.explain(trace, 1)}
-    assert terms["decision tokens"].expression == "100,000 + 10 + 32"
-    assert terms["verdict"].expression == "100,042 < 180,000: it does not fire"
+    assert terms["decision tokens"].expression == "100,000 + 10 + 26"
+    assert terms["verdict"].expression == "100,036 < 180,000: it does not fire"

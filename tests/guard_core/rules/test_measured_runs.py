@@ -134,9 +134,9 @@ def rounded(event):
 
 
 def quarters(event):
-    """Codex: a quarter of each output's bytes and 28 more, rounded up."""
-    texts = [part.content for part in event.parts if isinstance(part, ToolResultPart)]
-    return sum(-(-(len(text.encode()) + 28) // 4) for text in texts)
+    """Codex: a quarter of the bytes of each output and of its call's id, rounded up."""
+    results = [part for part in event.parts if isinstance(part, ToolResultPart)]
+    return sum(-(-(len(part.content.encode()) + len(part.call_id)) // 4) for part in results)
 
 
 PENDING = {"claude-code": rounded, "codex": quarters}

@@ -379,8 +379,8 @@ def test_claude_code_counts_all_that_was_added_as_its_version_does(version, pend
 
 def reasoned(*turns: Sequence[int], prompt: int = 230_000, name: str = "gpt-5.5", at: int | None = None) -> Session:
     """A session of Codex whose turns are answers with so many bytes of encrypted reasoning, each with a call and its
-    output of 72 bytes; it compacts behind the last output, and only the last prompt is large. `at`: before which event
-    it did another time."""
+    output of 72 bytes, 19 tokens with its id; it compacts behind the last output, and only the last prompt is large.
+    `at`: before which event it did another time."""
     events: list[Event] = []
     calls: list[ModelCall] = []
     for number, turn in enumerate(turns):
@@ -404,16 +404,16 @@ def reasoned(*turns: Sequence[int], prompt: int = 230_000, name: str = "gpt-5.5"
 def test_codex_counts_the_encrypted_reasoning_of_earlier_turns_too():
     explanation = explain(reasoned([20_650, 40_650], [60_650, 80_650]))
     (item,) = explanation.compactions
-    assert (item.computed, item.verdict) == (230_010 + 25 + 5_000 + 10_000, "agrees")
+    assert (item.computed, item.verdict) == (230_010 + 19 + 5_000 + 10_000, "agrees")
 
 
 def test_codex_does_not_count_the_reasoning_before_its_last_compaction():
     explanation = explain(reasoned([20_650], [60_650], [80_650], at=3))
-    assert explanation.compactions[-1].computed == 230_010 + 25 + 15_000
+    assert explanation.compactions[-1].computed == 230_010 + 19 + 15_000
 
 
 def test_codex_counts_no_more_than_the_bytes_of_an_item_are_above_650():
-    assert explain(reasoned([600], [100])).compactions[0].computed == 230_010 + 25
+    assert explain(reasoned([600], [100])).compactions[0].computed == 230_010 + 19
 
 
 def test_without_the_encrypted_reasoning_in_the_file_what_codex_counted_is_not_known():
@@ -422,10 +422,10 @@ def test_without_the_encrypted_reasoning_in_the_file_what_codex_counted_is_not_k
     (item,) = explanation.compactions
     assert (item.computed, item.verdict) == (None, "not modelled")
     assert item.reason == "the file does not hold the encrypted reasoning of earlier turns, which Codex counts"
-    assert explanation.inference[0].above == 115_035
+    assert explanation.inference[0].above == 115_029
     first_turn = explain(reasoned([0, 0])).compactions[0]
-    assert (first_turn.computed, first_turn.verdict) == (230_035, "other threshold")
-    assert explain(reasoned([0, 0], [0, 0], name="qwen3-coder")).compactions[0].computed == 230_035
+    assert (first_turn.computed, first_turn.verdict) == (230_029, "other threshold")
+    assert explain(reasoned([0, 0], [0, 0], name="qwen3-coder")).compactions[0].computed == 230_029
 
 
 def test_a_compaction_that_a_person_asked_for_is_no_evidence():

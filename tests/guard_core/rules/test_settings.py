@@ -14,7 +14,7 @@ from tests.builders import model, tool_result, user
 OUTPUT = 7  # tokens of each answer
 # What each agent counts beside the prompt, in tokens: the output, and its estimate of a result of 400 characters.
 PROMPT, TOTAL, QUARTERS = 0, OUTPUT, OUTPUT + 100
-QUOTED, ENVELOPED = OUTPUT + 107, OUTPUT + 116
+NAMED, ENVELOPED = OUTPUT + 101, OUTPUT + 116
 TURNS = ("pi", "gemini-cli")  # agents that compact between turns: each turn is one call
 
 
@@ -27,7 +27,7 @@ def bisected(format_, version, threshold, beside, *, strict=False, window=None):
     def ask(prompt):
         calls.append(ModelCall(len(events), len(events), prompt, None, None, OUTPUT, name))
         events.append(model("reading"))
-        events.append(user("next") if format_ in TURNS else tool_result("x" * 400, id=str(len(calls))))
+        events.append(user("next") if format_ in TURNS else tool_result("x" * 400, id=f"{len(calls):04}"))
 
     while high - low > 1:
         start = (threshold // 4, threshold // 2) if begins else ()
@@ -77,10 +77,10 @@ RUNS = [
     ("claude-code", "2.1.100", 67_000, QUARTERS, {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "50000"}),
     ("codex", "0.60.1", 244_800, TOTAL, {}),
     ("codex", "0.94.0", 60_000, TOTAL, {"model_auto_compact_token_limit": "60000"}),
-    ("codex", "0.156.0", 244_800, QUOTED, {}),
-    ("codex", "0.169.0", 244_800, QUOTED, {}),
-    ("codex", "0.169.0", 100_000, QUOTED, {"model_auto_compact_token_limit": "100000"}),
-    ("codex", "0.160.0", 123_456, QUOTED, {"model_auto_compact_token_limit": "123456"}),
+    ("codex", "0.156.0", 244_800, NAMED, {}),
+    ("codex", "0.169.0", 244_800, NAMED, {}),
+    ("codex", "0.169.0", 100_000, NAMED, {"model_auto_compact_token_limit": "100000"}),
+    ("codex", "0.160.0", 123_456, NAMED, {"model_auto_compact_token_limit": "123456"}),
     ("opencode", "1.18.33", 111_616, TOTAL, {"limit.context": "128000", "limit.output": "16384"}),
     ("opencode", "1.1.65", 168_000, TOTAL, {"limit.context": "200000"}),
     ("opencode", "1.1.53", 168_000, TOTAL, {"limit.context": "200000"}),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from guard_core.events import Event
+from guard_core.policies.codex import USUAL_ID
 from guard_core.rules import Agreement, explain
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Inserted
@@ -41,7 +42,7 @@ AGENTS = {
     "claude-code": CLAUDE_CODE,
     "claude-code before 2.1.21": CLAUDE_CODE._replace(version="2.1.14"),
     "claude-code with a window set": CLAUDE_CODE._replace(version="2.1.330"),
-    "codex": Rules("codex", "0.169.0", lambda chars: ceil((chars + 28) / 4), usable=0.95),
+    "codex": Rules("codex", "0.169.0", lambda chars: ceil((chars + USUAL_ID) / 4), usable=0.95),
     "pi": Rules("pi", "", relation=">", recorded=True, at_turn_end=True),
     "opencode": Rules("opencode", "1.18.33"),
     "gemini-cli": Rules("gemini-cli", "0.61.0", output=False),
