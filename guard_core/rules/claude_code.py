@@ -156,7 +156,9 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     default = rule(stretch, typed)
     own = stretch._replace(window=_window(stretch))
     profile = profile_of(stretch.version)
-    most = min(whole(typed, "max_output_tokens") or MAX_OUTPUT, most_output(stretch.model))
+    known = stretch.setting("max_output_tokens")
+    stated = whole(typed, "max_output_tokens") or (int(known.value) if known else MAX_OUTPUT)
+    most = min(stated, most_output(stretch.model))
     reserve = reserve_of(profile, most)
     for window, other in windows_of(own):  # all outputs: a version that was not measured may reserve as older ones do
         yield from _variants(window, other + (default.threshold is None), reserve, OUTPUTS)

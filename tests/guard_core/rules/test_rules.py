@@ -105,6 +105,14 @@ def test_a_window_that_was_set_is_among_the_hypotheses_of_versions_that_take_it(
         assert ("100,000 − 20,000 (max output) − 13,000" in formulas) == is_among
 
 
+def test_the_limit_of_answers_in_the_file_is_the_one_of_its_hypotheses():
+    """2.1.332 writes down what its requests may be answered with, as CLAUDE_CODE_MAX_OUTPUT_TOKENS sets it."""
+    session = transcript(version="2.1.332", prompts=(20_000, 118_000, 120_200, 30_000))
+    stated = msgspec.structs.replace(session, settings=(AgentSetting("max_output_tokens", 16_000),))
+    formulas = [item.formula for item in explain(stated).inference[0].hypotheses]
+    assert formulas[0] == "150,000 − 16,000 (max output) − 13,000"
+
+
 def test_claude_code_that_was_told_not_to_compact_has_no_threshold():
     for name, value in (("DISABLE_AUTO_COMPACT", "1"), ("DISABLE_COMPACT", "true"), ("autoCompactEnabled", "false")):
         assert explain(transcript(), typed={name: value}).rule.checks is Moment.NEVER
