@@ -12,16 +12,19 @@ _LONGEST = 20_000  # characters: errors quote whole requests
 _TOO_LONG = re.compile(r"context|input length|too (long|large|many)|exceed|maximum.*tokens", re.IGNORECASE)
 _TOO_OFTEN = re.compile(r"rate.?limit|too many requests|throttl|overloaded|quota", re.IGNORECASE)
 # The answers of providers to a prompt that is longer than the window: Anthropic (older versions count the answer's room
-# in), Amazon Bedrock, DashScope, OpenAI and servers with its interface, Google, MiniMax, Mistral, Moonshot, vLLM.
+# in), Amazon Bedrock, DashScope, OpenAI and servers with its interface, Google, MiniMax, Mistral, Moonshot, vLLM; of
+# z.ai, LiteLLM, Poolside, Together AI, LM Studio, GitHub Copilot and DS4 as pi 1.6.0 knows them (pi-ai, overflow.js).
 _NAMES_LENGTH = re.compile(
-    r"prompt is too long|input length and `?max_tokens`? exceed context limit"
+    r"prompt (is )?too long|prompt exceeds max length|input length and `?max_tokens`? exceed context limit"
     r"|input is too long for"
     r"|range of input length should be"
     r"|context_length_exceeded|maximum (context|prompt|model) length"
     r"|exceeds the (context window|available context size)"
     r"|input tokens exceed the configured limit"
     r"|input token count.{0,40}exceeds the maximum number of tokens"
-    r"|context window exceeds limit|exceeded model token limit",
+    r"|context window exceeds limit|exceeded model token limit|context window exceeded"
+    r"|exceeds the maximum allowed input length|is (longer|greater) than the (model'?s )?context length"
+    r"|prompt token count of .{0,20}exceeds the limit of|but the configured context size is",
     re.IGNORECASE,
 )
 
@@ -38,6 +41,12 @@ _STATED = tuple(
         rf"maximum prompt length is {_LIMIT} but the request contains {_TOKENS} tokens",  # xAI
         rf"request \({_TOKENS} tokens\) exceeds the available context size \({_LIMIT} tokens",  # llama.cpp
         rf"exceeds the available context size \({_LIMIT} tokens",
+        rf"prompt token count of {_TOKENS} exceeds the limit of {_LIMIT}",  # GitHub Copilot
+        rf"input length \(?{_TOKENS}\)? exceeds the maximum allowed input length of {_LIMIT}",  # Poolside
+        rf"input length \(?{_TOKENS}\)? exceeds (?:the )?(?:model'?s )?maximum context length \({_LIMIT}",
+        rf"exceeds (?:the )?(?:model'?s )?maximum context length of {_LIMIT}",  # LiteLLM
+        rf"input \({_TOKENS} tokens\) is longer than the model'?s context length \({_LIMIT}",  # Together AI
+        rf"prompt has {_TOKENS} tokens?, but the configured context size is {_LIMIT}",  # DS4
         rf"exceeded model token limit: {_LIMIT}",  # Moonshot
         rf"range of input length should be \[\d+, ?{_LIMIT}\]",  # DashScope
         rf"prompt contains {_TOKENS} tokens.{{0,60}}too large for model with {_LIMIT} maximum",  # Mistral
