@@ -88,7 +88,8 @@ class KimiCli(CountedPolicy):
         return Counter(pending=added_chars, pending_words=words, pending_units=CHARS_PER_TOKEN)
 
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
-        """Before the first count and after a compaction the texts are estimated; the system prompt is not."""
+        """Before the first count and after a compaction the texts are estimated, what the compaction left as one; the
+        system prompt is not."""
         prefix = ledger.prefix_by("kimi-cli characters", text_chars)
         written = sum(item.bytes for item in head.view if isinstance(item, Synthetic))
         spans = [item for item in head.view if isinstance(item, Span)]
@@ -96,7 +97,7 @@ class KimiCli(CountedPolicy):
         then = max(state.compacted_at, head.kept_from)
         kept += int(prefix[then] - prefix[head.kept_from])
         since = np.maximum(prefix[at] - prefix[then], 0)
-        return np.asarray(written // CHARS_PER_TOKEN + kept // CHARS_PER_TOKEN + since // CHARS_PER_TOKEN)
+        return np.asarray((written + kept) // CHARS_PER_TOKEN + since // CHARS_PER_TOKEN)
 
     def threshold(self, window: int) -> int:
         return lower_limit(window, self.settings.share, self.settings.reserved)

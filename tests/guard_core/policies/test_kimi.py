@@ -63,6 +63,18 @@ def test_kimi_cli_estimates_anew_where_there_was_nothing_to_compact():
     assert trace.columns["decision_tokens"].tolist() == [1, 1 + 3, 21 // 4 + 3]
 
 
+def test_kimi_cli_estimates_summary_and_kept_messages_as_one_text_where_nothing_was_counted():
+    """1.52.0, estimated_token_count: 84 characters of its own, a summary of 7 and 7 kept are 98 // 4 tokens, not
+    22 + 1; the 14 since are 3 more."""
+    events = [user("seventy"), model("seventy"), user("seventy"), model("seventy"), user("seventy")]
+    calls = (ModelCall(1, 1), ModelCall(3, 3), ModelCall(5))
+    usage = RatioUsage(1.0, reported_from=10**6)
+    policy = get_policy("kimi-cli", reserved=8_000, kept=1)
+    trace = run(policy, session(*events, calls=calls), summary=7, window=8_000, usage=usage)
+    assert [record.step for record in trace.compactions] == [1, 2]
+    assert trace.columns["decision_tokens"].tolist() == [1, 1 + 3, 24 + 3]
+
+
 def test_kimi_cli_without_messages_to_keep_never_compacts():
     trace = run(get_policy("kimi-cli", kept=0), work(215_000), window=262_144)
     assert not trace.compactions
