@@ -184,8 +184,8 @@ def _begin(starts: Ints, number: Ints, count: Ints, at: Ints) -> Ints:
 
 
 def _count(name: str, label: str, default: int, text: str, unit: str = "messages") -> Setting:
-    least = 0 if unit == "tokens" else 1
-    return Setting(name, label, COUNT, default, text, _SOURCE, unit=unit, main=True, least=least, most=10_000_000)
+    least, most = (0, None) if unit == "tokens" else (1, 10_000_000)
+    return Setting(name, label, COUNT, default, text, _SOURCE, unit=unit, main=True, least=least, most=most)
 
 
 _WITHOUT_CALL = "a cut may fall between a call and its results; only results at the beginning are dropped"

@@ -32,6 +32,7 @@ KIND = PolicyKind(
         "context_compressor",
         {
             "threshold_tokens": "threshold_cap",
+            "max_tokens": "reserved_output",
             "summary_target_ratio": "target_ratio",
             "abort_on_summary_failure": "abort_on_failure",
         },
