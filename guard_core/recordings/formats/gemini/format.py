@@ -4,7 +4,9 @@ In the patch log a message may be written again under its id (the last one count
 calls), `$set` changes fields, `$set.messages` replaces the whole history and `$rewindTo` takes back a message and all
 behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions are not marked: a replaced history that
 holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
-new snapshot (a session resumed, where results are repeated) is an inferred edit, and no compaction in the facts. Older
+new snapshot (a session resumed, where results are repeated) is an inferred edit, and no compaction in the facts. Where
+0.61.0 masks old results, it writes all messages once more, under new ids and without tokens, and then the list of them:
+an edit, too, and no calls. Older
 files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
 `error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note says where prompt tokens
 fell. One object has answers in a row that only call tools as one message, with the tokens of the first of them (0.10.0
@@ -46,7 +48,7 @@ from guard_core.recordings.reading.requests import message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import UNRECORDED_COMPACTIONS, AgentSetting, Evidence, LeftBranches, RecordedCompaction
 from guard_core.triggers import RESUME, is_counted
-from guard_core.views import Inserted, Segment, Span, View, content_count
+from guard_core.views import Inserted, Rewritten, Segment, Span, View, content_count
 
 JSON = dict[str, Any]
 NAME = "gemini-cli"
@@ -56,6 +58,8 @@ _SPEAKERS = frozenset({"user", "gemini", "model"})
 AT_ONCE = 0.0015  # seconds between the calls of one answer: they get their times one after the other, in milliseconds
 FURTHER = "#further-"  # in the ids of answers that their message does not name
 SILENT = AgentSetting("writes_compressions", 0, "one JSON object, or counts that fell without a mark")
+RELOADED = "A resumed session loaded its history again."
+REWRITTEN = "The history was written once more, with other texts: 0.61.0 does so where it masks old results of tools."
 CANCELLED = (  # closeUnansweredToolResponseTurn of 0.61; 0.45 has it not, and the file names no version
     "Cancelled answers to results of tools: {:,}. From there on newer versions (0.61) send 60 characters in the model's"
     " name that are not in the file."
@@ -182,8 +186,41 @@ class GeminiChatReader:
         self.appended: Event | None = None  # the last one
         self.edits = self.cancelled = 0
         self.based: list[str] = []  # ids of the messages of the last replacing history
+        self.held: list[tuple[JSON, int | None]] = []  # messages that may be a history that is written once more
 
     def record(self, record: JSON, line: int | None) -> None:
+        change = fields.mapping(record, "$set")
+        if self._may_be_written_again(record):
+            self.held.append((record, line))
+            return
+        if "messages" in change and self._is_held(change):
+            self.notes.folded += len(self.held)
+            self.held = []
+            self._set(change, line, note=REWRITTEN)
+            return
+        if "$set" not in record or "messages" in change:
+            self._let_go()
+        self._take(record, line)
+
+    def _may_be_written_again(self, record: JSON) -> bool:
+        """Can a record be the next of a history that is written once more: one of the user, or behind that one of the
+        model without its name and tokens."""
+        kind = fields.text(record, "type")
+        is_told = kind == "user" or (bool(self.held) and kind in _SPEAKERS and not record.get("tokens"))
+        return is_told and "model" not in record and name_of(record) not in ("", *self.places)
+
+    def _is_held(self, change: JSON) -> bool:
+        """Are the messages of a replacing history those that were written right before it, each of them."""
+        names = [name_of(record) for record in fields.objects(change["messages"])]
+        return len(names) > 1 and names == [name_of(record) for record, _ in self.held]
+
+    def _let_go(self) -> None:
+        """What was held is no history."""
+        held, self.held = self.held, []
+        for record, line in held:
+            self._take(record, line)
+
+    def _take(self, record: JSON, line: int | None) -> None:
         if "$set" in record:
             self._set(fields.mapping(record, "$set"), line)
         elif "$rewindTo" in record:
@@ -324,7 +361,7 @@ class GeminiChatReader:
 
     # -- changes of the history
 
-    def _set(self, change: JSON, line: int | None) -> None:
+    def _set(self, change: JSON, line: int | None, note: str = RELOADED) -> None:
         self.title = fields.text(change, "summary") or self.title
         if "messages" not in change:
             return
@@ -341,9 +378,9 @@ class GeminiChatReader:
             if message.event.parts:
                 history.append(message.event)
         self._flush_held(history)
-        self._replaced(tuple(history), line)
+        self._replaced(tuple(history), line, note)
 
-    def _replaced(self, history: tuple[Event, ...], line: int | None) -> None:
+    def _replaced(self, history: tuple[Event, ...], line: int | None, note: str) -> None:
         base, messages = self.index.rebase(history)
         snapshot, at = _snapshot(history), len(self.log.events)
         compacted = bool(snapshot) and snapshot != self.snapshot
@@ -356,21 +393,47 @@ class GeminiChatReader:
             self.notes.folded += 1
             return
         else:
-            self.edits += 1
+            self.edits += note == RELOADED
         self.based = [event.source_id for event in history]
+        is_rewritten = not compacted and note == REWRITTEN
+        if is_rewritten:
+            base, messages = self._with_changed_results(base, messages)
         self.log.compaction(
             RecordedCompaction(
                 at=at,
-                evidence=Evidence.INFERRED,
+                evidence=Evidence.DECLARED if is_rewritten else Evidence.INFERRED,
                 kind=_kind(base) if compacted else "edit",
                 base=base,
                 messages=messages,
-                trigger="" if compacted else RESUME,
+                trigger=RESUME if not compacted and note == RELOADED else "",
                 line=line,
                 timestamp=max((event.timestamp or 0 for event in history), default=0) or None,
-                note="" if compacted else "A resumed session loaded its history again.",
+                note="" if compacted else note,
             )
         )
+
+    def _with_changed_results(self, base: View, messages: tuple[Event, ...]) -> tuple[View, tuple[Event, ...]]:
+        """A history in which results that the log has in other words are its events, changed, and no new messages."""
+        places = {
+            part.call_id: place
+            for place, event in enumerate(self.log.outlines)
+            for part in event.parts
+            if isinstance(part, ToolResultPart) and part.call_id
+        }
+        segments: list[Segment] = []
+        inserted: list[Event] = []
+        for segment in base:
+            if not isinstance(segment, Inserted):
+                segments.append(segment)
+                continue
+            message = messages[segment.index]
+            of = {places.get(part.call_id) if isinstance(part, ToolResultPart) else None for part in message.parts}
+            if len(of) == 1 and (place := of.pop()) is not None:
+                segments.append(Rewritten(place, message, "masked by Gemini CLI"))
+            else:
+                segments.append(Inserted(len(inserted)))
+                inserted.append(message)
+        return tuple(segments), tuple(inserted)
 
     def _lacks_its_compaction(self, messages: tuple[Event, ...]) -> bool:
         """Was a history compacted in a part that the file lacks? What a compaction keeps of the model's is in the log
@@ -450,6 +513,7 @@ class GeminiChatReader:
         )
 
     def recording(self) -> Recording:
+        self._let_go()
         self._flush(None)
         if not self.header and not self.places:
             raise DamagedRecording("the chat holds no message that can be read")

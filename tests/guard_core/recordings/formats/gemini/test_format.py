@@ -12,7 +12,7 @@ from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings import first_look
 from guard_core.recordings.formats.gemini.format import FORMAT
 from guard_core.sessions import Evidence, LeftBranches
-from guard_core.views import content_count
+from guard_core.views import Rewritten, content_count
 from tests.guard_core.recordings.checks import (
     SAMPLES,
     check_hostile,
@@ -153,6 +153,37 @@ def test_a_compaction_comes_after_the_call_whose_answer_was_written_before_it():
 def test_tokens_that_come_with_the_tool_call_are_those_of_one_call():
     session = session_of(user("u1", "List files"), gemini("g1", ""), gemini("g1", "", 900, "c1"), result("u2", "c1"))
     assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, 900)]
+
+
+def written_again(*names: str) -> list[dict[str, Any]]:
+    """The history of TALK with a masked result, as 0.61.0 writes it then: under new ids, without tokens."""
+    masked = {**result("", "c1"), "content": [response("c1", "<tool_output_masked>a</tool_output_masked>")]}
+    looked = [{"text": "I look"}, ASKED]
+    asked = {"type": "gemini", "timestamp": TIME, "content": looked, "thoughts": [], "tokens": None}
+    messages = [user("", "List files"), asked, masked, {**asked, "content": [{"text": "Done"}]}]
+    return [{**message, "id": name} for message, name in zip(messages, names, strict=True)]
+
+
+def test_a_history_that_is_written_once_more_with_masked_results_is_an_edit_and_no_calls():
+    again, touched = written_again("n1", "n2", "n3", "n4"), {"$set": {"lastUpdated": TIME}}
+    records = [record for message in again for record in (message, touched)]
+    session = session_of(*TALK, *records, {"$set": {"messages": again}}, user("u3", "Go on"), gemini("g3", "Yes", 90))
+    assert [call.prompt_tokens for call in session.calls] == [100, 140, 90]
+    (edit,) = session.compactions
+    assert (edit.kind, edit.trigger, edit.at) == ("edit", "", 4)
+    assert (edit.evidence, edit.messages) == (Evidence.DECLARED, ())
+    (changed,) = [item for item in edit.base if isinstance(item, Rewritten)]
+    assert changed.event == 2
+    assert "<tool_output_masked>" in str(changed.message.parts[0])
+    assert not any("reloaded" in note for note in session.notes)
+
+
+def test_messages_without_tokens_that_no_history_repeats_are_what_they_were():
+    again = written_again("n1", "n2", "n3", "n4")
+    for last in ([], [{"$set": {"messages": again[1:]}}], [gemini("g3", "Yes", 90)]):
+        session = session_of(*TALK, *again, *last)
+        assert len(session.events) >= 8
+        assert [call.prompt_tokens for call in session.calls][:4] == [100, 140, None, None]
 
 
 def test_a_resumed_history_with_the_same_snapshot_is_an_edit_and_no_compaction():
