@@ -23,6 +23,7 @@ PREFIX = "Another language model started"  # of summaries from 2.12 on, before t
 OPENING = "<summary>"  # with which models open a summary unasked; before 2.18 nothing else marks it
 OUTLINE = ("1. User's Primary Goals and Intent", "7. Immediate Next Step")  # of summaries in 1.3.5, 2.9.6; compact.md
 LAST_REQUEST = "\n\nLast request from user was: "  # behind a summary; 1.3.5, vibe/core/agent.py, compact
+OF_PROCESS = "{:,} prompt tokens in the calls of its last process, which are not the calls of this log."
 THRESHOLD_NOTE = "auto_compact_threshold of the model in meta.json"
 LOST = "The history before the compaction is in the log before this one."
 
@@ -89,10 +90,13 @@ class LogReader:
         stats = fields.mapping(self.meta, "stats")
         config = fields.mapping(self.meta, "config") or fields.mapping(self.meta, "agent_config")  # of 1.3.5
         wrong_kinds.check_counts(self.source, stats, ("session_prompt_tokens", "steps"), "meta.json")
-        total, calls = fields.tokens(stats, "session_prompt_tokens"), fields.tokens(stats, "steps")
+        total, steps = fields.tokens(stats, "session_prompt_tokens"), fields.tokens(stats, "steps")
         prompt = fields.plain_text(fields.mapping(self.meta, "system_prompt").get("content"))
         system = (TextPart(prompt),) if prompt else self.system
         notes = ["Mistral Vibe records tokens per session only, before 3.0."]
+        calls = self._calls_of(steps) if total and steps else None
+        if total and calls is None:
+            notes.append(OF_PROCESS.format(total))
         if not system:
             notes.append("The system prompt is not in the file.")
         return self.log.session(
@@ -105,10 +109,17 @@ class LogReader:
             model=fields.text(config, "active_model"),
             started_at=fields.timestamp(self.meta, "start_time"),
             settings=_settings(config),
-            prompt_tokens_total=total if total and calls else None,
-            total_calls=calls if total and calls else None,
+            prompt_tokens_total=total if calls else None,
+            total_calls=calls,
             notes=tuple(notes),
         )
+
+    def _calls_of(self, steps: int) -> int | None:
+        """How many calls the tokens were counted of; None where these are not the calls of this log. Vibe counts as
+        steps the user's messages and its requests for a summary, too, since its process began (1.3.5 to 2.22.0)."""
+        asked = sum(event.role is Role.USER and event.starts_turn() for event in self.log.outlines)
+        calls = len(self.log.calls)
+        return calls if calls and steps == asked + calls and not self.log.compactions else None
 
 
 def _is_summary(event: Event, *, first: bool) -> bool:
@@ -129,9 +140,10 @@ def _has_words_of_summary(text: str) -> bool:
 
 
 def _settings(config: JSON) -> tuple[AgentSetting, ...]:
-    """The threshold of the active model, by its alias or name; else that of all models."""
-    active = fields.text(config, "active_model")
-    own: Iterable[JSON] = fields.objects(config.get("models"))
+    """The threshold of the active model, by its alias or name; else that of all models. 2.22.0 writes models by their
+    aliases, earlier versions a list of them."""
+    active, models = fields.text(config, "active_model"), config.get("models")
+    own: Iterable[JSON] = fields.objects(list(models.values()) if isinstance(models, dict) else models)
     chosen = (model for model in own if active in (fields.text(model, "alias"), fields.text(model, "name")))
     value = fields.tokens(next(chosen, {}), "auto_compact_threshold") or fields.tokens(config, "auto_compact_threshold")
     return (AgentSetting("auto_compact_threshold", value, THRESHOLD_NOTE),) if value else ()

@@ -358,7 +358,8 @@ def old(role: str, text: str, **rest: Any) -> Record:
 
 
 def test_an_older_log_has_its_settings_and_totals_beside_it():
-    models = [{"alias": "devstral-2", "name": "d", "auto_compact_threshold": 150_000}]
+    models = {"small": {"alias": "small", "name": "s"}, "devstral-2": {"name": "d", "alias": "devstral-2"}}
+    models["devstral-2"]["auto_compact_threshold"] = 150_000
     meta = {
         "session_id": "s",
         "parent_session_id": "before",
@@ -374,11 +375,23 @@ def test_an_older_log_has_its_settings_and_totals_beside_it():
     assert (session.parent, session.settings[0].value, session.prompt_tokens_total, session.total_calls) == (
         "before",
         150_000,
-        900,
-        3,
+        None,
+        None,
     )
     assert (session.compactions[0].base, len(session.events)) == ((Inserted(0),), 1)
     assert explain(session).rule.threshold == 150_000
+
+
+@pytest.mark.parametrize(("steps", "total", "calls"), [(3, 900, 2), (4, None, None), (2, None, None)])
+def test_an_older_log_says_over_how_many_calls_its_tokens_were_counted_where_it_has_all_steps(steps, total, calls):
+    """1.3.5 to 2.22.0 count the user's messages as steps, and nothing of a session's earlier processes."""
+    models = [{"alias": "m", "name": "d", "auto_compact_threshold": 150_000}]
+    stats = {"session_prompt_tokens": 900, "steps": steps}
+    meta = {"session_id": "s", "config": {"active_model": "m", "models": models}, "stats": stats}
+    messages = [old("user", "Read a and b"), old("assistant", "I read"), old("assistant", "Done")]
+    files = {"x/meta.json": json.dumps(meta).encode(), "x/messages.jsonl": lines(*messages)}
+    (session,) = read(archive(files), strict=True).sessions
+    assert (session.settings[0].value, session.prompt_tokens_total, session.total_calls) == (150_000, total, calls)
 
 
 @pytest.mark.parametrize(
