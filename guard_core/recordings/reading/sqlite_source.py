@@ -54,6 +54,9 @@ def _cut_off(source: ByteSource) -> str:
     return f"it is cut off: it has {source.size:,} of {needed:,} bytes" if source.size < needed else ""
 
 
+WAL_NOTE = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
+
+
 def is_wal_missing(source: ByteSource) -> bool:
     """Does the database use a write-ahead log that is missing?"""
     wal = source.beside("-wal")
@@ -126,6 +129,12 @@ class Database:
         if isinstance(value, str):
             value = value.encode("utf-8", "replace")
         return self.source.parse(value, allow_nan=True, what=what) if isinstance(value, bytes) and value else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know where the write-ahead log is missing: as a program leaves its database when it
+        ends, or because it was copied before."""
+        return (WAL_NOTE,) if self.wal_missing else ()
 
     def wal_sentence(self) -> str:
         """What a person should know when rows that should be there are not, and the write-ahead log is missing."""

@@ -66,7 +66,7 @@ class AdkDatabaseFormat:
         with Database(source) as database:
             headers = _headers(database)
             events = _events(database, source)
-            missing = database.wal_sentence()
+            missing, notes = database.wal_sentence(), database.notes
         sessions: list[Session] = []
         for key, rows in events.items():
             header = headers.get(key, {"id": key[2], "appName": key[0]})
@@ -75,9 +75,8 @@ class AdkDatabaseFormat:
         with_events = tuple(session for session in sessions if session.events)
         if not with_events:
             raise DamagedRecording(missing) if missing else source.nothing_left("an ADK database without any message")
-        if missing:
-            source.notes.problem(missing)
-        return Recording(self.name, with_events, counter.facts(), source.notes)
+        noted = tuple(msgspec.structs.replace(session, notes=(*session.notes, *notes)) for session in with_events)
+        return Recording(self.name, noted, counter.facts(), source.notes)
 
 
 FORMAT = AdkDatabaseFormat()

@@ -42,7 +42,6 @@ _HEADS = 50
 ADDED_TOOLS = "additional_tools"  # requests of Codex 0.169.0
 COMPACT_THRESHOLD = "compact_threshold"  # in tokens; above it the server compacts by itself
 SEALED_NOTE = "The summary is encrypted."
-_WAL_NOTE = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
 
 
 class ResponsesFormat:
@@ -149,10 +148,9 @@ def _from_database(source: ByteSource) -> Recording:
                 log = logs.setdefault(key, _ItemLog(source, facts))
                 log.item(item if isinstance(item, dict) else {}, None, normalise.timestamp(row["created_at"]))
         turns = _turns(database)
-        missing = database.wal_sentence()
+        missing, gaps = database.wal_sentence(), database.notes
     if not logs:
         raise DamagedRecording(missing or "the database holds no message")
-    gaps = (_WAL_NOTE,) if missing else ()
     sessions = tuple(log.session(source_id=key, notes=(*turns.get(key, ()), *gaps)) for key, log in logs.items())
     return Recording(NAME, sessions, facts.facts(), source.notes)
 

@@ -138,7 +138,7 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
                 raise LimitExceeded(f"more than {source.limits.sessions} sessions in the database")
             export = _exported(database, row)
             if export["messages"]:
-                sessions.append(read_session(export, source, facts, agent=agent))
+                sessions.append(read_session(export, source, facts, agent=agent, notes=database.notes))
             else:
                 source.notes.skip("session without messages")
         missing = database.wal_sentence()
@@ -148,8 +148,6 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
             )
     if not sessions:
         raise DamagedRecording(missing or "the database holds no session with messages")
-    if missing:
-        source.notes.problem(missing)
     return sessions
 
 

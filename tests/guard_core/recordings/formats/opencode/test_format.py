@@ -324,6 +324,17 @@ def test_the_database_reads_as_the_export_does(tmp_path):
     assert first.compactions[0].base == same.compactions[0].base
 
 
+def test_a_database_that_a_program_closed_has_no_problem_but_a_note_of_the_log_that_a_copy_may_lack(tmp_path):
+    path = database(tmp_path, export(*TALK))
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()
+    with ByteSource.open(path) as source:
+        recording = FORMAT.read(source)
+    assert recording.notes.problem_count == 0
+    assert any("-wal file" in note for note in recording.sessions[0].notes)
+
+
 @pytest.mark.parametrize("data", [None, "7", "[]"])
 def test_data_that_are_no_object_are_told_with_their_row(tmp_path, data):
     path = database(tmp_path, export(*TALK))
