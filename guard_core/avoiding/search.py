@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from guard_core import defaults
-from guard_core.avoiding.goals import LASTS, QUIET, Goal, goal_of, is_met, overflows, words
+from guard_core.avoiding.goals import FITS, LASTS, QUIET, Goal, goal_of, is_met, overflows, words
 from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, Base, Way, base_of, ways
 from guard_core.errors import GuardError
 from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
@@ -225,7 +225,10 @@ def _loss(case: Case) -> tuple[bool, int, int]:
 
 
 def _reached(goal: Goal, case: Case, window: int) -> str:
-    """What a replay that reaches a goal has, as a clause: compactions that last, only where there are any."""
+    """What a replay that reaches a goal has, as a clause: compactions that last, only where there are any; that there
+    are none is said of the policy which never makes one already."""
+    if goal.kind in (LASTS, QUIET) and case.trace is not None and case.trace.policy == "none":
+        return words(Goal(FITS), window)
     return words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, window)
 
 

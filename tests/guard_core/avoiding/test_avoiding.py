@@ -282,3 +282,13 @@ def test_the_command_prints_findings_with_what_would_have_avoided_them(tmp_path,
     assert {remedy["way"]["tier"] for remedy in lost["remedies"]} <= set(TIERS)
     assert main(["avoid", str(tmp_path / "nothing.json")]) == 2
     assert capsys.readouterr().err.strip()
+
+
+def test_of_the_policy_that_compacts_nothing_it_is_said_that_all_requests_fit():
+    """That nothing is compacted without any compaction says nothing."""
+    cuts = tuple(compaction(turn, trigger="") for turn in range(8, 12))
+    facts = Facts.of(exchange(14, tokens=lambda turn: 9_000 if turn >= 8 else 10_000 + 1_000 * turn, compactions=cuts))
+    remedies = [item for answer in avoid(facts, conclusions(facts)[0]) for item in answer.remedies]
+    sentences = [item.sentence for item in remedies if item.way.policy == "none" and item.way.tier != WINDOW]
+    assert any(sentence.startswith("No request is over the window of 100,000 without any") for sentence in sentences)
+    assert not any(sentence.startswith("Nothing is compacted") for sentence in sentences)
