@@ -63,8 +63,8 @@ def recorded_rows(
 ) -> list[list[CountedCompaction]]:
     """The stretches in which a recorded window slides: compactions at consecutive steps, or a few steps apart, of those
     that a call followed."""
-    mechanical = [item for item in compactions if _is_mechanical(session, ledger, item)]
-    rows = rows_of(mechanical, APART)
+    moves = [item for item in compactions if _is_mechanical(session, ledger, item) and not _is_emptied(ledger, item)]
+    rows = rows_of(moves, APART)
     return [row for row in rows if len(steps_of(row)) >= LOOP_LENGTH and _keeps_length(session, ledger, row)]
 
 
@@ -83,9 +83,7 @@ def messages_in(view: View) -> int:
 def _keeps_length(session: Session, ledger: Ledger, row: Sequence[CountedCompaction]) -> bool:
     """Is the window full, not emptied, and do its notes, where it leaves any, differ in numbers alone."""
     notes = {_NUMBER.sub("0", note) for item in row if (note := note_of(session, item))}
-    if len(notes) > 1 or any(_has_words(ledger, item) and _is_emptied(ledger, item) for item in row):
-        return False
-    return _length(ledger, row[-1]) >= SAME_LENGTH * _length(ledger, row[0])
+    return len(notes) <= 1 and _length(ledger, row[-1]) >= SAME_LENGTH * _length(ledger, row[0])
 
 
 def _has_words(ledger: Ledger, item: CountedCompaction) -> bool:
@@ -94,7 +92,9 @@ def _has_words(ledger: Ledger, item: CountedCompaction) -> bool:
 
 
 def _is_emptied(ledger: Ledger, item: CountedCompaction) -> bool:
-    """Did a compaction take more messages than it left."""
+    """Did a compaction that wrote something take more messages than it left: that is a summary."""
+    if not _has_words(ledger, item):
+        return False
     before = ledger.recorded_view(item.step - 1)[0] if item.step else ()
     return _length(ledger, item) < SAME_LENGTH * messages_in(before)
 

@@ -109,6 +109,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "missing from the requests of steps {first_absent:place} to {last_absent:place} (",
         "compaction {compaction:place})",
         "Compaction(s) {quoted_by:list} still quoted",
+        "Compaction(s) {quoted_by:list} quoted",
         "summary of compaction(s) {sealed:beginning}, which",
         "That of compaction {forgotten_by:place} (step {forgotten_at:place}) no longer does",
         "After compaction {compaction:place} (step {compacted_at:place})",

@@ -169,6 +169,7 @@ def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
         is_anew = not any(story.record(index).carried or story.record(index).kept_from for _, index in fired)
     else:
         fired = [(step, index) for step, index in fired if _only_drops(story, step, index)]
+        fired = [(step, index) for step, index in fired if not _took_most(story, step, index)]
     stretches: list[list[tuple[int, int]]] = []
     for step, index in fired:
         if stretches and step - stretches[-1][-1][0] <= SLIDING_GAP:
@@ -182,7 +183,6 @@ def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
         and 2 * _from_the_log(story, *stretch[-1]) >= _from_the_log(story, *stretch[0])
         and all(is_anew or _only_drops(story, *item) for item in stretch)
         and len({_DIGITS.sub("0", note) for _, index in stretch if (note := _note(story, index))}) <= 1
-        and not any(_took_most(story, step, index) for step, index in stretch)
     ]
 
 

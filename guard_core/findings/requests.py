@@ -91,7 +91,9 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         requests = "request" if absence.first == absence.last else "requests"
         within = f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
         what = f"{what}nothing has quoted {it} since." if absence.is_final else within
-        what += f" {compactions_words(quoting).capitalize()} still quoted {them}." if quoting else ""
+        is_earlier = all(item.step < absence.first for item in removals if item.compaction in quoting)
+        verb = "still quoted" if is_earlier else "quoted"
+        what += f" {compactions_words(quoting).capitalize()} {verb} {them}." if quoting else ""
         what += f' The summary quotes these words of it: "{passage}".' if passage else ""
         what += f' The summary keeps the rule "{rule}", and quotes nothing of what was asked for.' if rule else ""
         what += " The summary may say it in other words." if restated else ""

@@ -401,12 +401,18 @@ def _needless(case: Case, finding: Finding) -> str:
 
 
 def _near(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
     if finding.step == peak_of(case).step:
-        return f"{_head(case)}{_peak_words(case, peak_of(case))}: little room was left."
+        return f"{_head(case)}{_peak_words(case, peak_of(case))}: {_room_words(numbers)} room was left."
     whose = "the window" if case.rests_on_window(finding.step) else "its model's window"
     fills = f"{at_step(finding.step)} fills {percent(finding.numbers['share'])} of {whose}"
     how = " (modelled)" if case.modelled[finding.step] else ""
-    return f"{_head(case)}{fills}{how}{if_window_at(case, finding.step)}: little room was left."
+    return f"{_head(case)}{fills}{how}{if_window_at(case, finding.step)}: {_room_words(numbers)} room was left."
+
+
+def _room_words(numbers: dict[str, Any]) -> str:
+    """How much room a request that nearly fills its window leaves."""
+    return "no" if numbers["tokens"] == numbers["window"] else "little"
 
 
 def _needed(case: Case, finding: Finding) -> str:

@@ -43,7 +43,7 @@ from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import bundled, image, model, session, tool_call, tool_result, user
-from tests.guard_core.checker.cases import cleared_after_a_cut, clearing, exchange, priced, sliding
+from tests.guard_core.checker.cases import WORDS, cleared_after_a_cut, clearing, exchange, priced, sliding
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
 from tests.guard_core.rules.measured import run_of
@@ -1082,3 +1082,30 @@ def test_it_is_found_without_the_texts_of_the_log():
     ledger = Ledger.of(session)
     facts = Facts(msgspec.structs.replace(session, events=()), ledger, attribute(ledger), judge_session(session), ())
     assert "results_cleared" in {finding.kind for finding in recorded_findings(facts)}
+
+
+def test_a_summary_right_behind_a_sliding_window_makes_no_loop_of_it():
+    """Its words are few, and it comes at the next step: moves of the window before it stay what they are."""
+    moves = tuple(
+        RecordedCompaction(turn + 1, Evidence.INFERRED, "trim", (Span(turn - 4, turn + 1),)) for turn in range(6, 12)
+    )
+    short = Event(Role.USER, (TextPart("Summary: all is well, go on."),))
+    summary = RecordedCompaction(13, Evidence.INFERRED, "summary", (Inserted(0), Span(12, 13)), (short,))
+    built = exchange(16, tokens=lambda turn: 9_000, compactions=(*moves, summary))
+    kinds = findings(built)
+    assert "loop" not in kinds
+    assert (kinds["sliding_window"].numbers["first"], kinds["sliding_window"].numbers["last"]) == (6, 11)
+    assert check(built, list(kinds.values()), judge_session(built)) == []
+
+
+def test_a_request_that_a_later_summary_has_again_was_not_still_quoted():
+    moves = tuple(
+        RecordedCompaction(turn + 1, Evidence.INFERRED, "trim", (Span(turn - 4, turn + 1),)) for turn in range(6, 12)
+    )
+    words = Event(Role.USER, (TextPart(f"Summary: half is done. The task: {WORDS}. Go on with it."),))
+    summary = RecordedCompaction(13, Evidence.INFERRED, "summary", (Inserted(0), Span(12, 13)), (words,))
+    built = exchange(16, tokens=lambda turn: 9_000, compactions=(*moves, summary))
+    finding = findings(built)["request_lost"]
+    assert "is missing from the requests of steps 7 to 12 (compaction 1)." in finding.sentence
+    assert " Compaction 7 quoted " in finding.sentence
+    assert check(built, [finding], judge_session(built)) == []
