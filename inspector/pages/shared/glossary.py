@@ -126,9 +126,11 @@ FINDINGS = {
     "own_early": "A compaction below the threshold of the agent's own rule.",
     "own_missed": "Checks reached the threshold of the agent's own rule, and it did not compact.",
     "other_threshold": "All checks fit one threshold, and it is not that of the agent's rule.",
-    "needless": "Without the automatic compactions every request would have stayed below 90 % of the window.",
+    "needless": "Without the automatic compactions every request would have stayed below 90 % of the window, with room "
+    "for an answer.",
     "never_paid": "Compactions that cost more than they saved up to the next one, at list prices.",
-    "needed": "Without the automatic compactions requests would have come near the window, or over it.",
+    "needed": "Without the automatic compactions requests would have come near the window, or over it, or would have "
+    "left an answer no room.",
     "avoided_overflows": "The replay has no overflow where its session without compaction has some.",
     "timing_gap": "The last count was still below the threshold; only the estimate of the next request was not.",
     "correction_limited": "The correction factor reached its upper or lower limit.",
