@@ -178,7 +178,7 @@ class Client:
                     self._finish()
                     return
             except _Away as error:
-                self.trouble = f"the server is away: {error}"
+                self.trouble = f"not sent now: {error}"
                 with self._changed:
                     self._changed.wait_for(lambda: self._ended, pause * _jitter.uniform(0.5, 1))
                     if self._ended:

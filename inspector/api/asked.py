@@ -14,7 +14,9 @@ from inspector.models import Project, Session
 from inspector.streams.messages import HIGHEST
 
 MOST_ROWS = 1_000
-ERRORS = {400: schemas.Problem, 403: schemas.Problem, 404: schemas.Problem, 503: schemas.Problem, 507: schemas.Problem}
+# 401 and 429 are answers of team mode (`accounts.gate`): no or no known key, and too many changes within ten seconds.
+ERRORS = dict.fromkeys((400, 401, 403, 404, 503, 507), schemas.Problem)
+CHANGE_ERRORS = {**ERRORS, 429: schemas.Problem}
 UNDER_WAY = {202: schemas.UnderWay}  # of what may take long
 Offset = Annotated[int, Field(ge=0, le=HIGHEST)]
 Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 
 from inspector.accounts import audit
 from inspector.api import schemas
-from inspector.api.asked import ERRORS, session_in
+from inspector.api.asked import CHANGE_ERRORS, ERRORS, session_in
 from inspector.models import Comment, Session
 from inspector.pages.comments import writing
 from inspector.pages.comments.writing import Conflict, Full, Missing, Refused, Writer
@@ -60,7 +60,7 @@ def comments(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 
 @router.post(
     "/sessions/{session_id}/comments",
-    response={200: schemas.Comment, CREATED: schemas.Comment, **ERRORS, 409: schemas.Problem},
+    response={200: schemas.Comment, CREATED: schemas.Comment, **CHANGE_ERRORS, 409: schemas.Problem},
     summary="Comment on a place",
     url_name="comments",
 )
@@ -83,7 +83,7 @@ def write_comment(request: HttpRequest, session_id: UUID, new: NewComment) -> St
 
 @router.delete(
     "/sessions/{session_id}/comments/{comment_id}",
-    response={DELETED: None, **ERRORS},
+    response={DELETED: None, **CHANGE_ERRORS},
     summary="Delete a comment",
     url_name="delete_comment",
 )
@@ -102,7 +102,7 @@ def delete_comment(request: HttpRequest, session_id: UUID, comment_id: UUID) -> 
 
 @router.put(
     "/sessions/{session_id}/comments/{comment_id}/resolved",
-    response={200: schemas.Comment, **ERRORS},
+    response={200: schemas.Comment, **CHANGE_ERRORS},
     summary="Resolve a thread",
     url_name="resolve_comment",
 )
@@ -113,7 +113,7 @@ def resolve_thread(request: HttpRequest, session_id: UUID, comment_id: UUID) -> 
 
 @router.delete(
     "/sessions/{session_id}/comments/{comment_id}/resolved",
-    response={200: schemas.Comment, **ERRORS},
+    response={200: schemas.Comment, **CHANGE_ERRORS},
     summary="Reopen a thread",
     url_name="resolve_comment",
 )

@@ -21,7 +21,7 @@ from guard_core.findings import Facts, conclusions, request_words
 from guard_core.recordings.formats.native.schema import line_schema
 from guard_core.windows.window_evidence import judge_session
 from inspector.api import comments, replays, schemas, sweeps
-from inspector.api.asked import ERRORS, Limit, Offset, plain, project_in, session_in
+from inspector.api.asked import CHANGE_ERRORS, ERRORS, Limit, Offset, plain, project_in, session_in
 from inspector.api.auth import NotAllowed, project_of_caller
 from inspector.api.streaming import Reply, bad, reply_to
 from inspector.jobs.recounting import ensure_recounted
@@ -147,7 +147,13 @@ def _answer(request: HttpRequest, reply: Reply) -> HttpResponse:
 
 @api.post(
     "/sessions/{name}/events",
-    response={200: schemas.Acknowledged, **ERRORS, 409: schemas.Problem, 410: schemas.Problem, 415: schemas.Problem},
+    response={
+        200: schemas.Acknowledged,
+        **CHANGE_ERRORS,
+        409: schemas.Problem,
+        410: schemas.Problem,
+        415: schemas.Problem,
+    },
     openapi_extra=BODY,
     summary="Send lines of a running agent's session",
 )

@@ -17,9 +17,11 @@ from jsonschema import Draft202012Validator
 
 from guard_core.sessions import ModelCall
 from guard_core.simulator.samples import big_session
-from inspector.models import Session
+from inspector.accounts import keys
+from inspector.models import Session, default_project
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
+from tests.inspector.people import browser
 from tests.inspector.streamed import lines_of, send
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -63,6 +65,25 @@ def test_the_document_allows_the_lines_of_a_stream_and_nothing_else(client, docu
         answer = send(client, "a", 0, some)
         assert allowed.is_valid({"first": 0, "lines": some}) == (answer.status_code == 200), some
         assert answer.status_code == 200 or answer.json()["index"] == len(some) - 1
+
+
+@pytest.mark.usefixtures("team")
+def test_the_document_has_what_team_mode_refuses_programs_with(team_handler, document, settings):
+    paths = document["paths"]
+    operations = [(name, method, each) for name, path in paths.items() for method, each in path.items()]
+    declared = {(name, method): set(each["responses"]) for name, method, each in operations}
+    assert all("401" in answers for answers in declared.values())
+    changes = {(name, method) for name, method in declared if method != "get"}
+    assert {place for place, answers in declared.items() if "429" in answers} == changes
+    settings.RATE_INGEST = 0
+    _, key = keys.make(default_project(), "agent", ["ingest"], "olga")
+    for token, status in (("ci_unknown", 401), (key, 429)):
+        header = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
+        answer = browser(team_handler).post(
+            "/api/v1/sessions/a/events", "{}", content_type="application/json", **header
+        )
+        assert answer.status_code == status
+        Draft202012Validator(document["components"]["schemas"]["Problem"]).validate(answer.json())
 
 
 def values(schema: dict[str, Any], key: str) -> st.SearchStrategy[str]:
