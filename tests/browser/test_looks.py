@@ -70,6 +70,14 @@ COVERED = """() => {
   return covered;
 }"""
 
+# Cursors and bars whose ground has the colour of what they are on.
+INVISIBLE = """() => {
+  const ground = getComputedStyle(document.body).backgroundColor;
+  return [...document.querySelectorAll('.strip-cursor, .waterfall-track i')]
+    .filter((one) => getComputedStyle(one).backgroundColor === ground)
+    .map((one) => one.closest('li, nav, div').textContent.trim());
+}"""
+
 
 def visit(page, sessions, name: str) -> None:
     sample, path = PAGES[name]
@@ -107,12 +115,13 @@ def test_nothing_covers_a_text_on_a_phone_however_far_it_is_scrolled(open_page, 
         assert page.evaluate(COVERED) == [], place
 
 
-@pytest.mark.parametrize("name", ["overview", "step"])
+@pytest.mark.parametrize("name", ["overview", "step", "recorded-compaction"])
 def test_forced_colours_keep_lines_and_text(open_page, sessions, name):
     page = open_page(forced_colors="active")
     visit(page, sessions, name)
     shot(page, f"{name}-forced")
     assert complaints(page) == []
+    assert page.evaluate(INVISIBLE) == []
 
 
 def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
