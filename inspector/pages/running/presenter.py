@@ -16,6 +16,7 @@ from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
 from inspector.storage.outlook import outlook_of
 
+MINUTE = 60  # seconds
 SHOWN_ALERTS = 3  # of one agent, the latest
 
 
@@ -48,11 +49,12 @@ class Row(NamedTuple):
     steps: int
     compactions: int
     heard: datetime
+    ago: str  # how long that is ago
     trouble: str
     alerts: list[Mark]
 
 
-def row(one: Growing) -> Row:
+def row(one: Growing, now: datetime) -> Row:
     """The last count of a provider beside the window, and the threshold of the agent's own rule where it is known."""
     session, stream = one.session, one.stream
     outlook, window = outlook_of(session), session.effective_window
@@ -74,6 +76,7 @@ def row(one: Growing) -> Row:
         steps=session.calls,
         compactions=session.compactions,
         heard=one.heard,
+        ago=_ago((now - one.heard).total_seconds()),
         trouble=stream.trouble if stream else "",
         alerts=[_mark(session, alert) for alert in outlook.alerts[:SHOWN_ALERTS]],
     )
@@ -95,3 +98,9 @@ def _left(count: int | None, threshold: int) -> str:
     if count is None or not threshold:
         return DASH
     return tokens(threshold - count) if count < threshold else "reached"
+
+
+def _ago(seconds: float) -> str:
+    """A time of some minutes; of clocks that differ, what was just now."""
+    whole = max(0, int(seconds))
+    return f"{whole} s ago" if whole < MINUTE else f"{whole // MINUTE} min ago"

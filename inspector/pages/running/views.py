@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from inspector.pages.running import presenter
@@ -19,7 +20,8 @@ QUIET = timedelta(minutes=10)  # in which nothing was added; an agent that waits
 @require_safe
 def running(request: HttpRequest) -> HttpResponse:
     """Sessions that have grown lately and not ended, the fullest window first; asked again every two seconds."""
-    rows = [presenter.row(one) for one in growing(project_of(request), QUIET)]
+    now = timezone.now()
+    rows = [presenter.row(one, now) for one in growing(project_of(request), QUIET)]
     rows.sort(key=lambda row: (-row.fill, row.title))
     context = {"rows": rows, "quiet": int(QUIET.total_seconds() // 60), "can_watch": is_offered()}
     return render_part(request, "running", "inspector/running/_rows.html", "inspector/running/list.html", context)

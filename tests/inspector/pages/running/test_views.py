@@ -72,6 +72,18 @@ def test_what_has_ended_is_quiet_or_was_deleted_is_not_listed(client):
     assert titles(client) == ["running"]
 
 
+def test_the_last_growth_is_said_by_how_long_it_is_ago_and_by_its_time(client):
+    for name, seconds in (("now", -5), ("some", 42), ("long", 150)):
+        stream(client, name, 10)
+        Stream.unscoped.filter(name=name).update(heard=timezone.now() - timedelta(seconds=seconds))
+    page = client.get("/running/").text
+    found = dict(re.findall(r'<a href="/s/[^"]+">(\w+)</a>.*?data-label="Last growth">(.*?) <time', page, re.DOTALL))
+    assert found["now"] == "0 s ago"
+    assert re.fullmatch(r"4\d s ago|5\d s ago|1 min ago", found["some"])
+    assert re.fullmatch(r"[23] min ago", found["long"])
+    assert re.search(r"\d\d:\d\d:\d\d UTC</time>", page)
+
+
 def upload(turns: int, name: str = "growing.jsonl") -> None:
     """A Claude Code file with so many answers, each with 1,000 tokens more in its prompt."""
     lines = []
