@@ -19,7 +19,7 @@ from inspector.pages.compare.figure import Line, comparison_figure, comparison_p
 from inspector.pages.compare.report import report_of, side_sentences
 from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, wanted
 from inspector.pages.session.frame import step_of
-from inspector.pages.shared.numbers import DASH, percent, signed, step_number, tokens
+from inspector.pages.shared.numbers import DASH, counted, percent, signed, step_number, tokens
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
 
@@ -66,7 +66,7 @@ def _picked(query: QueryDict) -> list[str]:
 def _picker(request: HttpRequest, project: Project, keys: list[str], errors: list[str]) -> HttpResponse:
     rows = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
     wanted_session = (keys[0] if keys else request.GET.get("session", "")).partition("?")[0]
-    sessions = [{"id": str(row.pk), "title": row.title} for row in rows]
+    sessions = [{"id": str(row.pk), "title": row.title, "about": _about(row)} for row in rows]
     context = {
         "errors": errors or (["Choose at least two."] if keys else []),
         "numbers": range(1, MOST_SIDES + 1),
@@ -80,6 +80,12 @@ def _picker(request: HttpRequest, project: Project, keys: list[str], errors: lis
     return render(request, "inspector/compare/new.html", context)
 
 
+def _about(row: Session) -> str:
+    """What tells sessions of one title apart, such as several runs of one task."""
+    words = (row.agent, row.model, counted(row.calls, "call"), f"{row.started_at or row.created:%d %b %Y %H:%M} UTC")
+    return ", ".join(filter(None, words))
+
+
 def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict[str, Any]:
     first, count = sides[0], max(side.steps for side in sides)
     parts = [parting(first, side) for side in sides[1:]]
@@ -89,7 +95,11 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
     figure = comparison_figure(lines, parts[0])
     return {
         "errors": errors,
-        "sides": [{"name": side.name, "url": side.url, "is_replay": side.is_replay} for side in sides],
+        "sides": [
+            {"name": side.name, "url": side.url, "is_replay": side.is_replay, "about": _about(side.wanted.row)}
+            for side in sides
+        ],
+        "several": len({side.wanted.row.pk for side in sides}) > 1,
         "rows": _rows(sides),
         "parts": [
             {"side": side.letter, "step": "" if at is None else f"{step_number(at):,}", "url": _at(address, at)}

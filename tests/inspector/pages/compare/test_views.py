@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import msgspec
@@ -84,6 +85,15 @@ def test_without_sides_there_is_a_form_whose_choice_is_an_address(client, coding
     assert answer.status_code == 302
     assert answer["Location"] == address(coding.pk, f"{coding.pk}?policy=codex")
     assert client.get(answer["Location"]).status_code == 200
+
+
+def test_runs_of_one_task_are_told_apart_in_the_form_and_on_the_page(client, db):
+    rows = [stored(exchange(count, tokens=growing()), title="one task") for count in (12, 3)]
+    Session.objects.row(rows[1]).update(agent="Codex CLI", started_at=datetime(2026, 3, 4, 5, 6, tzinfo=UTC))
+    about = ["12 calls", "Codex CLI", "3 calls, 04 Mar 2026 05:06 UTC"]
+    for page in (client.get("/compare/"), client.get(address(*(row.pk for row in rows)))):
+        assert all(words in page.text for words in about)
+    assert "12 calls" not in client.get(address(rows[0].pk, f"{rows[0].pk}?policy=none")).text
 
 
 @pytest.mark.once  # said before any row is asked for
