@@ -81,9 +81,15 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
         return RULE
     if not of_user or words.endswith(("{", ";")):
         return ""
+    return REQUEST if _asks(words) or wordings.asks(words) else ""
+
+
+def _asks(words: str) -> bool:
+    """Does a sentence in English ask for something: not code, and no report of what was done."""
     request = _REQUEST.match(words)
-    is_english = request is not None and not words.startswith("(", request.end())
-    return REQUEST if (is_english and not _REPORT.match(words, request.end())) or wordings.asks(words) else ""
+    if request is None or words.startswith("(", request.end()):
+        return False
+    return _REPORT.match(words, request.end()) is None
 
 
 def _states_rule(words: str) -> bool:
