@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from guard_core.costs import HAS_MEDIA, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.forms import Ends
 from guard_core.ledger import Ledger
@@ -112,11 +113,30 @@ class Summarizing(Window):
         return Kept(_first_turn(ledger, groups[first], system), [], flat(groups[cut:]))
 
     def _prompts(self, ledger: Ledger, group: Group, state: SummarizingMemory) -> list[Message]:
-        """The user's messages in one of the library's, cut where they are long and not copies already."""
-        most = self.settings.keep_user_messages_max_chars
-        form = Ends(what="text", head=max(most - len(MARKER), 0), over=most, marker=MARKER[:most]).name
-        prompts = [message for message in group.messages if is_prompt(ledger, message)]
-        return [item if item.event in state.copies else item.joined(form) for item in prompts]
+        """The user's messages in one of the library's, of which those that are not copies already are one prompt: its
+        texts share the characters that may stay (`_bound_sequence` of 0.62.0)."""
+        kept, room = [], self.settings.keep_user_messages_max_chars
+        for message in group.messages:
+            if not is_prompt(ledger, message):
+                continue
+            if message.event in state.copies:
+                kept.append(message)
+                continue
+            if room or ledger.events["flags"][message.event] & HAS_MEDIA:  # a picture stays without its text
+                kept.append(message.joined(_cut_to(room)))
+            room -= min(_text_chars(ledger, message.event), room)
+        return kept
+
+
+def _cut_to(most: int) -> str:
+    """The form of a text cut to so many characters, its mark included."""
+    return Ends(what="text", head=max(most - len(MARKER), 0), over=most, marker=MARKER[:most]).name
+
+
+def _text_chars(ledger: Ledger, event: int) -> int:
+    """Characters of the texts of an event."""
+    first, stop = ledger.part_starts[event : event + 2].tolist()
+    return int(ledger.parts["chars"][first:stop][ledger.parts["kind"][first:stop] == TEXT].sum())
 
 
 def _leading_system(ledger: Ledger, group: Group) -> list[Message]:

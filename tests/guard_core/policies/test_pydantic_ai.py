@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from guard_core.conformance.libraries.function_model import words
+from guard_core.events import Event, MediaPart, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
@@ -172,6 +173,18 @@ def test_messages_of_the_user_can_stay_beside_the_summary():
     after = trace.compactions[0].after
     texts = [event.parts[0].text for event in materialise(after, TALK)]
     assert texts[1:] == ["u" * 15 + "[...]"] * 4 + ["u" * 40]
+
+
+def test_messages_of_the_user_in_a_row_share_the_characters_that_stay():
+    """0.62.0, `_bound_sequence`: they are one prompt; of 20 characters the first takes 12 and the second the rest, a
+    third goes, and of a fourth only its picture is left."""
+    shown = Event(Role.USER, (TextPart("gone"), MediaPart("image/png", 70)))
+    row = [user("a" * 12), user("b" * 30), user("gone"), shown]
+    log = session(*row, *(item for _ in range(3) for item in (model("m"), user("u"))), calls=(ModelCall(at=10),))
+    settings = {"max_messages": 5, "keep_messages": 3, "keep_user_messages": True, "keep_user_messages_max_chars": 20}
+    (record,) = run(get_policy(SUMMARIZING, max_tokens=0, **settings), log).compactions
+    texts = [event.parts[0].text for event in materialise(record.after, log)[1:]]
+    assert texts[:3] == ["a" * 12, "bbb[...]", ""]
 
 
 def test_an_error_of_the_summariser_ends_the_run():
