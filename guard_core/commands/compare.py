@@ -16,7 +16,7 @@ from guard_core.findings.words import counted
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
-from guard_core.outcomes.losses import may_state_rules, stated_rules
+from guard_core.outcomes.losses import stated_in
 from guard_core.outcomes.outcome import Costs
 from guard_core.outcomes.words import (
     assumptions,
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     session = cli.load(args.file, args.session)
     facts = Facts.of(session, cli.window_of(session, args.window))
-    rules = stated_rules((index, session.events[index]) for index in may_state_rules(facts.ledger).tolist())
+    rules = stated_in(session.events, facts.ledger)
     summarizer = get_summarizer(args.summary, facts.ledger)
     chosen = candidates(all_profiles=args.profiles, rule=facts.explanation.rule)
     is_long = facts.ledger.step_count * len(chosen) > STEPS_OF_ONE

@@ -14,6 +14,7 @@ import msgspec
 from guard_core import cli
 from guard_core.errors import GuardError, SettingError
 from guard_core.findings.facts import Facts
+from guard_core.outcomes.losses import stated_in
 from guard_core.outcomes.words import dollars
 from guard_core.plural import counted
 from guard_core.recordings import read
@@ -21,10 +22,12 @@ from guard_core.recordings.reading.folders import sessions_in
 from guard_core.sessions import Session
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.sweep import (
+    LOSSES,
     MEASURES,
     Cell,
     Figures,
     Measure,
+    Priced,
     SweepResult,
     conclusion_values,
     default_axes,
@@ -162,7 +165,7 @@ def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Na
         usage=facts.usage,
         summarizer=get_summarizer(args.summary, facts.ledger),
         own=facts.played,
-        priced=facts if by.priced else None,
+        priced=Priced.of(facts, stated_in(session.events, facts.ledger)) if by.priced else None,
         limits=facts.limits,
     )
 
@@ -198,14 +201,19 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "peak": cell.peak,
         "tokens_sent": cell.tokens_sent,
         "cost": _money(cell.cost),
-        "requests_dropped": cell.requests_dropped,
+        **{name: getattr(cell, name) for name in LOSSES},
         "by_session": [_figures(figures) for figures in cell.figures],
     }
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
-    dropped = figures.requests_dropped if figures.requests_dropped >= 0 else None
-    return {**msgspec.structs.asdict(figures), "cost": _money(figures.cost), "requests_dropped": dropped}
+    losses = {name: value if (value := getattr(figures, name)) >= 0 else None for name in LOSSES}
+    return {**msgspec.structs.asdict(figures), "cost": _money(figures.cost), **losses}
+
+
+def _priced_columns(cell: Cell) -> tuple[object, ...]:
+    cost = "unknown" if cell.cost is None else dollars(cell.cost)
+    return cost, *(getattr(cell, name) for name in LOSSES)
 
 
 def _money(cost: int | None) -> int | None:
@@ -227,12 +235,12 @@ def _text(result: SweepResult, sessions: int) -> str:
             cell.longest_loop or None,
             cell.peak,
             cell.tokens_sent,
-            *([] if not is_priced else ["unknown" if cell.cost is None else dollars(cell.cost), cell.requests_dropped]),
+            *(_priced_columns(cell) if is_priced else ()),
             "<- recommended" if index == result.recommended else "",
         )
         for index, cell in shown
     ]
-    more = ("cost", "requests dropped") if is_priced else ()
+    more = ("cost", "requests dropped", "rules gone", "read again") if is_priced else ()
     header = (*names, "compactions", "overflows", "loop", "peak", "tokens sent", *more, "")
     count = ", ".join(
         (

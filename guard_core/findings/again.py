@@ -25,10 +25,13 @@ LEAST_RUN, LONG_RUN, LEAST_RESULT_BYTES = 5, 10, 20
 _TEXT = ("bytes", "digest")  # what tells the texts of calls and results apart without reading them
 
 
-class _Again(NamedTuple):
-    """A result that came again: after which of the compactions, and its prompt tokens."""
+class ResultAgain(NamedTuple):
+    """A result that came again: after which of the compactions (its place among those that were asked about), the event
+    of its call, those of the same results before it, and its prompt tokens."""
 
     place: int
+    call: int
+    earlier: tuple[int, ...]
     tokens: int
 
 
@@ -37,7 +40,7 @@ def asked_again(case: Case) -> list[Finding]:
     What came twice between two compactions is polled, and says nothing of what was forgotten."""
     if not case.is_recorded or case.facts.ledger.usage_ratio is not None or case.facts.is_miscounted:
         return []
-    fired = [item for item in others(case) if item.counted is not None]
+    fired = _counted_ones(case)
     sums: dict[int, list[int]] = {}
     for one in _results_again(case.facts, fired):
         sums.setdefault(one.place, []).append(one.tokens)
@@ -57,7 +60,20 @@ def asked_again(case: Case) -> list[Finding]:
     return [Finding("asked_again", INFO, item.step, sentence, numbers, (), tuple(steps[:LISTED]), len(many))]
 
 
-def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[_Again]:
+def results_again(facts: Facts) -> tuple[ResultAgain, ...]:
+    """The results that a recording got again after a compaction had taken them out of its context, however few and
+    small; none of a simulated session."""
+    if facts.ledger.usage_ratio is not None:
+        return ()
+    return tuple(_results_again(facts, _counted_ones(facts.recording)))
+
+
+def _counted_ones(case: Case) -> list[Fired]:
+    """The compactions after which a call went on with what they left; the moves of a sliding window are none."""
+    return [item for item in others(case) if item.counted is not None]
+
+
+def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[ResultAgain]:
     """The results after each of some compactions, in their order, that the context had lost by then."""
     parts, bases = facts.ledger.parts, facts.ledger.bases
     rows = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0) & (parts["bytes"] >= LEAST_BYTES))
@@ -65,19 +81,19 @@ def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[_Again]:
     same = [parts[name][at] for at in (rows, asked) for name in _TEXT]
     sizes = np.stack([parts["tool"][rows], *same], axis=1).tolist()
     ats = [bases[item.counted.place].at for item in fired if item.counted]
-    known: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # where results of the same call and size are
-    for key, event in zip(map(tuple, sizes), parts["event"][rows].tolist(), strict=True):
-        known.setdefault(key, []).append((bisect_right(ats, event), event))
+    known: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}  # where results of the same call and size are
+    events, calls = parts["event"][rows].tolist(), parts["event"][asked].tolist()
+    for key, event, call in zip(map(tuple, sizes), events, calls, strict=True):
+        known.setdefault(key, []).append((bisect_right(ats, event), event, call))
     starts, kept = [base.at for base in bases], _Kept(facts)
     for key, places in known.items():
-        stretches = [stretch for stretch, _ in places]
-        if len(set(stretches)) < len(stretches):
+        if len({stretch for stretch, _, _ in places}) < len(places):
             continue
-        for number, (stretch, event) in enumerate(places[1:], start=1):
-            epoch = bisect_right(starts, event) - 1
-            if not bases[epoch].is_edit and not any(kept.has(epoch, old) for _, old in places[:number]):
+        for number, (stretch, event, call) in enumerate(places[1:], start=1):
+            epoch, earlier = bisect_right(starts, event) - 1, tuple(old for _, old, _ in places[:number])
+            if not bases[epoch].is_edit and not any(kept.has(epoch, old) for old in earlier):
                 whole = max(1, int(facts.ledger.events["bytes"][event]))
-                yield _Again(stretch - 1, int(facts.attribution.tokens[event]) * key[1] // whole)
+                yield ResultAgain(stretch - 1, call, earlier, int(facts.attribution.tokens[event]) * key[1] // whole)
 
 
 class _Kept:

@@ -56,6 +56,11 @@ def stated_rules(events: Iterable[tuple[int, Event]]) -> tuple[StatedRule, ...]:
     return tuple(StatedRule(index, count) for index, count in counts if count)
 
 
+def stated_in(log: Sequence[Event], ledger: Ledger) -> tuple[StatedRule, ...]:
+    """The rules that a whole log states."""
+    return stated_rules((index, log[index]) for index in may_state_rules(ledger).tolist())
+
+
 def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     """The losses of a side; `rules` None: they were not looked for."""
     ledger, size = sent.ledger, sent.ledger.step_count

@@ -7,17 +7,19 @@ Both give the same figures. Cost and losses need the requests of a replay, so as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from guard_core.defaults import LOOP_LENGTH
 from guard_core.estimation.usage import Usage
+from guard_core.findings.again import ResultAgain, results_again
 from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import Prices, bill_of
-from guard_core.outcomes.losses import losses_of
+from guard_core.outcomes.losses import StatedRule, losses_of
+from guard_core.outcomes.regret import read_again
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import DEFAULT_POLICY, PolicyKind, get_policy, policy_kind
 from guard_core.policies.base import Policy
@@ -28,6 +30,7 @@ from guard_core.trace import Trace
 from guard_core.windows.request_limits import RequestLimits
 
 Own = Callable[[PolicyKind, str], Mapping[str, Any]]  # what a recording gives to a policy in one of its profiles
+LOSSES = ("requests_dropped", "rules_gone", "read_again")  # of figures: -1 where they were not asked for
 LANES_AT_ONCE = 128  # settings between two reports of progress
 
 
@@ -36,12 +39,28 @@ def nothing_own(kind: PolicyKind, profile: str) -> Mapping[str, Any]:
     return {}
 
 
+class Priced(NamedTuple):
+    """What the cost and the losses of a session are reckoned from: its facts and prices, the rules that someone stated
+    (None: not looked for), and the results that its agent got again after they were lost."""
+
+    facts: Facts
+    prices: Prices
+    rules: Sequence[StatedRule] | None
+    again: Sequence[ResultAgain]
+
+    @classmethod
+    def of(cls, facts: Facts, rules: Sequence[StatedRule] | None = None) -> Priced:
+        """Those of a session."""
+        return cls(facts, Prices.of(facts.session, facts.ledger), rules, results_again(facts))
+
+
 class Figures(msgspec.Struct, frozen=True):
     """What happened under one setting. Tokens are modelled prompt tokens; steps are -1 where there is none.
 
     `cost` of all calls, in the unit of `windows.prices`, is None, and `requests_dropped` (users' messages that some
-    later request did not have as they were) is -1, where they were not asked for; `cost` also where a model has no
-    price.
+    later request did not have as they were), `rules_gone` (sentences with a rule that the last request did not have as
+    they were) and `read_again` (tokens of results, `outcomes.regret`) are -1, where they were not asked for; `cost` is
+    None also where a model has no price.
     """
 
     compactions: int
@@ -54,6 +73,8 @@ class Figures(msgspec.Struct, frozen=True):
     tokens_sent: int
     cost: int | None = None
     requests_dropped: int = -1
+    rules_gone: int = -1
+    read_again: int = -1
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -102,8 +123,21 @@ class Cell(msgspec.Struct, frozen=True):
     @property
     def requests_dropped(self) -> int | None:
         """Of all sessions; None where it was not asked for."""
-        counts = [item.requests_dropped for item in self.figures if item.requests_dropped >= 0]
-        return sum(counts) if len(counts) == len(self.figures) else None
+        return self._known_sum("requests_dropped")
+
+    @property
+    def rules_gone(self) -> int | None:
+        """Of all sessions; None where it was not asked for."""
+        return self._known_sum("rules_gone")
+
+    @property
+    def read_again(self) -> int | None:
+        """Of all sessions, in tokens; None where it was not asked for."""
+        return self._known_sum("read_again")
+
+    def _known_sum(self, name: str) -> int | None:
+        counts = [getattr(item, name) for item in self.figures]
+        return sum(counts) if min(counts, default=0) >= 0 else None
 
     def of(self, sessions: Sequence[int]) -> Cell:
         """The same setting over some of its sessions."""
@@ -121,14 +155,14 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     usage: Usage | None = None,
     summarizer: SizeModel | None = None,
     own: Own = nothing_own,
-    priced: Facts | None = None,
+    priced: Priced | None = None,
     limits: Callable[[int], RequestLimits] = RequestLimits,
     each: Callable[[int], object] = lambda done: None,
 ) -> list[Cell]:
     """The cells of one session at some points of a grid (guard_core.sweep.axes), to be judged with those of others.
 
     `settings` hold for every cell; those that `own` gives to a policy and its profile (`Facts.played`) come before
-    them. `priced`: the facts of the session, for cost and losses. `limits` says of a window in tokens how large
+    them. `priced`: what cost and losses are reckoned from. `limits` says of a window in tokens how large
     requests may be without an overflow (`Facts.limits`; without it, as large as the window). `each` is called with the
     number of cells that are done, often; what it raises ends the work. Raises SettingError or UnknownName where a value
     is not allowed.
@@ -139,7 +173,6 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     figures: list[Figures | None] = [None] * len(points)
     if priced is None and (usage is not None or ledger.usage_ratio is not None):
         _run_lanes(ledger, policies, windows, usage, summarizer, figures, limits, each)
-    prices = None if priced is None else Prices.of(priced.session, ledger)
     left = [index for index, item in enumerate(figures) if item is None]
     for done, index in enumerate(left, len(points) - len(left)):
         trace = replay(
@@ -150,7 +183,7 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
             summarizer=summarizer,
             each=lambda step, done=done: each(done),  # type: ignore[misc]
         )
-        figures[index] = figures_of(trace, priced, prices, limits(windows[index]))
+        figures[index] = figures_of(trace, priced, limits(windows[index]))
     each(len(points))
     return [
         Cell(dict(point), (size,), (item,)) for point, size, item in zip(points, windows, figures, strict=True) if item
@@ -198,10 +231,8 @@ def _by_kind(policies: Sequence[Policy]) -> dict[PolicyKind, list[int]]:
     return groups
 
 
-def figures_of(
-    trace: Trace, priced: Facts | None = None, prices: Prices | None = None, limits: RequestLimits | None = None
-) -> Figures:
-    """The figures of a single replay; with cost and losses where the facts and prices of its session are given.
+def figures_of(trace: Trace, priced: Priced | None = None, limits: RequestLimits | None = None) -> Figures:
+    """The figures of a single replay; with cost and losses where they can be reckoned.
 
     A request that was refused, made smaller and sent again is no overflow, as nowhere else.
     """
@@ -219,8 +250,14 @@ def figures_of(
         peak=int(columns["modelled_prompt_tokens"].max(initial=0)),
         tokens_sent=int(columns["modelled_prompt_tokens"].sum()),
     )
-    if priced is None or prices is None:
+    if priced is None:
         return figures
-    sent = SentRequests.replayed(priced, trace)
-    dropped = losses_of(sent, None).requests_dropped
-    return msgspec.structs.replace(figures, cost=bill_of(sent, prices).total, requests_dropped=dropped)
+    sent = SentRequests.replayed(priced.facts, trace)
+    losses = losses_of(sent, priced.rules)
+    return msgspec.structs.replace(
+        figures,
+        cost=bill_of(sent, priced.prices).total,
+        requests_dropped=losses.requests_dropped,
+        rules_gone=losses.rules_gone,
+        read_again=read_again(sent, priced.again),
+    )

@@ -30,7 +30,8 @@ WITHIN = (
 class Measure(NamedTuple):
     """One figure of a setting: what a grid shows, and what is made small among settings that overflow and loop alike.
 
-    `value` is None where it is not known. `priced`: it needs cost and losses. `unit` is that of a number of it.
+    `value` is None where it is not known. `priced`: it needs cost and losses. `unit` is that of a number of it. `said`:
+    of a figure that sentences say only where it was chosen, what one of it is and the words behind it.
     """
 
     name: str
@@ -38,6 +39,12 @@ class Measure(NamedTuple):
     unit: str
     value: Callable[[Cell], int | None]
     priced: bool = False
+    said: tuple[str, str] | None = None
+
+    def words(self, cell: Cell) -> str:
+        """The end of a list of figures: the chosen one, where the list lacks it."""
+        value = self.value(cell)
+        return "" if self.said is None or value is None else f", {counted(value, self.said[0])} {self.said[1]}"
 
 
 MEASURES = {
@@ -53,7 +60,30 @@ MEASURES = {
         Measure("peak", "largest request", "tokens", lambda cell: cell.peak),
         Measure("tokens", "total prompt tokens", "tokens", lambda cell: cell.tokens_sent),
         Measure("cost", "cost of all calls", "US$", lambda cell: cell.cost, priced=True),
-        Measure("requests", "user requests dropped", "messages", lambda cell: cell.requests_dropped, priced=True),
+        Measure(
+            "requests",
+            "user requests dropped",
+            "messages",
+            lambda cell: cell.requests_dropped,
+            priced=True,
+            said=("user request", "dropped"),
+        ),
+        Measure(
+            "instructions",
+            "stated rules gone from the last request",
+            "sentences",
+            lambda cell: cell.rules_gone,
+            priced=True,
+            said=("stated rule", "gone from the last request"),
+        ),
+        Measure(
+            "regret",
+            "tokens of results read again after they were lost",
+            "tokens",
+            lambda cell: cell.read_again,
+            priced=True,
+            said=("token", "of results read again after they were lost"),
+        ),
     )
 }
 COMPACTIONS = MEASURES["compactions"]
@@ -129,7 +159,7 @@ def judged(
         folds=_folds(cells, halves(recordings or [str(at) for at in range(len(steps))]), by),
         evidence="".join(
             (
-                _evidence(cells, ranks, best, steps, titles),
+                _evidence(cells, ranks, best, steps, titles, by),
                 _condition(cells[best], assumed),
                 _within(cells),
                 _uncounted(cells[best], disproved),
@@ -198,17 +228,17 @@ def _folds(cells: Sequence[Cell], sides: tuple[tuple[int, ...], tuple[int, ...]]
 
 def fold_words(result: SweepResult, fold: Fold) -> str:
     """One direction of the cross-over in a sentence."""
+    by = MEASURES[result.by]
     chosen, best = (result.cells[index].of(fold.judged) for index in (fold.chosen, fold.best))
     steps = sum(result.steps[at] for at in fold.judged)
     first = f" (the first of {fold.equal:,} equally good settings there)" if fold.equal > 1 else ""
     text = (
-        f"chosen on {counted(len(fold.learnt), 'session')}{first}, {words(chosen.values)} gives {_outcome(chosen)} in "
-        f"{counted(steps, 'step')} of the other {counted(len(fold.judged), 'session')}"
+        f"chosen on {counted(len(fold.learnt), 'session')}{first}, {words(chosen.values)} gives {_outcome(chosen, by)} "
+        f"in {counted(steps, 'step')} of the other {counted(len(fold.judged), 'session')}"
     )
-    by = MEASURES[result.by]
     if _rank(chosen, by) == _rank(best, by):
         return f"{text}; no setting is better there"
-    return f"{text}; the best there, {words(best.values)}, gives {_outcome(best)}"
+    return f"{text}; the best there, {words(best.values)}, gives {_outcome(best, by)}"
 
 
 def conclusion_values(result: SweepResult) -> dict[str, Any]:
@@ -232,28 +262,28 @@ def conclusion_values(result: SweepResult) -> dict[str, Any]:
     }
 
 
-def _outcome(cell: Cell) -> str:
+def _outcome(cell: Cell, by: Measure) -> str:
     parts = [counted(cell.overflow_steps, "overflow"), counted(cell.compactions, "compaction")]
     parts += [f"{cell.tokens_sent:,} prompt tokens"]
     parts += [] if cell.cost is None else [dollars(cell.cost)]
-    return ", ".join(parts)
+    return ", ".join(parts) + by.words(cell)
 
 
 def _evidence(
-    cells: Sequence[Cell], ranks: Sequence[Rank], best: int, steps: Sequence[int], titles: Sequence[str]
+    cells: Sequence[Cell], ranks: Sequence[Rank], best: int, steps: Sequence[int], titles: Sequence[str], by: Measure
 ) -> str:
     chosen = cells[best]
     sessions = "" if len(steps) == 1 else f" of {counted(len(steps), 'session')}"
     text = (
         f"{words(chosen.values)}: {counted(chosen.overflow_steps, 'overflow')} in {counted(sum(steps), 'step')}"
         f"{sessions}, {counted(chosen.compactions, 'compaction')}, {_largest(chosen)}"
-        f"{'' if chosen.cost is None else ', ' + dollars(chosen.cost)}"
+        f"{'' if chosen.cost is None else ', ' + dollars(chosen.cost)}{by.words(chosen)}"
     )
     overflowing = [cell for cell in cells if cell.overflow_steps]
     if chosen.overflow_steps:
-        return f"{text}; every setting of the grid overflows{_next(cells, ranks, best)}"
+        return f"{text}; every setting of the grid overflows{_next(cells, ranks, best, by)}"
     if not overflowing:
-        return f"{text}; no setting of the grid overflows{_next(cells, ranks, best)}"
+        return f"{text}; no setting of the grid overflows{_next(cells, ranks, best, by)}"
     nearest = min(overflowing, key=lambda cell: (cell.overflow_steps, cell.peak - cell.window))
     at = next(at for at, item in enumerate(nearest.figures) if item.overflow_steps)
     first = nearest.figures[at]
@@ -303,13 +333,13 @@ def _title(at: int, titles: Sequence[str]) -> str:
     return f"session {at + 1}" + (f" ({title})" if title else "")
 
 
-def _next(cells: Sequence[Cell], ranks: Sequence[Rank], best: int) -> str:
+def _next(cells: Sequence[Cell], ranks: Sequence[Rank], best: int, by: Measure) -> str:
     """The best of the settings that are worse than the recommended one."""
     worse = [index for index, rank in enumerate(ranks) if rank > ranks[best]]
     if not worse:
         return " and all come to the same" if len(cells) > 1 else ""
     index = min(worse, key=lambda at: (ranks[at], at))
-    return f"; the next worse, {words(cells[index].values)}, has {_outcome(cells[index])}"
+    return f"; the next worse, {words(cells[index].values)}, has {_outcome(cells[index], by)}"
 
 
 def failed(result: SweepResult, wanted: Iterable[str]) -> bool:

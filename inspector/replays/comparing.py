@@ -138,7 +138,7 @@ def _stored_or_made(
         facts,
         chosen,
         window=window,
-        rules=_rules(row, facts, each),
+        rules=rules_of(row, facts, each),
         summarizer=summarizer_of(Choice(), facts.ledger, simulated),
         each=each,
     )
@@ -156,7 +156,7 @@ def _stored_or_made(
     return comparison
 
 
-def _rules(row: Session, facts: Facts, each: Callable[[int], object]) -> tuple[StatedRule, ...]:
+def rules_of(row: Session, facts: Facts, each: Callable[[int], object]) -> tuple[StatedRule, ...]:
     """Where users and the system stated rules: their messages are read, and no others."""
     places = may_state_rules(facts.ledger)[:RULE_TEXTS].tolist()
     return stated_rules(_texts(row, places, each))

@@ -8,6 +8,7 @@ from guard_core.__main__ import main
 from guard_core.errors import SettingError, UnknownName
 from guard_core.findings.facts import Facts
 from guard_core.outcomes.bill import Prices
+from guard_core.outcomes.losses import stated_in
 from guard_core.outcomes.outcome import replayed_outcome
 from guard_core.policies import get_policy
 from guard_core.recordings.formats import native
@@ -16,6 +17,7 @@ from guard_core.summaries.sizes import FixedSummaries
 from guard_core.sweep import (
     Cell,
     Figures,
+    Priced,
     fold_words,
     get_measure,
     grid,
@@ -168,14 +170,16 @@ def test_cost_and_losses_are_those_of_the_comparison(tool_heavy):
         window=30_000,
         usage=facts.usage,
         summarizer=FixedSummaries(500),
-        priced=facts,
+        priced=Priced.of(facts, stated_in(tool_heavy.events, facts.ledger)),
     )
     assert any(item.compactions for item in cells)
     for item in cells:
         policy = policy_at(item.values, "contextguard", {})
         trace = replay(facts.ledger, policy, window=30_000, usage=facts.usage, summarizer=FixedSummaries(500))
-        row = replayed_outcome(facts, trace, Prices.of(facts.session, facts.ledger))
+        rules = stated_in(tool_heavy.events, facts.ledger)
+        row = replayed_outcome(facts, trace, Prices.of(facts.session, facts.ledger), rules)
         assert (item.cost, item.requests_dropped) == (row.costs.total, row.losses.requests_dropped)
+        assert item.rules_gone == row.losses.rules_gone
 
 
 def test_settings_of_the_recording_come_before_those_that_are_typed():

@@ -8,7 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from guard_core.outcomes.words import dollars
-from guard_core.sweep import MEASURES, Cell, Measure, fold_words, words
+from guard_core.sweep import LOSSES, MEASURES, Cell, Measure, fold_words, words
 from guard_core.windows.prices import UNIT
 from inspector.pages.shared.numbers import counted, grouped, short, tokens
 from inspector.pages.sweep.figure import Heat, colour
@@ -177,7 +177,7 @@ def sessions(answer: Answer) -> dict[str, Any]:
     }
 
 
-COLUMNS = ("overflow_steps", "compactions", "longest_loop", "peak", "tokens_sent", "cost_usd", "requests_dropped")
+COLUMNS = ("overflow_steps", "compactions", "longest_loop", "peak", "tokens_sent", "cost_usd", *LOSSES)
 
 
 def sheet(answer: Answer) -> Iterator[list[Value]]:
@@ -187,6 +187,7 @@ def sheet(answer: Answer) -> Iterator[list[Value]]:
     for index, cell in enumerate(result.cells):
         cost = None if cell.cost is None else cell.cost / UNIT / 1_000_000
         figures: list[Value] = [cell.overflow_steps, cell.compactions, cell.longest_loop, cell.peak, cell.tokens_sent]
+        losses: list[Value] = [getattr(cell, name) for name in LOSSES]
         marks = ["yes" if index == result.recommended else "", "yes" if index in result.trade_offs else ""]
         values = [value if isinstance(value, int | float) else str(value) for value in cell.values.values()]
-        yield [*values, len(cell.figures), cell.window, *figures, cost, cell.requests_dropped, *marks]
+        yield [*values, len(cell.figures), cell.window, *figures, cost, *losses, *marks]

@@ -22,13 +22,14 @@ from guard_core import defaults
 from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.sweep import Cell, Figures, SweepResult, judged, session_cells
+from guard_core.sweep import Cell, Figures, Priced, SweepResult, judged, session_cells
 from inspector.jobs import queue
 from inspector.jobs.leased import LeasedJob
 from inspector.models import Project, Session, Sweep, SweepSlice
 from inspector.pages.sweep.question import Question
 from inspector.replays.analysis import facts_of, window_of
 from inspector.replays.choice import Choice
+from inspector.replays.comparing import rules_of
 from inspector.storage import convert, deleting
 from inspector.storage.byte_cache import ByteCache
 
@@ -241,6 +242,7 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
         if not mine.update(done=len(result.figures), result=packed(result), heartbeat=Now()):
             raise _Ended
 
+    priced = Priced.of(facts, rules_of(session, facts, look)) if question.measure.priced else None
     while len(result.figures) < len(points):
         first = len(result.figures)
         cells = session_cells(
@@ -252,7 +254,7 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
             usage=facts.usage,
             summarizer=summarizer,
             own=facts.played,
-            priced=facts if question.measure.priced else None,
+            priced=priced,
             limits=facts.limits,
             each=look,
         )

@@ -105,6 +105,22 @@ def test_cost_and_dropped_requests_are_shown_where_they_were_asked_for(client, t
     assert "figure=cost" not in client.get(plain.get_absolute_url()).content.decode()
 
 
+def test_rules_that_are_gone_and_results_read_again_are_figures_of_their_own(client, db):
+    """The rule is in the first message, which the smaller window drops and the larger one keeps."""
+    rule = user("Never touch the folder vendor, and do not edit generated files. " + "x" * 4_000)
+    talking = [item for n in range(29) for item in (user(f"{n} " + "x" * 4_000), model("y" * 400))]
+    stored(session(rule, model("ok"), *talking, title="ruled", model="gpt-4o", window=20_000), title="ruled")
+    sweep = started(client, figure="instructions", axis1="window", values1="20k,100k", axis2="", values2="")
+    work()
+    cells = answer_of(sweep).result.cells
+    assert [cell.values["window"] for cell in cells] == [20_000, 100_000]
+    assert cells[0].rules_gone > cells[1].rules_gone == 0
+    assert [cell.read_again for cell in cells] == [0, 0]
+    page = client.get(sweep.get_absolute_url() + "?figure=instructions").content.decode()
+    assert "Stated rules gone from the last request" in page
+    assert "0 stated rules gone from the last request" in page
+
+
 @pytest.mark.once  # refused before anything is stored
 @pytest.mark.parametrize(
     ("changes", "words"),
