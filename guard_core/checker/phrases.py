@@ -298,8 +298,8 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "after step {step:place} the user's",
         "left the context at step {step:place},",
         "left the context by step {step:place},",
-        "missing from step {first_absent:place}.",
-        "missing from steps {first_absent:place} to {last_absent:place}.",
+        "missing from the request of step {first_absent:place}.",
+        "missing from the requests of steps {first_absent:place} to {last_absent:place}.",
     ),
     "grown": ("compaction {compaction:place} ", ": {before} to {after} tokens at step {step:place}"),
     "summary_not_kept": (

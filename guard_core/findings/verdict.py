@@ -257,7 +257,8 @@ def _request(case: Case, finding: Finding) -> str:
     it = "it" if numbers["is_whole"] else "its first words"
     left = f"left the context {when}, nothing has quoted {it} since"
     if numbers["last_absent"] < len(case.tokens) - 1:
-        left = f"is missing from {steps_words(numbers['first_absent'], numbers['last_absent'])}"
+        first, last = numbers["first_absent"], numbers["last_absent"]
+        left = f"is missing from the request{'s' if first < last else ''} of {steps_words(first, last)}"
     quote = shortened(numbers["quote"], QUOTED_CHARS)
     cut = "" if numbers["is_whole"] and quote == numbers["quote"] else " …"
     sentence = f'{_head(case)}your request "{quote}{cut}" {left}.'

@@ -376,8 +376,9 @@ def test_a_request_that_one_call_lacked_is_said_so_of_one():
     built = talk(compaction(3), after={3: model(f"What was the task? {ASK}?")})
     (finding,) = lost(built)
     assert finding.sentence.endswith("is missing from the request of step 3 (compaction 1).")
-    assert recorded_verdict(Facts.of(built), (finding,)).sentence.endswith("is missing from step 3.")
-    assert check(built, [finding], judge_session(built)) == []
+    verdict = recorded_verdict(Facts.of(built), (finding,))
+    assert verdict.sentence.endswith("is missing from the request of step 3.")
+    assert check(built, [finding], judge_session(built), verdict) == []
 
 
 def test_a_sealed_summary_may_hold_it_so_nothing_is_claimed():
