@@ -20,6 +20,7 @@ from guard_core.report.words import (
     compaction_row,
     figures,
     forecast_row,
+    grouped,
     hidden_words,
     main_side,
     provenance,
@@ -147,7 +148,7 @@ def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Conten
         rows = [
             (
                 term.name,
-                f"{term.value:,g} {term.unit}" if isinstance(term.value, float) else f"{term.value:,} {term.unit}",
+                f"{grouped(term.value)} {term.unit}",
                 term.source,
                 "" if term.as_of is None else f"step {term.as_of + 1:,}",
                 term.expression,
@@ -161,11 +162,11 @@ def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Conten
     if item.bridge is not None:
         columns = ("before", "grown", "removed", "inserted", "unexplained", "after")
         parts = [
-            (part.name, *(f"{getattr(part, name):,}" for name in columns))
+            (part.name, *(grouped(getattr(part, name)) for name in columns))
             for part in item.bridge.parts
             if any(getattr(part, name) for name in columns)
         ]
-        total = ("total", *(f"{sum(getattr(part, name) for part in item.bridge.parts):,}" for name in columns))
+        total = ("total", *(grouped(sum(getattr(part, name) for part in item.bridge.parts)) for name in columns))
         yield table(("part of the request", *columns), parts, columns, foot=total)
         sources = f"Before: {item.bridge.before_source or 'no request'}; after: {item.bridge.after_source}."
         yield tag("p", f"Prompt tokens; every row and column adds up. {sources}", class_="muted")

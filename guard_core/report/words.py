@@ -17,6 +17,12 @@ def money(amount: int | None) -> str:
     return "price unknown" if amount is None else dollars(amount * UNIT)
 
 
+def grouped(value: float) -> str:
+    """A number with comma groups, and with the minus sign of the formulas beside it."""
+    text = f"{abs(value):,g}" if isinstance(value, float) else f"{abs(value):,}"
+    return f"−{text}" if value < 0 else text
+
+
 def side_title(side: Side) -> str:
     """What a side is called."""
     if side.name == "recorded":

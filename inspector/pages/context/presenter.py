@@ -27,6 +27,7 @@ from inspector.pages.shared.numbers import (
     message_number,
     percent,
     short,
+    signed,
     step_number,
     tokens,
 )
@@ -371,7 +372,7 @@ def two_requests(page: Frame, value: Prepared, first: int, second: int) -> dict[
             }
             for name, step, count in sides
         ],
-        "growth": f"{sides[1][2] - sides[0][2]:+,}",
+        "growth": signed(sides[1][2] - sides[0][2]),
         "sums": _sums(result.sums),
         "rows": [_change(page, value, first, second, item) for item in result.changes],
         "more": f"{result.more:,}" if result.more else "",

@@ -107,6 +107,16 @@ def test_a_session_that_was_only_simulated_is_reported_by_its_replay():
     assert one.sides[0].compactions
 
 
+def test_a_negative_number_has_the_minus_sign_of_the_formulas(report):
+    item = next(item for item in report.sides[0].compactions if item.bridge is not None)
+    parts = (msgspec.structs.replace(item.bridge.parts[0], unexplained=-8_464), *item.bridge.parts[1:])
+    bridge = msgspec.structs.replace(item.bridge, parts=parts)
+    side = msgspec.structs.replace(report.sides[0], compactions=(msgspec.structs.replace(item, bridge=bridge),))
+    text = Elements(page(msgspec.structs.replace(report, sides=(side,)))).text
+    assert "−8,464" in text
+    assert "-8,464" not in text
+
+
 @pytest.mark.parametrize("level", ["numbers", "names", "text"])
 def test_what_was_written_is_verified_against_its_recording(level):
     recording = bundled("small-window")
