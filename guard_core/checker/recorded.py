@@ -308,7 +308,8 @@ def request_lost(story: Story, finding: Finding) -> None:
     if start < 0:
         return
     is_earlier = all(story.first_call_after(index) < start for index in quoting)
-    if (" still quoted " in finding.sentence) != (bool(quoting) and is_earlier):
+    is_unknown = story.places[start] in unread  # the sentence says that alone
+    if (" still quoted " in finding.sentence) != (bool(quoting) and is_earlier and not is_unknown):
         raise Wrong("the words were quoted before they were lost, or not, and the sentence says otherwise")
     is_known = story.places[start] not in unread and not story.says(start - 1, quote)
     agree(finding, at_latest=is_known and any(story.first_call_after(index) < start for index in sealed))

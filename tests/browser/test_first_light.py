@@ -8,6 +8,7 @@ import pytest
 
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
+from inspector.pages.shared.requests import PAGE
 from tests.browser.conftest import drawn, shot, wait
 from tests.services.server import running
 
@@ -91,7 +92,7 @@ def test_4_a_step_shows_the_request_and_the_decision(page, sessions):
     page.goto(sessions("long-coding") + "steps?at=38")
     page.keyboard.press("k")
     page.wait_for_selector('#step[data-at="37"]')
-    assert page.locator("#messages article").count() == 40
+    assert page.locator("#messages article").count() == PAGE
     kinds = {"toolcall", "toolresult", "text"}
     assert all(page.locator(f".part-{kind}").count() for kind in kinds)
     assert page.locator(".term .source").count() >= 1

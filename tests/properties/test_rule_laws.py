@@ -132,10 +132,19 @@ def text_tokens(events):
     return sum(lexical_tokens(part_text(part)) for event in events for part in event.parts)
 
 
-def is_of(interval, step, session, found):
-    """Is the call that comes next, or the last one, of the model and the version of an interval."""
-    step = min(step, len(session.calls) - 1)
-    stretch = next(item for item in found.stretches if item.start <= step < item.stop)
+def is_of(interval, step, place, session, found):
+    """Is a check of the model and the version of an interval: that of the call that comes next, or the last one. A
+    compaction between calls of two is of the former where the user wrote behind it, else of neither."""
+    at = min(step, len(session.calls) - 1)
+    number = next(number for number, item in enumerate(found.stretches) if item.start <= at < item.stop)
+    stretch = found.stretches[number]
+    if place >= 0 and number and step == stretch.start:
+        former = found.stretches[number - 1]
+        if (former.version, former.model) != (stretch.version, stretch.model):
+            events = session.events[session.compactions[place].at : session.calls[step].at]
+            if not any(isinstance(item.parts[0], TextPart) and item.role is Role.USER for item in events):
+                return False
+            stretch = former
     return (stretch.version, stretch.model) == (interval.version, interval.model)
 
 
@@ -145,7 +154,9 @@ def test_bounds_by_prompt_are_those_of_plain_loops(session):
     checks = list(prompt_checks(session))
     for interval in (item for item in explanation.inference if item.counter == "prompt" and not item.left_out):
         inside = [
-            (count, place) for step, count, place in checks if count and is_of(interval, step, session, explanation)
+            (count, place)
+            for step, count, place in checks
+            if count and is_of(interval, step, place, session, explanation)
         ]
         passed = [count for count, place in inside if place < 0]
         fired = [
