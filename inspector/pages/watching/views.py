@@ -10,19 +10,21 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from inspector.models import WatchedPlace
+from inspector.models import Import, Project, WatchedPlace
 from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared.import_answer import address_of
 from inspector.pages.shared.project import project_of
 from inspector.pages.watching.choosing import NotWatched, choose
 from inspector.watching import child
 from inspector.watching.files import known_folders
 from inspector.watching.offered import is_offered
 
-SESSION = re.compile(r"^(?P<name>.*): https?://[^/\s]+(?P<path>/s/[0-9a-f-]{36}/)$")
+KEY = "[0-9a-f-]{36}"
+SENT = re.compile(rf"^(?P<name>.*): https?://[^/\s]+(?P<path>/s/{KEY}/|/imports/(?P<job>{KEY})/)$")
 
 
 class Line(NamedTuple):
-    """One line that the watching process printed; with the address of the session where it names one."""
+    """One line that the watching process printed; with an address where it names a session or an import."""
 
     text: str
     path: str = ""
@@ -76,7 +78,7 @@ def _page(request: HttpRequest, more: dict[str, Any] | None = None, status: int 
         "places": [Place(row.pk, row.path, Path(row.path).exists()) for row in stored],
         "known": [str(path) for path in known_folders() if str(path.resolve()) not in paths],
         "is_server": watch is not None,
-        "lines": [_line(text) for text in reversed(watch.lines)] if watch is not None else [],
+        "lines": [line_of(project_of(request), text) for text in reversed(watch.lines)] if watch is not None else [],
         "home": str(Path.home()),
         **(more or {}),
     }
@@ -84,6 +86,11 @@ def _page(request: HttpRequest, more: dict[str, Any] | None = None, status: int 
     return render_part(request, "watch-lines", part, page, context, status)
 
 
-def _line(text: str) -> Line:
-    match = SESSION.match(text)
-    return Line(match["name"], match["path"]) if match else Line(text)
+def line_of(project: Project, text: str) -> Line:
+    """A line with the session of the file that was sent; where that was still read when the server answered, with what
+    has become of it since."""
+    match = SENT.match(text)
+    if match is None:
+        return Line(text)
+    job = Import.objects.of(project).filter(pk=match["job"]).first() if match["job"] else None
+    return Line(match["name"], match["path"] if job is None else address_of(job))

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from inspector.models import WatchedPlace
+from inspector.ingest.importing import run_import, submit
+from inspector.ingest.uploads import receive
+from inspector.models import Project, Session, WatchedPlace, default_project
 from inspector.pages.watching.choosing import MOST_PLACES, NotWatched, checked
+from inspector.pages.watching.views import line_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -45,6 +48,20 @@ def test_the_same_place_is_watched_once_and_no_longer_when_it_is_stopped(client,
     page = text(client.post(f"/watching/{place.pk}/remove", follow=True))
     assert "No folder is watched" in page
     assert not WatchedPlace.unscoped.exists()
+
+
+def test_a_file_that_took_longer_to_read_than_the_answer_waited_is_linked_to_its_session_once_it_is_read(
+    folders, recording
+):
+    project = default_project()
+    job = submit(project, receive([recording], "claude.jsonl"))
+    line = f"claude.jsonl: http://127.0.0.1:8000{job.get_absolute_url()}"
+    assert line_of(project, line) == ("claude.jsonl", job.get_absolute_url())
+    run_import(str(job.pk))
+    session = Session.objects.of(project).get()
+    assert line_of(project, line) == ("claude.jsonl", session.get_absolute_url())
+    assert line_of(Project.objects.create(name="other", slug="other"), line).path == job.get_absolute_url()
+    assert line_of(project, "claude.jsonl: line 3 is no JSON").path == ""
 
 
 def test_a_place_that_has_gone_is_named(client, home):
