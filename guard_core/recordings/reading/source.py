@@ -204,18 +204,19 @@ class ByteSource:
             self._heads = self._read_heads()
         return self._heads[:count]
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self, *, with_copies: bool = False) -> Iterator[Line]:
         """Every good line. A damaged one raises in strict mode and is noted and left out in lenient mode.
 
         The beginning of an object at the end of the file is a file that is still being written: left out and noted
         in both modes, when a line before it was good. Blank lines are passed over. So are lines that repeat the file
         from its first line on: the same recording was written twice into it, or an earlier state behind a later one.
+        `with_copies`: not these, as each recording of the format says where it begins.
         """
-        good, copies = 0, _Copies(self)
+        good, copies = 0, None if with_copies else _Copies(self)
         for number, offset, raw, ended in self._raw_lines():
             if number > self.notes.lines:
                 self.notes.lines = number
-            if copies.have(offset, raw):
+            if copies is not None and copies.have(offset, raw):
                 self.notes.folded += number > self._noted
                 self._noted = max(self._noted, number)
                 continue

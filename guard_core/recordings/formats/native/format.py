@@ -92,7 +92,7 @@ class NativeFormat:
 
     def read(self, source: ByteSource) -> Recording:
         drafts: list[_Draft] = []
-        for line in source.lines():
+        for line in source.lines(with_copies=True):
             with source.tolerate(line.number):
                 if line.obj.get("format") == NAME:
                     drafts.append(_draft(line, source))

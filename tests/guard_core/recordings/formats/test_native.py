@@ -43,6 +43,12 @@ def test_several_sessions_come_back(short_chat):
     assert read(data, strict=True).sessions == (TALK, short_chat)
 
 
+def test_a_session_that_was_written_twice_comes_back_twice(short_chat):
+    """Each says where it begins; of a format that does not, a copy is the same recording once more."""
+    data = b"".join(native.write_all([short_chat, TALK, short_chat]))
+    assert read(data, strict=True).sessions == (short_chat, TALK, short_chat)
+
+
 def test_equal_sessions_give_equal_bytes():
     assert native.write(TALK) == native.write(read(native.write(TALK)).sessions[0])
 
