@@ -69,7 +69,7 @@ def results_again(facts: Facts) -> tuple[ResultAgain, ...]:
 
 
 def _counted_ones(case: Case) -> list[Fired]:
-    """The compactions after which a call went on with what they left; the moves of a sliding window are none."""
+    """The compactions that a call followed, without the moves of a sliding window."""
     return [item for item in others(case) if item.counted is not None]
 
 

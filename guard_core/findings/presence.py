@@ -90,11 +90,11 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             quote, quoting = quotation(text), _quoting(session, quotes[message])
             tasks, rules = ([one for one in part if quote not in one] for part in clauses[message])
             others = _repeating(session, quoting, tasks)
-            kept = _repeating(session, (*quoting, *dict(others)), rules)
+            repeating = _repeating(session, (*quoting, *dict(others)), rules)
             in_turn = _compactions_of_turn(session, ledger, message).difference(quoting, dict(others))
             restated = _restating(session, sorted(in_turn), _asked_for(texts[message]))
             is_whole, events = quote == text.rstrip(_END), tuple(sorted(places[message]))
-            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated, kept))
+            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated, repeating))
     return tuple(requests)
 
 
@@ -227,11 +227,11 @@ def passages_of(event: Event) -> tuple[list[str], list[str]]:
     """The clauses of a user's words that can be known again, as `quotation` shows them, the first ones and the last:
     those of what is asked for, and those that state rules. Where all state rules, these are what is asked for."""
     clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSE.split(_own_text(event))]
-    told = [clause for clause in dict.fromkeys(clauses) if width(clause) >= SHORTEST]
-    rules = {clause for clause in told if kind_of(clause) == RULE}
-    asked = [clause for clause in told if clause not in rules] or told
+    distinct = [clause for clause in dict.fromkeys(clauses) if width(clause) >= SHORTEST]
+    rules = {clause for clause in distinct if kind_of(clause) == RULE}
+    asked = [clause for clause in distinct if clause not in rules] or distinct
     parts = ([one for one in part if width(one) >= PASSAGE_CHARS] for part in (asked, rules.difference(asked)))
-    shown = [list(dict.fromkeys(map(quotation, sorted(part, key=told.index)))) for part in parts]
+    shown = [list(dict.fromkeys(map(quotation, sorted(part, key=distinct.index)))) for part in parts]
     return _ends(shown[0]), _ends(shown[1])
 
 

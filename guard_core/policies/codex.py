@@ -81,7 +81,7 @@ class Codex(CountedPolicy):
         if not self.settings.count_pending:
             return Counter(pending_words="this version does not count it")
         return Counter(
-            pending=output_tokens, pending_words="ceil((bytes + those of its call's id) / 4) of each tool output"
+            pending=output_tokens, pending_words="ceil((bytes + characters of its call's id) / 4) of each tool output"
         )
 
     @property
@@ -115,9 +115,9 @@ class Codex(CountedPolicy):
 
 
 def output_tokens(ledger: Ledger, form: str = "") -> Ints:
-    """The estimate of each event's tool outputs as they are recorded: ceil((UTF-8 bytes + those of the call's id) / 4)
-    of each. By runs of 0.171.0 with ids of 10 to 47 characters, 180 checks within 8 tokens of the threshold; with ids
-    of 25, 785 checks of 0.96.0 to 0.169.0."""
+    """The estimate of each event's tool outputs as they are recorded: of each ceil((UTF-8 bytes + characters of the
+    call's id) / 4). By runs of 0.171.0 with ids of 10 to 47 characters, 180 checks within 8 tokens of the threshold;
+    with ids of 25, 785 checks of 0.96.0 to 0.169.0."""
     ids = ledger.parts["id_chars"]
     tokens = rounded_up(part_chars(ledger, form, "bytes") + np.where(ids > 0, ids, USUAL_ID))
     return ledger.by_event(np.where(ledger.parts["kind"] == RESULT, tokens, 0))

@@ -70,19 +70,19 @@ MEASURES = {
         ),
         Measure(
             "instructions",
-            "stated rules gone from the last request",
+            "stated rules whose message the last request lacks",
             "sentences",
             lambda cell: cell.rules_gone,
             priced=True,
-            said=("stated rule", "gone from the last request"),
+            said=("stated rule", "whose message the last request lacks"),
         ),
         Measure(
             "regret",
-            "tokens of results read again after they were lost",
+            "tokens lost of what the recording read again",
             "tokens",
             lambda cell: cell.read_again,
             priced=True,
-            said=("token", "of results read again after they were lost"),
+            said=("token", "lost of what the recording read again"),
         ),
     )
 }

@@ -81,8 +81,9 @@ def _picker(request: HttpRequest, project: Project, keys: list[str], errors: lis
 
 
 def _about(row: Session) -> str:
-    """What tells sessions of one title apart, such as several runs of one task."""
-    words = (row.agent, row.model, counted(row.calls, "call"), f"{row.started_at or row.created:%d %b %Y %H:%M} UTC")
+    """What distinguishes sessions with the same title, such as several runs of one task."""
+    when = f"{'' if row.started_at else 'added '}{row.started_at or row.created:%d %b %Y %H:%M} UTC"
+    words = (row.agent, row.model, counted(row.calls, "call"), when)
     return ", ".join(filter(None, words))
 
 

@@ -66,6 +66,6 @@ def test_a_sweep_recommends_by_it_and_says_it():
     )
     result = judged(axes, [cells], [facts.ledger.step_count], by=by)
     assert result.cells[result.recommended].values == {"window": 17_000}
-    assert ", 0 tokens of results read again after they were lost" in result.evidence
-    assert f", {cells[1].read_again:,} tokens of results read again after they were lost" in result.evidence
+    assert ", 0 tokens lost of what the recording read again" in result.evidence
+    assert f", {cells[1].read_again:,} tokens lost of what the recording read again" in result.evidence
     assert all(cell.rules_gone is None for cell in cells)  # nobody looked for rules

@@ -52,7 +52,7 @@ def _is_whole(value: Any) -> bool:
 
 def records(source: ByteSource) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The lines, or header and items of a rollout in one object, which have no lines of their own. Where the header of
-    the same session comes again, the lines behind it that the file has had already, in their order, are left out."""
+    the same session is repeated, the lines after it that are repeated as well, in their order, are left out."""
     if source.shape is Shape.JSON and _is_whole(value := source.json()):
         yield None, value["session"]
         yield from ((None, item) for item in fields.objects(value["items"]))
@@ -86,9 +86,9 @@ class _Copies:
         if is_header and not self._known:
             self._name = name
         if places := self._places.get(key):
-            found = bisect_left(places, self._next)
-            if found < len(places):
-                self._next = places[found] + 1
+            number = bisect_left(places, self._next)
+            if number < len(places):
+                self._next = places[number] + 1
                 return True
         self._known.append(key)
         return False

@@ -117,8 +117,8 @@ def test_rules_that_are_gone_and_results_read_again_are_figures_of_their_own(cli
     assert cells[0].rules_gone > cells[1].rules_gone == 0
     assert [cell.read_again for cell in cells] == [0, 0]
     page = client.get(sweep.get_absolute_url() + "?figure=instructions").content.decode()
-    assert "Stated rules gone from the last request" in page
-    assert "0 stated rules gone from the last request" in page
+    assert "Stated rules whose message the last request lacks" in page
+    assert "0 stated rules whose message the last request lacks" in page
 
 
 @pytest.mark.once  # refused before anything is stored
