@@ -31,7 +31,9 @@ def many(tmp_path_factory):
         yield started, place
 
 
+@pytest.mark.long
 def test_the_choice_is_accessible_and_fits(open_page, many):
+    """What most pages show, `test_looks.py` holds to the same."""
     server, place = many
     page = open_page(server=server)
     page.goto(place)

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.browser.conftest import drawn
 from tests.browser.looks import check_looks
 
@@ -19,7 +21,9 @@ def test_a_replay_is_compared_on_one_axis_and_stepped_through_with_keys(page, se
     page.wait_for_url(re.compile(rf"steps\?.*at={first + 1}.*side=replayed"))
 
 
+@pytest.mark.long
 def test_a_comparison_and_the_answers_look_right_everywhere(page, sessions):
+    """What most pages show, `test_looks.py` holds to the same."""
     address = sessions("timing-gap")
     page.goto(address + "?window=100000")
     page.get_by_role("link", name="Compare on one axis").click()

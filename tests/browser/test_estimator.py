@@ -22,7 +22,9 @@ def visit(open_page, sessions):
     return opener
 
 
+@pytest.mark.long
 def test_it_is_accessible_and_fits(visit):
+    """What most pages show, `test_looks.py` holds to the same."""
     check_looks(visit(), "estimator", full_page=True)
 
 

@@ -37,8 +37,10 @@ def played(chromium, served):
     page.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", mostly_long(PAGES, short=["gallery", "gallery-new", "gallery-step"]))
 def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, played, name):
+    """What most pages show, `test_looks.py` holds to the same."""
     page.goto(PAGES[name])
     check_looks(page, name)
 

@@ -39,7 +39,9 @@ def titles(page) -> list[str]:
     return page.locator(".row-title > a:first-child").all_inner_texts()
 
 
+@pytest.mark.long
 def test_the_empty_state_is_accessible_and_fits(open_page, bare):
+    """What most pages show, `test_looks.py` holds to the same."""
     page = open_page(server=bare)
     page.goto("/")
     check_looks(page, "empty", full_page=True)

@@ -31,18 +31,7 @@ PAGES = {
     "error": ("timing-gap", "?cap=many"),
     "missing": ("timing-gap", "c/99/"),
 }
-USUAL = [
-    "home",
-    "overview",
-    "step",
-    "search",
-    "recorded-compaction",
-    "facts",
-    "comparison",
-    "context",
-    "rule",
-    "policy",
-]
+USUAL = ["home", "overview", "step", "recorded-compaction", "facts", "comparison", "context"]
 OWN = ["step", "step-gone", "replayed-step", "sub-agents", "recorded-compaction", "replayed-compaction", "search"]
 CHARTS = ["overview", "what-if"]
 # Texts that something else lies on, at the place where they are seen: what a scrolling box cuts off is not seen.

@@ -25,15 +25,19 @@ def drawn(page, address: str) -> None:
     page.locator("[data-figure][data-drawn]").wait_for()
 
 
+@pytest.mark.long
 def test_it_is_accessible_and_fits(page, swept):
+    """What most pages show, `test_looks.py` holds to the same."""
     drawn(page, swept)
     page.reload()  # the answer as a whole page
     page.locator("[data-figure][data-drawn]").wait_for()
     check_looks(page, "sweep", full_page=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("address", ["/sweeps/", "/sweeps/new"])
 def test_list_and_form_are_accessible_and_fit(page, swept, address):
+    """What most pages show, `test_looks.py` holds to the same."""
     page.goto(address)
     check_looks(page, "sweeps" if address == "/sweeps/" else "sweep-new", full_page=True)
 

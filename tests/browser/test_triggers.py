@@ -29,7 +29,9 @@ def visit(open_page, compacted):
     return opener
 
 
+@pytest.mark.long
 def test_it_is_accessible_and_fits(visit):
+    """What most pages show, `test_looks.py` holds to the same."""
     check_looks(visit(), "triggers", full_page=True)
 
 

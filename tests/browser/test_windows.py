@@ -21,7 +21,9 @@ def asked(served) -> str:
     return served.upload("open.json", native.write(OPEN)).headers["location"]
 
 
+@pytest.mark.long
 def test_the_question_is_accessible_and_fits_with_a_mistake_as_well(page, asked):
+    """What most pages show, `test_looks.py` holds to the same."""
     page.goto(asked + "?window_typed=many")
     assert page.locator("#window-question").get_by_role("alert").is_visible()
     check_looks(page, "window")

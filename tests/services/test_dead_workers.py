@@ -1,4 +1,7 @@
-"""PostgreSQL takes back what a killed process had locked as soon as SQLite does, which releases it with the process."""
+"""PostgreSQL takes back what a killed process had locked as soon as SQLite does, which releases it with the process.
+
+That what it was at is taken back, `tests/inspector/jobs/test_recovery.py` tries without processes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from inspector.apps import NOTICE_THE_DEAD
 from tests.services.databases import fresh_postgres
 from tests.services.server import PATIENCE, ROOT, clean_environment
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.long]
 
 PROMISE = 15_000  # milliseconds; with those until the lease has run out and an idle worker looks, fewer than 30 s
 LOOK = "client_connection_check_interval"

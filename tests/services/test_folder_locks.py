@@ -34,7 +34,9 @@ def test_a_second_server_on_the_same_port_says_so_too(first: Running) -> None:
     assert f"process {first.process.pid} on " in sentence
 
 
+@pytest.mark.long
 def test_the_lease_of_a_killed_server_is_taken_over_at_once(tmp_path: Path) -> None:
+    """The next test stops a server; of a killed one the system itself lets go of the lock."""
     with running(tmp_path, DATABASE_URL="") as started:
         until(started.workers)
         started.process.kill()
@@ -56,7 +58,9 @@ def test_an_import_runs_beside_a_server(first: Running, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tmp_path: Path) -> None:
+    """That a folder is had by one alone, and who has it, the other tests of this file try."""
     (tmp_path / "chat.json").write_text("[]")
     held = alone(tmp_path)
     try:

@@ -1,6 +1,9 @@
 """Servers killed at random moments: what was acknowledged is there, and nothing else is.
 
 KILLS is the number of rounds; KILLS_SEED repeats the moments at which they end.
+
+What a killed upload leaves and what is swept, `tests/inspector/data_folder/test_sweeping.py` tries without a server;
+one kill under an upload, `test_uploading.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tests.services.folders import DATABASE
 from tests.services.server import Running, running, transcript, until, within
 from tests.services.test_orphans import PROMISE, processes_of
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.long]
 
 KILLS = int(os.environ.get("KILLS", "1"))
 SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))

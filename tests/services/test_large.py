@@ -64,6 +64,7 @@ def held_in(server: Running, content: bytes, phase: str) -> tuple[str, int]:
     return job["url"], worker
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_a_chart_is_shown_while_the_file_is_read(started: Running) -> None:
     worker = held_worker(started)
@@ -75,7 +76,7 @@ def test_a_chart_is_shown_while_the_file_is_read(started: Running) -> None:
     assert started.get(complete(started, url)).status == 200
 
 
-@pytest.mark.long("postgresql")
+@pytest.mark.long
 @pytest.mark.parametrize("phase", KILLED_IN)
 def test_a_worker_killed_in_any_phase_costs_a_delay_and_nothing_else(phase: str, started: Running) -> None:
     url, worker = held_in(started, transcript(PHASES.index(phase) + 2), phase)

@@ -99,8 +99,10 @@ def test_every_page_of_a_session_waits_for_its_replay_alike(served: tuple[Runnin
         assert "<h1" in until(lambda: shown(server, path)).text
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> None:
+    """`tests/inspector/pages/compare` compares sides whose replays take no time."""
     server, session = served
     sides = "&".join(f"side={session[3:-1]}%3Fwindow%3D{window}" for window in (1020, 1021))
     page = until(lambda: shown(server, f"/compare/?{sides}"))
@@ -108,10 +110,12 @@ def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> 
     assert "window 1,021" in page.text
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_a_search_shows_its_matches_at_once_and_their_places_when_the_replay_is_done(
     served: tuple[Running, str],
 ) -> None:
+    """Searches of finished replays are tried in `tests/inspector/pages/search`."""
     server, session = served
     path = f"{session}search?q=step&window=1005"
     assert "The curve of the session is being computed" in until(lambda: matches(server, path))
@@ -135,8 +139,10 @@ def test_a_chart_says_in_json_that_its_replay_runs(served: tuple[Running, str]) 
     assert document["state"] in ("waiting", "replaying")
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_a_changed_setting_shows_the_progress_in_the_part_that_changes(served: tuple[Running, str]) -> None:
+    """A changed setting with its progress is part of the walk of `tests/browser/test_long_replays.py`."""
     server, session = served
     asked = {"HX-Request": "true", "HX-Target": "chart"}
     path = f"{session}?window=1003"
@@ -147,15 +153,19 @@ def test_a_changed_setting_shows_the_progress_in_the_part_that_changes(served: t
     assert "<html" not in server.get(path, **asked).text
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_the_page_of_a_progress_is_loaded_anew_when_the_replay_is_done(served: tuple[Running, str]) -> None:
+    """So it is in `tests/browser/test_long_replays.py`."""
     server, session = served
     asked = {"HX-Request": "true", "HX-Target": "replay"}
     until(lambda: server.get(session + SLOW, **asked).headers.get("hx-refresh") == "true")
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_other_pages_answer_while_replays_run(served: tuple[Running, str]) -> None:
+    """That replays run in other processes is tried above."""
     server, session = served
     paths = [f"{session}?window=110{number}" for number in (1, 2)]
     processes = [asked_and_held(server, path) for path in paths]
@@ -247,8 +257,10 @@ def test_a_finished_replay_is_not_replayed_by_the_next_server(recording: Path, t
         assert result.read_bytes() == written, "the damaged one was replaced"
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_a_replay_under_way_ends_with_its_server(recording: Path, tmp_path: Path) -> None:
+    """`tests/inspector/ingest/reading/test_process.py` ends such processes with their parent."""
     with running(tmp_path, **APART) as server:
         server.get(f"{imported(server, recording)}?window=1500")
         processes = until(lambda: replaying(server))
@@ -281,10 +293,11 @@ def test_a_comparison_of_all_policies_can_be_followed_and_cancelled(served: tupl
     assert "work=policies" in page.text
 
 
-@pytest.mark.long("postgresql")
+@pytest.mark.long
 @pytest.mark.once
 @pytest.mark.skipif(os.cpu_count() == 1, reason="on one processor a comparison is made by one process")
 def test_the_policies_of_a_comparison_are_shared_out_among_copies_of_its_process(served: tuple[Running, str]) -> None:
+    """`tests/inspector/replays/test_comparing.py` has the rows of such copies."""
     server, session = served
     path = f"{session}policies?window=1001"
     process = asked_and_held(server, path)

@@ -98,9 +98,11 @@ def stored(source: tuple[Path, str], tmp_path: Path) -> str:
     return source[1]
 
 
+@pytest.mark.long
 def test_what_was_moved_has_the_same_digests_stays_when_moved_again_and_takes_new_sessions(
     stored, run, empty, tmp_path
 ):
+    """That a copy is compared row by row before it is kept, the next test tries."""
     moved = run("manage.py", "move_to_postgres", empty)
     assert moved.returncode == 0, moved.stderr
     assert len(stored.splitlines()) == 2

@@ -74,7 +74,9 @@ def test_a_folder_of_a_newer_version_is_refused_untouched(used: Path) -> None:
     assert digest(used) == before
 
 
+@pytest.mark.long
 def test_a_newer_version_is_seen_in_what_was_written_last_before_a_kill(used: Path, tmp_path: Path) -> None:
+    """A folder of a newer version is refused in the first test."""
     writer = sqlite3.connect(used / DATABASE, isolation_level=None)
     try:
         writer.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('inspector', '9000_later', '2030')")
@@ -103,7 +105,9 @@ def test_a_damaged_database_is_refused_untouched(harm: str, used: Path) -> None:
     assert digest(used) == before
 
 
+@pytest.mark.long
 def test_so_it_is_by_a_command(used: Path) -> None:
+    """The server, which asks the same function, is tried above."""
     damage(used / DATABASE)
     before = digest(used)
     done = manage(used, "import", __file__)
@@ -142,7 +146,9 @@ def test_a_new_folder_and_a_current_one_are_not_copied(used: Path) -> None:
     assert not (used / opening.COPIES).exists()
 
 
+@pytest.mark.long
 def test_only_the_newest_copies_are_kept(old: Path) -> None:
+    """That an upgrade begins with a copy, and what is in it, is tried above."""
     folder = old / opening.COPIES
     folder.mkdir()
     for number in range(5):

@@ -159,7 +159,9 @@ def test_a_backup_is_verified_without_being_restored(backup: Path, empty: Path) 
     assert digest(empty) == before
 
 
+@pytest.mark.long
 def test_nothing_is_restored_or_moved_while_a_server_runs(backup: Path, tmp_path: Path) -> None:
+    """That a folder in use is not had alone, `test_folder_locks.py` tries without a server."""
     with running(tmp_path, DATABASE_URL="") as started:
         for arguments in (["restore", backup, "--replace"], ["move_to_postgres", "postgresql:///none"]):
             done = manage(tmp_path, *arguments)
@@ -219,7 +221,9 @@ def test_a_damaged_database_is_not_backed_up(source: Path, tmp_path: Path) -> No
     assert not list(tmp_path.glob("b.tar*"))
 
 
+@pytest.mark.long
 def test_a_backup_of_postgresql_comes_back_into_an_empty_database(source: Path, tmp_path: Path) -> None:
+    """Of SQLite, the first test does so; the rows of PostgreSQL come from `pg_dump` and `pg_restore`."""
     with fresh_postgres() as first, fresh_postgres() as second:
         shutil.copytree(source, tmp_path / "data")
         for arguments in (["move_to_postgres", first], ["backup", tmp_path / "b.tar"]):
@@ -236,7 +240,9 @@ def test_a_backup_of_postgresql_comes_back_into_an_empty_database(source: Path, 
         assert (again.returncode, "2 recordings" in again.stdout) == (0, True), again.stderr
 
 
+@pytest.mark.long
 def test_an_upgrade_of_postgresql_does_not_wait_for_the_workers_of_a_team(tmp_path: Path) -> None:
+    """No shorter test: only two processes on one PostgreSQL can wait for one another."""
     shared = beside(tmp_path)  # a worker of the version before
     try:
         with fresh_postgres() as url:

@@ -131,9 +131,9 @@ def assert_sound(data: Path, lines: int) -> None:
     assert received == [(lines, lines)] * 3
 
 
-@pytest.mark.long("postgresql")
+@pytest.mark.long
 def test_streams_survive_every_kill_of_the_server(tmp_path: Path) -> None:
-    """On PostgreSQL `tests/inspector/streams` tries what a stream may lose or double without a server."""
+    """`tests/inspector/streams` tries what a stream may lose or double without a server."""
     print(f"KILLS_SEED={SEED}")
     dice = random.Random(SEED)
     port, data = str(lasting_port()), tmp_path / "data"

@@ -17,9 +17,9 @@ from tests.inspector.webhooks.receiver import receiving
 from tests.services.server import running, until
 
 
-@pytest.mark.long("postgresql")
+@pytest.mark.long
 def test_a_near_miss_of_a_stream_reaches_the_receiver_signed_and_once(tmp_path: Path) -> None:
-    """On PostgreSQL `tests/inspector/webhooks/test_deliveries.py` does so without a server."""
+    """`tests/inspector/webhooks/test_deliveries.py` does so without a server."""
     events = [event for number in range(3) for event in (user(f"q{number}"), model(f"a{number}"))]
     calls = tuple(
         ModelCall(2 * n + 1, 2 * n + 1, prompt_tokens=count) for n, count in enumerate((9_000, 95_000, 96_000))

@@ -232,7 +232,9 @@ def test_another_process_and_hash_seed_give_the_same_bytes():
     assert len(runs[0].stdout.strip()) == 64
 
 
+@pytest.mark.long
 def test_a_very_long_session_is_attributed_faster_than_it_is_counted():
+    """The attribution itself is tried on short sessions; only its cost needs a long one."""
     begun = time.process_time()
     ledger = Ledger.of(big_session(20_000, 40))
     counted = time.process_time()

@@ -964,7 +964,9 @@ def test_the_gravest_come_first():
     assert order == sorted(order, key=["error", "warning", "info"].index)
 
 
+@pytest.mark.long
 def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them():
+    """What the findings say is tried on short sessions; only their cost needs a long one."""
     big = big_session()
     begun = time.process_time()
     ledger = Ledger.of(big)

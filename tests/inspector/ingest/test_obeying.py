@@ -102,8 +102,10 @@ def test_few_short_statements_are_run_between_two_looks(looks):
     assert max(values) <= 3 * max(texts.ROWS, reader.BATCH)
 
 
+@pytest.mark.long
 @pytest.mark.once  # SQLite takes fewer values in one statement, so its statements are the most
 def test_what_comes_after_the_last_look_does_not_grow_with_the_session(folders):
+    """That few short statements are run between two looks is tried on a shorter file."""
     counts = []
     for steps in (2_500, 5_000):  # both are stored while they are read
         content = transcript(steps, steps * 2_000)
