@@ -84,6 +84,9 @@ class AgentSetting(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
+ANSWER_LIMIT = "max_output_tokens"  # the setting with the most tokens that a request of the session allows its answer
+
+
 class Evidence(StrEnum):
     """How sure it is that a compaction happened."""
 

@@ -9,7 +9,7 @@ from guard_core.checker.story import Replay, Story, Wrong, agree, number, same, 
 from guard_core.events import part_text
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
-from guard_core.sessions import Provenance
+from guard_core.sessions import ANSWER_LIMIT, Provenance
 from guard_core.views import Rewritten, Span, View
 
 NEAR_MISS = 0.9  # of the window
@@ -79,6 +79,13 @@ def answer_rooms(story: Story, finding: Finding) -> list[int]:
         raise Wrong(f"the longest answer has {longest} tokens")
     if source != "longest" and (claimed <= longest or (source == "default" and claimed not in _ANSWERS.values())):
         raise Wrong("an answer was longer, or that is no agent's default")
+    if source == "requests" and claimed not in {item.value for item in session.settings if item.name == ANSWER_LIMIT}:
+        raise Wrong("no request allows so much")
+    pairs = zip(story.windows, session.calls, strict=True)
+    if source == "requests" and any(
+        call.response is not None and (call.prompt_tokens or 0) + claimed > window > 0 for window, call in pairs
+    ):
+        raise Wrong("a request was answered that left less room")
     if (source == "default") != ("'s default" in finding.sentence and "rule_defaults" in finding.assumptions):
         raise Wrong("the claim does not say, or says, that it rests on a default")
     return [claimed * is_joint for is_joint in joint]

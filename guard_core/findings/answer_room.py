@@ -10,15 +10,15 @@ from guard_core.findings.claims import RULE_DEFAULTS
 from guard_core.findings.facts import Case
 from guard_core.ledger import Ints
 from guard_core.rules.registry import agent_of
-from guard_core.sessions import Provenance
+from guard_core.sessions import ANSWER_LIMIT, Provenance
 from guard_core.windows.models import holds_answers
 
-LONGEST, SETTING, DEFAULT = "longest", "setting", "default"  # where the number of tokens is from
+LONGEST, REQUESTS, SETTING, DEFAULT = "longest", "requests", "setting", "default"  # where the number of tokens is from
 
 
 class AnswerRoom(NamedTuple):
     """The `tokens` that an answer may need at `steps` (0 at those whose model's window holds requests alone), by the
-    longest recorded answer, or by what the agent allows one, where that is more; `agent` is who allows it."""
+    longest recorded answer, or by what the requests or the agent allow one, where that is more; `agent` is who does."""
 
     tokens: int
     steps: Ints
@@ -30,6 +30,7 @@ class AnswerRoom(NamedTuple):
         """The room in words, with where it is from."""
         whose = {
             LONGEST: "the longest recorded",
+            REQUESTS: "the most that a request allows",
             SETTING: f"the most that {self.agent} allows",
             DEFAULT: f"{self.agent}'s default",
         }
@@ -42,7 +43,7 @@ class AnswerRoom(NamedTuple):
 
 
 def answer_room(case: Case) -> AnswerRoom | None:
-    """The room for an answer; None where neither an answer's tokens nor the agent's limit is known, or no window of the
+    """The room for an answer; None where neither an answer's tokens nor a limit of them is known, or no window of the
     session holds answers."""
     session, facts = case.facts.session, case.facts
     longest = max((call.output_tokens or 0 for call in session.calls), default=0)
@@ -53,7 +54,19 @@ def answer_room(case: Case) -> AnswerRoom | None:
         if allowed is not None and (allowed.value or 0) > longest:
             is_default = allowed.source is Provenance.ASSUMED
             tokens, source, label = int(allowed.value or 0), DEFAULT if is_default else SETTING, rule.agent
+    elif (stated := _stated(case)) > longest:
+        tokens, source = stated, REQUESTS
     window = facts.window.sourced
     by_model = {name: holds_answers(name or session.model, window, session.agent_format) for name in facts.answers}
     steps = np.array([tokens * by_model[call.model] for call in session.calls], dtype=np.int64)
     return AnswerRoom(tokens, steps, source, label) if steps.any() else None
+
+
+def _stated(case: Case) -> int:
+    """The largest limit of an answer in the requests, in tokens; 0 where none states one, or where a request was
+    answered that with it exceeds the window: that provider does not ask for so much room."""
+    session = case.facts.session
+    limit = next((int(item.value) for item in session.settings if item.name == ANSWER_LIMIT), 0)
+    answered = [call.prompt_tokens or 0 if call.response is not None else 0 for call in session.calls]
+    exceeds = (case.windows > 0) & (np.array(answered, dtype=np.int64) + limit > case.windows)
+    return 0 if exceeds.any() else limit

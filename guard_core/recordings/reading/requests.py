@@ -38,6 +38,7 @@ from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.refusals import stated_sizes
 from guard_core.recordings.reading.summary_words import begins_with_summary, is_empty_summary
 from guard_core.sessions import (
+    ANSWER_LIMIT,
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
     MAY_BE_REPEATED,
@@ -45,6 +46,7 @@ from guard_core.sessions import (
     MAY_BEGIN_WITH_SUMMARY,
     MAY_CONTINUE,
     MAY_REPEAT,
+    AgentSetting,
     Evidence,
     LeftBranches,
     ModelCall,
@@ -69,6 +71,7 @@ REPEATED_FROM = 12_000  # letters of a first request that are looked for there
 LEAST_NAMES = 3  # paths and identifiers that a conversation's first request has from an earlier one
 _NAME = re.compile(r"[\w./-]{6,}")  # with a sign within it
 OPENING_CHARS = 200  # of a message, in which a summary is called one
+LARGEST_LIMIT = "the largest limit of an answer in its requests"
 SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
 
 
@@ -101,7 +104,8 @@ class Request(msgspec.Struct, frozen=True):
     without any, whose call is placed behind the history so far. `system` and `tools` are None where not recorded.
     `declared` is the compaction recorded since the previous request, `summarised` one that the provider made of all
     these messages before it answered, with its summary. `refusal`: the words of the provider that it is too
-    long, so that there is no call; "" for any other request.
+    long, so that there is no call; "" for any other request. `answer_limit` is the most tokens that the request allows
+    its answer, 0 where it does not say.
     """
 
     messages: tuple[Event, ...]
@@ -114,6 +118,7 @@ class Request(msgspec.Struct, frozen=True):
     agent: str = ""
     refusal: str = ""
     summarised: tuple[Event, Declared] | None = None
+    answer_limit: int = 0
 
 
 def message_key(event: Event) -> bytes:
@@ -166,6 +171,7 @@ class Thread:
     refusals: list[Refusal] = field(default_factory=list)  # what the provider stated in some of them
     left: LeftBranches = LeftBranches()  # noqa: RUF009 - immutable
     refused_model: str = ""  # of the last of them
+    answer_limit: int = 0  # the most tokens that one of its requests allowed its answer, 0: none says it
     refused_beside: int = 0  # refused requests of the contexts that are folded into this one
     failed_again: int = 0  # side calls that are the last request sent again behind its answer, without one
     _sent: list[_Item] = field(default_factory=list)
@@ -333,6 +339,9 @@ class Thread:
         if self.followed:
             builder.notes.append(self.followed)
         rest.setdefault("agent", self.agent)
+        if self.answer_limit:
+            limit = AgentSetting(ANSWER_LIMIT, self.answer_limit, LARGEST_LIMIT)
+            rest["settings"] = (*rest.get("settings", ()), limit)
         if not self.calls and self.refused_model:
             rest.setdefault("model", self.refused_model)
         return builder.session(system=self.system, tools=self.tools, **rest)
@@ -435,6 +444,7 @@ class Thread:
         if request.tools is not None and self.tools is None:
             self.tools = request.tools
         self.agent = self.agent or request.agent
+        self.answer_limit = max(self.answer_limit, request.answer_limit)
         if request.summarised is not None:
             self._summarise(*request.summarised)
         self._confirmed = len(self._sent)

@@ -9,7 +9,7 @@ from guard_core.findings.without import without_automatic
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import Provenance
+from guard_core.sessions import ANSWER_LIMIT, AgentSetting, Provenance
 from tests.builders import bundled, transcript
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
@@ -297,3 +297,20 @@ def test_what_the_agent_allows_an_answer_counts_where_no_answer_was_as_long():
         assert "room for an answer of 32,000 tokens, Claude Code's default" in by_kind[kind].sentence
         assert "rule_defaults" in by_kind[kind].assumptions
         assert len(verdict.split()) <= 25
+
+
+def test_what_the_requests_allow_an_answer_counts_where_no_answer_was_as_long():
+    """85 % of 5,800 leave no room for the 1,200 tokens that a request allows, which the recorded ones all have."""
+    built = answering(chat(*TWICE, window=5_800, compactions=CUTS), 300)
+    limited = msgspec.structs.replace(built, settings=(AgentSetting(ANSWER_LIMIT, 1_200),))
+    by_kind, _ = checked(limited)
+    assert "without room for an answer of 1,200 tokens, the most that a request allows" in by_kind["needed"].sentence
+    assert "needless" in checked(msgspec.structs.replace(built, settings=(AgentSetting(ANSWER_LIMIT, 200),)))[0]
+
+
+def test_a_limit_of_answers_that_an_answered_request_exceeded_is_no_room_that_its_provider_asks_for():
+    """4,300 and 2,000 tokens are more than the window of 5,800, and the request was answered."""
+    built = answering(chat(*TWICE, window=5_800, compactions=CUTS), 300)
+    by_kind, _ = checked(msgspec.structs.replace(built, settings=(AgentSetting(ANSWER_LIMIT, 2_000),)))
+    assert "needed" not in by_kind
+    assert "2,000" not in by_kind["needless"].sentence

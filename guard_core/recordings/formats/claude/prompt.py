@@ -12,7 +12,7 @@ from typing import Any
 from guard_core.events import Part, TextPart
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.notes import ImportNotes
-from guard_core.sessions import AgentSetting, ToolDefinition
+from guard_core.sessions import ANSWER_LIMIT, AgentSetting, ToolDefinition
 
 
 class Prompt:
@@ -45,7 +45,7 @@ class Prompt:
         """An `api-request` line: what an answer may have, of the first request that says it."""
         limit = fields.tokens(fields.mapping(line, "params"), "max_tokens")
         if limit and not self.settings:
-            self.settings = (AgentSetting("max_output_tokens", limit, "max_tokens of its requests"),)
+            self.settings = (AgentSetting(ANSWER_LIMIT, limit, "max_tokens of its requests"),)
 
     def snapshot(self, attachment: dict[str, Any]) -> None:
         """A `prompt_snapshot` attachment."""

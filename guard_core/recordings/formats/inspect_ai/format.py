@@ -32,6 +32,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.inspect_ai.known_names import NAMES
 from guard_core.recordings.formats.inspect_ai.spans import Conversations, Spans
 from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.refusals import names_length
@@ -290,7 +291,8 @@ class _Sample:
         )
         tools = chat.tool_definitions(item.get("tools"))
         about: JSON = {"system": system, "tools": tools, "declared": declared, "agent": agent, "refusal": refusal}
-        return Request(tuple(messages), call, None if refusal else answer, **about)
+        limit = answer_limit(fields.mapping(item, "config"))
+        return Request(tuple(messages), call, None if refusal else answer, answer_limit=limit, **about)
 
     def _input(self, item: JSON) -> list[Event]:
         refs = fields.items(item, "input_refs")

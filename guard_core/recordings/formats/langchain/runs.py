@@ -27,6 +27,7 @@ from guard_core.recordings.formats.langchain.messages import (
     usage_of,
 )
 from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.refusals import names_length
@@ -196,7 +197,8 @@ class Runs:
         lost = 0 if messages else UNKNOWN
         error = fields.text(run, "error") if event is None and call.prompt_tokens is None else ""
         refusal = error if names_length(error) else ""
-        return Request(tuple(messages), call, event, lost, system=system, tools=_tools(parameters), refusal=refusal)
+        about: JSON = {"tools": _tools(parameters), "refusal": refusal, "answer_limit": answer_limit(parameters)}
+        return Request(tuple(messages), call, event, lost, system=system, **about)
 
     def _messages(self, run: JSON, before: list[Request]) -> list[Event]:
         inputs = fields.mapping(run, "inputs")

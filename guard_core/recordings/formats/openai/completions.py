@@ -27,6 +27,7 @@ from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, v
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, streams, wrong_kinds
+from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
@@ -282,7 +283,8 @@ class ChatReader:
         refusal = log_records.refusal_of(record, response) if is_open else ""
         self._answered |= bool(refusal)
         system = self.system_of(body) or system
-        return Request(tuple(messages), call, event, system=system, tools=_tools(body), refusal=refusal)
+        about: JSON = {"system": system, "tools": _tools(body), "refusal": refusal, "answer_limit": answer_limit(body)}
+        return Request(tuple(messages), call, event, **about)
 
     def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
         """The call that a request and its response are; its usage is counted."""

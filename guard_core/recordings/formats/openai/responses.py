@@ -26,6 +26,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, normalise, wrong_kinds
+from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Declared, Request, Thread, message_key, threads_of
@@ -318,7 +319,7 @@ class ResponsesReader:
         is_open = answer is None and call.prompt_tokens is None
         refusal = log_records.refusal_of(record, response) if is_open else ""
         about: JSON = {"system": system or head, "tools": tools, "declared": declared, "refusal": refusal}
-        self.requests.append(Request(tuple(messages), call, answer, **about))
+        self.requests.append(Request(tuple(messages), call, answer, answer_limit=answer_limit(body), **about))
 
     def _sent(self, body: JSON, response: JSON, line: int | None) -> tuple[list[Event], Declared | None]:
         """What the model was given: earlier responses and the new items, from the last compaction on."""

@@ -53,6 +53,7 @@ from guard_core.recordings.formats.otlp.spans import (
     spans_of,
 )
 from guard_core.recordings.reading import chat, fields, looks
+from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
@@ -319,6 +320,7 @@ class _Traces:
                     tools=content.tools,
                     agent=first(content.span.attributes, trace_kinds.AGENT_KEYS),
                     refusal=content.span.error if self._is_refused(content.span) else "",
+                    answer_limit=_answer_limit(content.span),
                 )
             )
         return requests
@@ -408,6 +410,13 @@ def _once(calls: list[TraceSpan]) -> list[TraceSpan]:
         best = max(spans, key=lambda span: sum(len(str(value)) for value in span.attributes.values()))
         dropped.update(id(span) for span in spans if span is not best)
     return [span for span in calls if id(span) not in dropped]
+
+
+def _answer_limit(span: TraceSpan) -> int:
+    """The most tokens that a request allows its answer, 0 where its span does not say."""
+    stated = fields.first_tokens(span.attributes, *trace_kinds.LIMIT_KEYS)
+    parameters = fields.decoded(span.attributes.get("llm.invocation_parameters"))
+    return stated or (answer_limit(parameters) if isinstance(parameters, dict) else 0)
 
 
 def _without_positions(events: Iterable[Event]) -> list[Event]:

@@ -48,6 +48,7 @@ OUTPUT_KEYS: tuple[str, ...] = (
     "llm.token_count.completion",
 )
 OUTPUT_KEYS += ("llm.usage.completion_tokens",)
+LIMIT_KEYS = ("gen_ai.request.max_tokens", "ai.settings.maxOutputTokens", "ai.settings.maxTokens")  # of an answer
 MODEL_KEYS: tuple[str, ...] = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "llm.request.model")
 MODEL_KEYS += ("langfuse.observation.model.name",)
 # What SDKs of their own say that a span is, and how they name a call of a model.
