@@ -25,7 +25,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from guard_core.errors import DamagedRecording
+from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini import look as gemini_look
@@ -46,7 +46,14 @@ from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import message_key
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import UNRECORDED_COMPACTIONS, AgentSetting, Evidence, LeftBranches, RecordedCompaction
+from guard_core.sessions import (
+    UNRECORDED_COMPACTIONS,
+    AgentSetting,
+    Evidence,
+    LeftBranches,
+    RecordedCompaction,
+    Session,
+)
 from guard_core.triggers import RESUME, is_counted
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, content_count
 
@@ -92,11 +99,7 @@ class GeminiFormat:
             return gemini_stream.read_stream(source, NAME)
         if source.shape is Shape.JSON and gemini_json.is_result(source.json()):
             return gemini_json.read_result(source, NAME)
-        reader = GeminiChatReader(source)
-        for line, record in chat_records(source):
-            with source.tolerate(line):
-                reader.record(record, line)
-        return reader.recording()
+        return read_chats(source, GeminiChatReader)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return gemini_look.look(source) if source.shape is Shape.LINES else None
@@ -119,6 +122,22 @@ def _is_checkpoint(value: Any) -> bool:
     )
 
 
+def read_chats(source: ByteSource, chat: type[GeminiChatReader]) -> Recording:
+    """The chats of a file, each from its header on: several files may have been put into one."""
+    facts = FactCounter(chat.name)
+    chats = [chat(source, facts)]
+    for line, record in chat_records(source):
+        with source.tolerate(line):
+            if chats[-1].is_before(record):
+                facts.session()
+                chats.append(chat(source, facts))
+            chats[-1].record(record, line)
+    if len(chats) > source.limits.sessions:
+        raise LimitExceeded(f"{len(chats)} sessions in one file (limit {source.limits.sessions})")
+    sessions = tuple(one.session() for one in chats)
+    return Recording(chat.name, sessions, facts.facts(), source.notes)
+
+
 def chat_records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     """Headers, patches and messages: the lines, or what the one object or array holds, in the same form."""
     if source.shape is Shape.LINES:
@@ -127,7 +146,7 @@ def chat_records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
         return
     value = source.json()
     if isinstance(value, dict) and "history" not in value:
-        yield from ((None, answer) for record in _unfolded(value) for answer in _answers(record))
+        yield from ((None, record) for record in _unfolded(value))
         return
     contents = value.get("history") if isinstance(value, dict) else value
     for content in fields.objects(contents):
@@ -135,12 +154,14 @@ def chat_records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
 
 
 def _unfolded(record: JSON) -> Iterator[JSON]:
-    """A header that holds its messages, as older versions write it, and then these; any other record as it is."""
+    """Of a header that holds its messages, as older versions write it: the header without them, and each; any other
+    record as it is."""
     if "$set" in record or "sessionId" not in record:
         yield record
         return
-    yield {key: value for key, value in record.items() if key != "messages"}
-    yield from fields.objects(record.get("messages"))
+    yield {**record, "messages": []} if "messages" in record else record
+    for message in fields.objects(record.get("messages")):
+        yield from _answers(message)
 
 
 def _answers(record: JSON) -> Iterator[JSON]:
@@ -167,11 +188,12 @@ class GeminiChatReader:
     """One chat, record by record. `name` is the format, `agent` who wrote it, and in which `version` where that is
     known: descendants write the same."""
 
-    def __init__(self, source: ByteSource, name: str = NAME, agent: str = "Gemini CLI", version: str = "") -> None:
-        self.source, self.name, self.agent, self.version = source, name, agent, version
+    name, agent, version = NAME, "Gemini CLI", ""
+
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
+        self.source, self.facts = source, facts
         self.notes = source.notes
-        self.facts = FactCounter(name)
-        self.log = SessionBuilder(name, source)
+        self.log = SessionBuilder(self.name, source)
         self.index = LogIndex(self.log)
         self.header: JSON = {}
         self.title = ""
@@ -187,6 +209,11 @@ class GeminiChatReader:
         self.edits = self.cancelled = 0
         self.based: list[str] = []  # ids of the messages of the last replacing history
         self.held: list[tuple[JSON, int | None]] = []  # messages that may be a history that is written once more
+
+    def is_before(self, record: JSON) -> bool:
+        """Is a record the header of another chat, behind this one?"""
+        name, own = fields.text(record, "sessionId"), fields.text(self.header, "sessionId")
+        return "type" not in record and "$set" not in record and bool(name and own) and name != own
 
     def record(self, record: JSON, line: int | None) -> None:
         change = fields.mapping(record, "$set")
@@ -512,7 +539,12 @@ class GeminiChatReader:
             for before, after in pairwise(counted)
         )
 
-    def recording(self) -> Recording:
+    def remarks(self) -> list[str]:
+        """Notes about the chat besides those that every chat may have."""
+        return []
+
+    def session(self) -> Session:
+        """The chat as a session. Raises DamagedRecording where it has none."""
         self._let_go()
         self._flush(None)
         if not self.header and not self.places:
@@ -528,21 +560,20 @@ class GeminiChatReader:
             notes.append(f"{further} answers were written into the message of the one before, without their tokens.")
         if self.cancelled and self.name == NAME and self.source.shape is Shape.LINES:
             notes.append(CANCELLED.format(self.cancelled))
-        is_silent = bool(falls) or self.source.shape is Shape.JSON
+        is_silent = bool(falls) or self.source.shape is Shape.JSON or "messages" in self.header
         notes += [UNRECORDED_COMPACTIONS] if is_silent else []
         notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
         notes += [f"The history was reloaded {self.edits} times (resumed sessions)."] if self.edits else []
-        session = self.log.session(
+        return self.log.session(
             source_id=fields.text(self.header, "sessionId"),
             title=self.title,
             agent=self.agent,
             versions=((0, self.version),) if self.version else (),
             started_at=fields.timestamp(self.header, "startTime"),
             settings=(SILENT,) if is_silent else (),
-            notes=tuple(notes),
+            notes=(*self.remarks(), *notes),
             left=self.left if self.left != LeftBranches() else None,
         )
-        return Recording(self.name, (session,), self.facts.facts(), self.notes)
 
 
 def _snapshot(history: tuple[Event, ...]) -> str:

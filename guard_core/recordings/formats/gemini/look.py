@@ -27,6 +27,7 @@ class _Record(msgspec.Struct, gc=False):
     tokens: _Tokens | None = None
     content: msgspec.Raw = msgspec.Raw()
     messages: list[_Record] | None = None
+    session: str | None = msgspec.field(default=None, name="sessionId")
     set: _Record | None = msgspec.field(default=None, name="$set")
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
 
@@ -37,9 +38,12 @@ class _Record(msgspec.Struct, gc=False):
 
 
 def look(source: ByteSource) -> FirstLook:
-    """Calls and compactions from one quick pass; rewound messages are taken back."""
-    chat = _Chat()
+    """Calls and compactions from one quick pass, of the first chat in the file; rewound messages are taken back."""
+    chat, session = _Chat(), ""
     for record in looks.lines_of(source, _Record):
+        if record.session and session and record.session != session and not record.type and record.set is None:
+            break
+        session = session or record.session or ""
         if record.set is not None:
             chat.replaced(record.set.messages)
         elif record.rewind_to is not None:

@@ -23,11 +23,11 @@ from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.gemini.format import GeminiChatReader, chat_records
+from guard_core.recordings.formats.gemini.format import GeminiChatReader, read_chats
 from guard_core.recordings.formats.qwen import look
 from guard_core.recordings.formats.qwen.known_names import NAMES
 from guard_core.recordings.formats.qwen.messages import answer_of, event_of, reported_call
-from guard_core.recordings.formats.qwen.tree import Path, is_side
+from guard_core.recordings.formats.qwen.tree import Path, is_side, paths_of
 from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -38,7 +38,7 @@ from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.recordings.reading.versions import Versions
-from guard_core.sessions import Evidence, LeftBranches, ModelCall, RecordedCompaction, ToolDefinition
+from guard_core.sessions import Evidence, LeftBranches, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Span, View, kept_events
 
 NAME, LABEL = "qwen-code", "Qwen Code"
@@ -67,16 +67,24 @@ class QwenCodeFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape in (Shape.LINES, Shape.JSON) and any(map(is_line, _heads(source))):
             return True
+        if source.shape is Shape.LINES:  # several states of a chat
+            return any(map(_is_chat, _heads(source)))
         return source.shape is Shape.JSON and _is_chat(source.json(allow_nan=True))
 
     def read(self, source: ByteSource) -> Recording:
         if not any(map(is_line, _heads(source))):
-            return _read_chat(source)
-        reader = QwenChatReader(source, Path(source))
+            return read_chats(source, _EarlyChatReader)
+        facts, readers = FactCounter(NAME), list[QwenChatReader]()
+        paths = paths_of(source)
         for line in source.lines():
             with source.tolerate(line.number):
-                reader.line(line)
-        return reader.recording()
+                if paths and line.number >= paths[0].start:
+                    facts.session()
+                    readers.append(QwenChatReader(source, paths.pop(0), facts, first=not readers))
+                readers[-1].line(line)
+        if not facts.messages and not any(reader.log.events for reader in readers):
+            raise source.nothing_left("the chat holds no message that can be read")
+        return Recording(NAME, tuple(reader.recorded() for reader in readers), facts.facts(), source.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return look.look(source) if source.shape is Shape.LINES else None
@@ -100,25 +108,26 @@ def _is_chat(value: Any) -> bool:
     return chat and any(fields.text(message, "type") == "qwen" for message in fields.objects(messages))
 
 
-def _read_chat(source: ByteSource) -> Recording:
+class _EarlyChatReader(GeminiChatReader):
     """A chat of one JSON value, as versions before 0.3 write it (0.1.4, run)."""
-    reader = GeminiChatReader(source, NAME, LABEL, "before 0.3")
-    for line, record in chat_records(source):
-        with source.tolerate(line):
-            own = fields.text(record, "type") == "qwen"
-            reader.record({**record, "type": "gemini"} if own else record, line)
-    if not any(isinstance(part, ToolCallPart) for event in reader.log.outlines for part in event.parts):
-        reader.log.notes.append(NO_CALLS)
-    return reader.recording()
+
+    name, agent, version = NAME, LABEL, "before 0.3"
+
+    def record(self, record: JSON, line: int | None) -> None:
+        own = fields.text(record, "type") == "qwen"
+        super().record({**record, "type": "gemini"} if own else record, line)
+
+    def remarks(self) -> list[str]:
+        has_calls = any(isinstance(part, ToolCallPart) for event in self.log.outlines for part in event.parts)
+        return [] if has_calls else [NO_CALLS]
 
 
 class QwenChatReader:
-    """One chat, line by line. `path`: the lines of its last state."""
+    """One chat, line by line. `path`: the lines of its last state; `first`: it is the first one of the file."""
 
-    def __init__(self, source: ByteSource, path: Path) -> None:
-        self.source, self.notes, self.path = source, source.notes, path
-        self.facts = FactCounter(NAME)
-        self.log = SessionBuilder(NAME, source, first=True)
+    def __init__(self, source: ByteSource, path: Path, facts: FactCounter, *, first: bool) -> None:
+        self.source, self.notes, self.path, self.facts = source, source.notes, path, facts
+        self.log = SessionBuilder(NAME, source, first=first)
         self.index = LogIndex(self.log)
         self.seen = Identities(source, "line")
         self.versions = Versions()
@@ -407,12 +416,11 @@ class QwenChatReader:
 
     # -- the end
 
-    def recording(self) -> Recording:
-        if not self.facts.messages and not self.log.events:
-            raise self.source.nothing_left("the chat holds no message that can be read")
+    def recorded(self) -> Session:
+        """The chat as a session."""
         self.log.side_calls += self.reported
         self.log.side_calls.sort(key=lambda call: (call.at, call.line or 0))
-        session = self.log.session(
+        return self.log.session(
             system=self.system,
             tools=self.tools,
             source_id=self.agent_id if self.path.is_side else self.session,
@@ -424,7 +432,6 @@ class QwenChatReader:
             notes=tuple(self._words()),
             left=self.left if self.left != LeftBranches() else None,
         )
-        return Recording(NAME, (session,), self.facts.facts(), self.notes)
 
     def _words(self) -> list[str]:
         notes = [] if self.system else [MISSING]

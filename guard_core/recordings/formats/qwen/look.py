@@ -22,13 +22,20 @@ class _Line(msgspec.Struct, gc=False):
     usage: _Usage | None = msgspec.field(default=None, name="usageMetadata")
     window: int | None = msgspec.field(default=None, name="contextWindowSize")
     side: bool | None = msgspec.field(default=None, name="isSidechain")
+    session: str | None = msgspec.field(default=None, name="sessionId")
+    uuid: str | None = None
+    parent: str | None = msgspec.field(default=None, name="parentUuid")
 
 
 def look(source: ByteSource) -> FirstLook:
-    """Calls and compactions from one quick pass. In a sub-agent's own file every line is of a side chain."""
+    """Calls and compactions from one quick pass, of the first chat in the file. In a sub-agent's own file every line is
+    of a side chain."""
     main, side = looks.Calls(), looks.Calls()
-    window = 0
+    window, session = 0, ""
     for line in looks.lines_of(source, _Line):
+        if line.uuid and not line.parent and line.session and session not in ("", line.session):
+            break
+        session = session or line.session or ""
         calls = side if line.side else main
         if line.subtype == "chat_compression":
             calls.compacted()

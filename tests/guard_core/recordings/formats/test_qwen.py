@@ -350,6 +350,36 @@ def test_the_chat_of_one_value_is_not_taken_for_gemini_clis():
     assert [event.role for event in recording.sessions[0].events] == [Role.USER, Role.MODEL]
 
 
+def test_the_chat_of_one_value_that_was_written_twice_keeps_its_answers():
+    content = SEEDS["qwen-code of one value"]
+    once, twice = read(content), read(json.dumps(json.loads(content)).encode() + b"\n" + content + b"\n")
+    assert twice.sessions[0].calls
+    assert twice.facts == once.facts
+    assert [texts(session) for session in twice.sessions] == [texts(session) for session in once.sessions]
+
+
+def test_chats_that_were_put_into_one_file_are_sessions_of_their_own(tmp_path):
+    """Nothing of the first was taken back: a chat of another session begins with a line that has no parent."""
+    other = [
+        {
+            **line,
+            "sessionId": "t",
+            "uuid": f"t{line['uuid']}",
+            "parentUuid": line["parentUuid"] and f"t{line['parentUuid']}",
+        }
+        for line in chain(*TALK)
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(lines(*chain(*TALK), *other))
+    recording = read(path)
+    assert [(session.source_id, len(session.calls), session.left) for session in recording.sessions] == [
+        ("s", 3, None),
+        ("t", 3, None),
+    ]
+    assert recording.facts.compactions == 2
+    assert first_look(path) == look_at(recording.sessions[0])
+
+
 def test_a_compaction_without_its_history_is_damaged():
     broken = system("chat_compression", info={})
     with pytest.raises(DamagedRecording, match=r"^line 3: a compaction without the history after it"):

@@ -9,7 +9,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
-from guard_core.recordings import first_look
+from guard_core.recordings import first_look, look_at, read
 from guard_core.recordings.formats.gemini.format import FORMAT
 from guard_core.sessions import Evidence, LeftBranches
 from guard_core.views import Rewritten, content_count
@@ -318,6 +318,20 @@ def test_calls_of_several_answers_in_one_message_are_answers_of_their_own():
     assert recording.facts.messages == 3
     assert any("1 answers were written into the message" in note for note in session.notes)
     assert [item.name for item in session.settings] == ["writes_compressions"]
+    (twice,) = read_as(FORMAT, lines(value, value)).sessions  # written twice into one file
+    assert [call.prompt_tokens for call in twice.calls] == [90, None, 120]
+    assert [item.name for item in twice.settings] == ["writes_compressions"]
+
+
+def test_chats_that_were_put_into_one_file_are_sessions_of_their_own(tmp_path):
+    other = {**HEADER, "sessionId": "s2"}
+    again = [{**record, "id": f"b{record['id']}"} for record in TALK]
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(lines(HEADER, *TALK, other, *again))
+    first, second = read(path).sessions
+    assert (first.source_id, second.source_id) == ("s1", "s2")
+    assert texts(first) == texts(second)
+    assert first_look(path) == look_at(first)
 
 
 def test_an_error_of_a_request_that_was_too_long_is_a_refused_request():
