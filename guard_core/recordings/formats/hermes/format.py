@@ -28,6 +28,7 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
+from guard_core.recordings.reading.states import State, content_key, superseded
 from guard_core.sessions import Session
 
 USAGES = "session_model_usage"  # calls and tokens of each task of a session, in newer versions
@@ -204,14 +205,31 @@ def _read_objects(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
         if isinstance(value, list) and _is_turns(value):
             yield from _read_object(source, {"conversations": value}, facts)
             return
-        for item in fields.objects(value if isinstance(value, list) else [value]):
-            yield from _read_object(source, item, facts)
+        items = list(enumerate(fields.objects(value if isinstance(value, list) else [value])))
+        yield from _read_latest(source, items, superseded(_states(items)), facts)
         return
     if any(_is_session_meta(line.obj) for line in source.head_lines()):
         yield from _read_session_lines(source, facts)
         return
-    for line in source.lines():
-        yield from _read_object(source, line.obj, facts)
+    earlier = superseded(_states((line.number, line.obj) for line in source.lines()))
+    yield from _read_latest(source, ((line.number, line.obj) for line in source.lines()), earlier, facts)
+
+
+def _read_latest(
+    source: ByteSource, items: Iterable[tuple[int, JSON]], earlier: set[int], facts: FactCounter
+) -> Iterator[Session]:
+    """Each session in its fullest state."""
+    for place, item in items:
+        if place in earlier:
+            source.notes.folded += 1
+        else:
+            yield from _read_object(source, item, facts)
+
+
+def _states(items: Iterable[tuple[int, JSON]]) -> Iterator[State]:
+    for place, item in items:
+        if _is_export(item):
+            yield State(place, fields.text(item, "id"), tuple(map(content_key, fields.objects(item["messages"]))))
 
 
 def _read_object(source: ByteSource, value: JSON, facts: FactCounter) -> Iterator[Session]:

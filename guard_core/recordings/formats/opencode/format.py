@@ -22,6 +22,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, DatabaseRow, tables
+from guard_core.recordings.reading.states import State, superseded
 from guard_core.sessions import Session
 
 # Kinds of lines of a run, which each hold a part; an error line holds none (run.ts).
@@ -74,8 +75,13 @@ def _sessions(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
                 f"this is one {kind} of OpenCode's storage folder, which keeps every message and part in a file of its "
                 f"own: import what `opencode export {session[:60]}` writes"
             )
-        for item in fields.objects(value if isinstance(value, list) else [value]):
-            yield read_session(item, source, facts, agent=_writer(item))
+        exports = list(fields.objects(value if isinstance(value, list) else [value]))
+        earlier = superseded(_state(place, item) for place, item in enumerate(exports))
+        for place, item in enumerate(exports):
+            if place in earlier:
+                source.notes.folded += 1
+            else:
+                yield read_session(item, source, facts, agent=_writer(item))
 
 
 def _writer(export: JSON) -> str:
@@ -89,6 +95,17 @@ def _writer(export: JSON) -> str:
 
 def _is_export(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("info"), dict) and _has_parts(value.get("messages"))
+
+
+def _state(place: int, export: JSON) -> State:
+    """Which session an export is of, and which of its messages it has."""
+    messages = (fields.mapping(item, "info") for item in fields.objects(export.get("messages")))
+    keys = ((fields.text(info, "id"), fields.text(info, "role"), _created(info)) for info in messages)
+    return State(place, fields.text(fields.mapping(export, "info"), "id"), tuple(keys))
+
+
+def _created(info: JSON) -> float | None:
+    return fields.timestamp(fields.mapping(info, "time"), "created")
 
 
 def _is_run_line(value: Any) -> bool:
@@ -106,8 +123,13 @@ def _loose(value: Any) -> str:
 def _from_lines(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     """Exports, one a line; or the lines of runs: the parts of each session's messages, in their order."""
     runs: dict[str, dict[str, list[JSON]]] = {}
+    is_export = any(_is_export(line.obj) for line in source.head_lines())
+    exports = (line for line in source.lines() if _is_export(line.obj)) if is_export else iter(())
+    earlier = superseded(_state(line.number, line.obj) for line in exports)
     for line in source.lines():
-        if _is_export(line.obj):
+        if line.number in earlier:
+            source.notes.folded += 1
+        elif _is_export(line.obj):
             yield read_session(line.obj, source, facts, agent=_writer(line.obj))
         elif _is_run_line(line.obj):
             part = fields.mapping(line.obj, "part")

@@ -421,9 +421,18 @@ def test_an_export_matches_the_wording_and_keeps_the_tail_before_the_cut():
     assert recording.facts.compactions == 0
 
 
+@pytest.mark.parametrize("written", [lines, lambda *exports: list(exports)], ids=["lines", "array"])
+def test_a_session_that_was_exported_again_is_read_in_its_fullest_state(written):
+    """Twice the same, and an earlier state: one session. A history that was compacted since is no earlier state."""
+    rows = [row("user", "List", 1), row("assistant", "Mid", 4), row("user", "Go", 10)]
+    recording = read_as(FORMAT, written(export(*rows), export(*rows[:2]), export(*AFTER), export(*rows)))
+    assert [texts(session) for session in recording.sessions] == [["List", "Mid", "Go"], ["List", "Mid", "Go", "On"]]
+    assert (recording.facts.messages, recording.notes.folded) == (8, 2)
+
+
 def test_a_marker_in_a_tool_result_is_no_compaction():
     rows = [row("user", "List", 1), row("assistant", "", 2, "c1"), row("tool", MARK, 3, "c1")]
-    session = read_as(FORMAT, lines(export(*rows), export(*rows))).sessions[1]
+    session = read_as(FORMAT, lines(export(*rows))).sessions[0]
     assert session.compactions == ()
     assert len(session.events) == 3
 

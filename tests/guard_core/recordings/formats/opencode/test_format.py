@@ -175,6 +175,19 @@ def test_a_tool_that_the_user_ran_is_no_call():
     assert session.events[-1].parts == (ToolResultPart("list", "a.txt", "c9"),)
 
 
+@pytest.mark.parametrize("written", [lines, lambda *exports: list(exports)], ids=["lines", "array"])
+def test_a_session_that_was_exported_again_is_read_in_its_fullest_state(written):
+    """Twice the same, and an earlier state: one session. Another one with the same messages is one of its own."""
+    earlier, other = export(*TALK[:2]), export(*TALK, id="ses_2")
+    recording = read_as(FORMAT, written(earlier, export(*TALK), other, export(*TALK)))
+    assert [(session.source_id, len(session.calls)) for session in recording.sessions] == [("ses_1", 2), ("ses_2", 2)]
+    assert (recording.facts.messages, recording.notes.folded) == (8, 2)
+
+
+def test_exports_whose_ids_were_taken_out_are_sessions_of_their_own():
+    assert len(read_as(FORMAT, [export(*TALK[:2], id="[redacted]"), export(*TALK, id="[redacted]")]).sessions) == 2
+
+
 def test_messages_that_were_taken_back_are_told():
     assert any("m3" in note for note in session_of(*TALK, revert={"messageID": "m3"}).notes)
 
