@@ -15,12 +15,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.hermes.rows import (
     WINDOW_KEYS,
     about,
     flag,
     is_summary,
+    only_call,
     row_event,
     totals,
     usage_note,
@@ -158,6 +161,10 @@ class HermesReader:
         for key in WINDOW_KEYS if isinstance(config, dict) else ():
             wrong_kinds.check_window(self._source, config, key)
         if counts.get("total_calls", 0) < len(self.builder.calls):  # a branch, or calls from before they were counted
+            counts = {}
+        elif len(self.builder.calls) == 1 and (only := only_call(row)):
+            self.builder.calls[0] = replace(self.builder.calls[0], **only)
+            self._facts.call(counts["prompt_tokens_total"])
             counts = {}
         versions = ((0, version),) if version else ()
         return self.builder.session(**about(row), **counts, versions=versions, notes=tuple(notes))

@@ -2,14 +2,14 @@
 
 Definition: `hermes_state.py` and `trajectory.py` of https://github.com/NousResearch/hermes-agent.
 Tokens are recorded per session only (input, cache read and cache write apart; their sum over `api_call_count` calls is
-the session's total), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
-them, round a summary "[CONTEXT COMPACTION …": the copies are spans of the log (rewritten where their content
-was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a session ended with reason
-"compression" and a child session continued it: both are read as one; sub-agents and branches, children too, are
-sessions of their own. Versions to 0.16 write no row before such an end (`unwritten.py`). Rows that were taken back are
-left out. An export holds active rows only, so that there the summary's wording is all that shows a compaction: matched,
-and the history before it is lost. Facts count rows as messages, ids of calls and results once, and declared compactions
-only.
+the session's total), so calls carry none, but where the session made one. A compaction marks rows `compacted` and
+writes the kept ones again behind them, round a summary "[CONTEXT COMPACTION …": the copies are spans of the log
+(rewritten where their content was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a
+session ended with reason "compression" and a child session continued it: both are read as one; sub-agents and branches,
+children too, are sessions of their own. Versions to 0.16 write no row before such an end (`unwritten.py`). Rows that
+were taken back are left out. An export holds active rows only, so that there the summary's wording is all that shows a
+compaction: matched, and the history before it is lost. Facts count rows as messages, ids of calls and results once, and
+declared compactions only.
 """
 
 from __future__ import annotations
@@ -190,10 +190,11 @@ def _read_chain(
 
 
 def _totals(source: ByteSource, chain: list[JSON]) -> JSON:
-    keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count")
+    keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "api_call_count")
     for row in chain:
         wrong_kinds.check_counts(source, row, keys, "a session's row")
-    return {key: sum(fields.tokens(row, key) or 0 for row in chain) for key in keys}
+    known = {key: [count for row in chain if (count := fields.tokens(row, key)) is not None] for key in keys}
+    return {key: sum(counts) for key, counts in known.items() if counts}
 
 
 # -- JSON

@@ -106,7 +106,20 @@ def usage_note(row: JSON) -> str:
     if not (counts := totals(row)):
         return "Hermes records no tokens per call."
     total, calls = counts["prompt_tokens_total"], counts["total_calls"]
-    return f"Hermes records tokens per session only: {total:,} prompt tokens (cached ones included) in {calls:,} calls."
+    return f"Hermes records tokens per session only: {total:,} prompt tokens (cached ones included) in {_calls(calls)}."
+
+
+def only_call(row: JSON) -> dict[str, int | None]:
+    """The counts of a session's call, as fields of ModelCall: its totals, where it made one call; empty elsewhere."""
+    counts = totals(row)
+    if counts.get("total_calls") != 1:
+        return {}
+    return {
+        "prompt_tokens": counts["prompt_tokens_total"],
+        "cached_tokens": fields.tokens(row, "cache_read_tokens"),
+        "cache_write_tokens": fields.tokens(row, "cache_write_tokens"),
+        "output_tokens": fields.tokens(row, "output_tokens"),
+    }
 
 
 def task_notes(rows: Iterable[JSON]) -> list[str]:
@@ -119,5 +132,9 @@ def task_notes(rows: Iterable[JSON]) -> list[str]:
         calls = fields.tokens(row, "api_call_count") or 0
         if calls and prompt <= MAX_TOKENS:
             task = fields.text(row, "task")[:40]
-            notes.append(f"Beside them {prompt:,} prompt tokens in {calls:,} calls of the task {task!r}.")
+            notes.append(f"Beside them {prompt:,} prompt tokens in {_calls(calls)} of the task {task!r}.")
     return notes
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count:,} calls"

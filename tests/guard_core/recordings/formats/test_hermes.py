@@ -131,6 +131,19 @@ def test_totals_that_do_not_cover_every_call_of_the_log_are_left_out(database, c
     assert (session.prompt_tokens_total, session.total_calls, session.mean_prompt_tokens) == (None, None, None)
 
 
+def test_the_totals_of_a_session_with_one_call_are_the_counts_of_that_call(database):
+    rows = [row("user", "List", 1), row("assistant", "Look", 2)]
+    recording = read_as(FORMAT, lines(SESSION | {"messages": rows, "api_call_count": 1, "output_tokens": 7}))
+    (call,) = recording.sessions[0].calls
+    counts = (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens)
+    assert counts == (100, 30, 10, 7)
+    assert recording.sessions[0].prompt_tokens_total is None
+    assert "in 1 call." in recording.sessions[0].notes[0]
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (1, 100)
+    session = read_as(FORMAT, database(*rows, sessions=(SESSION | {"api_call_count": 1},))).sessions[0]
+    assert (session.calls[0].prompt_tokens, session.calls[0].output_tokens) == (100, None)
+
+
 def test_an_export_has_the_totals_of_its_session():
     messages = [row("user", "List", 1), row("assistant", "Look", 2)]
     session = read_as(FORMAT, lines(SESSION | {"messages": messages})).sessions[0]
