@@ -58,7 +58,7 @@ def _texts(reports: list[dict[str, Any]]) -> list[str]:
 def _report(session: Session, window: int | None) -> dict[str, Any]:
     facts = Facts.of(session, cli.window_of(session, window))
     findings, verdict = conclusions(facts)
-    counts, peak = facts.counts, facts.requests.peak
+    counts, peak = facts.counts, None if facts.is_peak_unknown else facts.requests.peak
     return {
         "session": session.source_id,
         "title": session.title,

@@ -228,6 +228,12 @@ class Facts:
         names = [*([] if has_system else ["system prompt"]), *([] if self.ledger.tools_recorded else ["tools"])]
         return " and ".join(names)
 
+    @property
+    def is_peak_unknown(self) -> bool:
+        """Is only a sum recorded, of calls whose number is not: how large the largest request was is then not known."""
+        session = self.session
+        return self.is_uncounted and bool(session.prompt_tokens_total) and session.mean_prompt_tokens is None
+
     @cached_property
     def falls(self) -> tuple[Truncation, ...]:
         """Where the recorded prompt falls though the log grew and no compaction is recorded."""

@@ -13,7 +13,7 @@ from guard_core.estimation.baselines import LEAST_BYTES
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, totals_words
-from guard_core.sessions import Evidence
+from guard_core.sessions import NO_CONTENT, Evidence
 from guard_core.triggers import is_counted
 from guard_core.views import Rewritten
 
@@ -134,16 +134,22 @@ def silent_truncation(case: Case) -> list[Finding]:
     if not falls:
         return []
     worst = max(falls, key=lambda fall: fall.before + fall.added - fall.after)
+    blind = " What left the request is not known: the file has no messages." if _has_no_text(case.facts) else ""
     more = "" if len(falls) == 1 else f" {counted(len(falls) - 1, 'more fall')} like it."
     if len(falls) > 1 and case.facts.is_miscounted:
         more += " Perhaps the counts leave out what the provider's cache held."
     sentence = (
-        f"The recorded prompt fell from {worst.before:,} to {worst.after:,} tokens at {at_step(worst.step)}, though "
-        f"about {worst.added:,} were added and no compaction is recorded.{more}"
+        f"The recorded prompt fell from {worst.before:,} to {worst.after:,} tokens at {at_step(worst.step)}, "
+        f"{f'though about {worst.added:,} were added and' if worst.added else 'and'} no compaction is recorded.{blind}"
+        f"{more}"
     )
     numbers = {"step": worst.step, "before": worst.before, "after": worst.after, "added": worst.added}
     steps = tuple(fall.step for fall in falls[:LISTED])
     return [Finding("silent_truncation", WARNING, worst.step, sentence, numbers, (), steps, len(falls))]
+
+
+def _has_no_text(facts: Facts) -> bool:
+    return NO_CONTENT in facts.session.notes
 
 
 class Clearing(NamedTuple):

@@ -102,6 +102,8 @@ def _peak(facts: Facts) -> dict[str, str]:
     peak, window = facts.requests.peak, facts.window
     if peak is None:
         return _kpi("peak fill", DASH, "", "no model call")
+    if facts.is_peak_unknown:
+        return _kpi("peak fill", DASH, "", "only a sum of the prompt tokens is recorded")
     source = Provenance.PROVIDER.value if peak.source == "recorded" else Provenance.MODELLED.value
     where = f"at step {step_number(peak.step):,}"
     if peak.source == "recorded" and len(facts.in_characters[0]):
@@ -338,6 +340,8 @@ def _peak_sentence(facts: Facts) -> str:
     fill = f"{percent(peak.tokens, facts.recording.window_at(peak.step), 1)} of {whose}"
     size = fill if facts.recording.windows[peak.step] else f"{tokens(peak.tokens)} tokens"
     where = f"{size} at step {step_number(peak.step):,}"
+    if facts.is_peak_unknown:
+        return "Only a sum of the prompt tokens is recorded: the lines are estimates from the text alone."
     if facts.is_uncounted:
         return f"No call in this file has the provider's count: the lines are estimates, with a peak of {where}."
     how = "Recorded prompt tokens peak" if peak.source == "recorded" else "Prompt tokens peak, modelled,"

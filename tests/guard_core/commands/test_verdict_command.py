@@ -33,6 +33,17 @@ def test_it_prints_the_verdict_window_compactions_peak_and_findings(loop, capsys
     assert "error: Compaction 1 (step 68) did not last" in text
 
 
+def test_a_sum_of_an_unknown_number_of_calls_leaves_the_peak_unknown(tmp_path, capsys):
+    """7,100 tokens in sum: an estimate of a few tokens is not the size of the largest request."""
+    built = replace(session(user("Rename it"), model("Done"), reported=False), prompt_tokens_total=7_100)
+    path = tmp_path / "sum.json"
+    path.write_bytes(native.write(built))
+    assert main(["verdict", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "the peak is not known" in text
+    assert "peak: " not in text
+
+
 def test_a_peak_that_is_counted_in_characters_is_called_so(tmp_path, capsys):
     path = tmp_path / "characters.json"
     path.write_bytes(native.write(in_characters()))

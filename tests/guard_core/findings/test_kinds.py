@@ -28,6 +28,7 @@ from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import (
+    NO_CONTENT,
     Evidence,
     LeftBranches,
     ModelCall,
@@ -837,6 +838,21 @@ def test_a_prompt_that_falls_while_the_log_grows_is_a_silent_truncation():
     prompts = [20_000, 20_100, 9_000, 9_100]
     finding = findings(chat(*prompts, window=100_000))["silent_truncation"]
     assert (finding.numbers["step"], finding.numbers["before"], finding.numbers["after"]) == (2, 20_100, 9_000)
+
+
+def test_a_fall_in_a_file_without_messages_says_nothing_of_what_was_added():
+    calls = tuple(
+        ModelCall(at=at, response=at, prompt_tokens=count) for at, count in enumerate((20_000, 20_100, 9_000))
+    )
+    built = chat(20_000, 20_100, 9_000, window=100_000)
+    blank = tuple(Event(Role.MODEL, ()) for _ in calls)
+    finding = findings(msgspec.structs.replace(built, events=blank, calls=calls, notes=(NO_CONTENT,)))[
+        "silent_truncation"
+    ]
+    assert finding.sentence == (
+        "The recorded prompt fell from 20,100 to 9,000 tokens at step 3, and no compaction is recorded. What left the "
+        "request is not known: the file has no messages."
+    )
 
 
 def test_a_gap_of_the_file_is_no_finding_about_the_correction():

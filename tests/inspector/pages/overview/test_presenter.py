@@ -33,6 +33,12 @@ def test_the_peak_is_modelled_and_says_so_where_the_largest_request_has_no_count
     assert peak["value"] == f"{100 * facts.requests.peak.tokens / 8_000:.1f}\u00a0%"
 
 
+def test_the_peak_is_not_known_where_only_a_sum_is_recorded():
+    built = msgspec.structs.replace(session(user("Rename"), model("Done"), reported=False), prompt_tokens_total=7_100)
+    peak = figures(built)["peak fill"]
+    assert (peak["value"], peak["note"]) == ("–", "only a sum of the prompt tokens is recorded")
+
+
 def test_a_contradicted_window_is_no_whole_to_take_a_share_of():
     peak = figures(chat(9_000, 12_000))["peak"]
     assert peak["value"] == "12,000"
