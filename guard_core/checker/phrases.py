@@ -149,7 +149,8 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     "usage_repeated": ("{repeated} of {counted} recorded counts", "The first is step {step:place}"),
     "cached_above": ("{above} of {counted} recorded count(s)", "first at step {step:place}: {cached} of {prompt}"),
     "repeated_call": (
-        "A tool was called {calls} times in a row",
+        "A tool was called {rounds} times in a row",
+        "The same {cycle} calls were made {rounds} times in turn",
         "(steps {first:place} to {last:place})",
         "(step {first:place})",
         "{runs:others} more such run(s)",
@@ -276,9 +277,10 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "refused": (*_REFUSED, "{stated} tokens, the provider", "{stated} tokens plus an answer", "provider takes {limit}"),
     "refused_again": ("{requests} request(s), up to {tokens} tokens",),
     "repeated_call": (
-        "a tool was called {calls} times in a row",
-        "result (steps {first:place} to {last:place})",
-        "result (step {first:place})",
+        "a tool was called {rounds} times in a row",
+        "the same {cycle} calls were made {rounds} times in turn",
+        "result(s) (steps {first:place} to {last:place})",
+        "result(s) (step {first:place})",
     ),
     "needless": (
         "{all_compactions} compaction(s), not needed",

@@ -42,6 +42,7 @@ _AUTOMATIC = (
 )
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
+_LONGEST_CYCLE = 6  # calls that are made in turn
 _FEWEST_IN_A_ROW, _SMALLEST_RESULT = 5, 20  # calls with one result that are no accident, and its bytes
 _LARGE_RESULT = 1_000  # bytes of a result that is no accident where it comes again
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
@@ -719,25 +720,29 @@ def asked_again(story: Story, finding: Finding) -> None:
 
 
 def repeated_call(story: Story, finding: Finding) -> None:
-    """Results one behind the other that are the same as the first, and so are their calls."""
-    runs: list[tuple[int, int, int]] = []
-    before: tuple[object, ...] = ()
-    for called, _, key, size in _answered_calls(story):
-        step = max(0, sum(call.at <= called for call in story.session.calls) - 1)
-        if key == before:
-            first, _, count = runs[-1]
-            runs[-1] = first, step, count + 1
-        elif size >= _SMALLEST_RESULT:
-            runs.append((step, step, 1))
-        before = key if size >= _SMALLEST_RESULT else ()
-    long = [run for run in runs if run[2] >= _FEWEST_IN_A_ROW]
+    """Results one behind the other, or some in turn, that are the same as before, and so are their calls."""
+    answered = list(_answered_calls(story))
+    keys, sizes = [key for _, _, key, _ in answered], [size for _, _, _, size in answered]
+    long: list[tuple[int, int, int, int]] = []  # how often, the first call, the last one, how many in turn
+    for cycle in range(1, _LONGEST_CYCLE + 1):
+        place = 0
+        while place + cycle < len(keys):
+            end = place + cycle
+            while end < len(keys) and keys[end] == keys[end - cycle]:
+                end += 1
+            rounds, turn = (end - place) // cycle, keys[place : place + cycle]
+            is_shorter = any(turn == turn[:size] * (cycle // size) for size in range(1, cycle) if cycle % size == 0)
+            if rounds >= _FEWEST_IN_A_ROW and not is_shorter and max(sizes[place : place + cycle]) >= _SMALLEST_RESULT:
+                long.append((rounds, answered[place][0], answered[place + rounds * cycle - 1][0], cycle))
+            place = max(place + 1, end - cycle + 1)
     if not long:
-        raise Wrong("no call was made so often in a row with one result")
-    first, last, count = max(long, key=lambda run: (run[2], -run[0]))
-    agree(finding, calls=count, first=first, last=last, runs=len(long))
-    if (finding.severity == INFO) != (count < 2 * _FEWEST_IN_A_ROW):
+        raise Wrong("no calls were made so often in a row, or in turn, with the same results")
+    steps = {called: max(0, sum(call.at <= called for call in story.session.calls) - 1) for called, *_ in answered}
+    rounds, first, last, cycle = max(long, key=lambda run: (run[0], -steps[run[1]]))
+    agree(finding, rounds=rounds, cycle=cycle, first=steps[first], last=steps[last], runs=len(long))
+    if (finding.severity == INFO) != (rounds < 2 * _FEWEST_IN_A_ROW):
         raise Wrong("the claim is graver or milder than its count")
-    same("step", finding.step, first)
+    same("step", finding.step, steps[first])
 
 
 def _answered_calls(story: Story) -> Iterator[tuple[int, int, tuple[str, ...], int]]:

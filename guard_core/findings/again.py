@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sliding import others
 from guard_core.findings.words import at_step, counted, steps_words
+from guard_core.ledger import Ints
 from guard_core.views import Rewritten, Span
 
 # Ours. Shorter results, such as "ok", are the same by accident; fewer of them, or smaller ones, are not worth a line.
@@ -21,6 +22,7 @@ LEAST_BYTES, LEAST_RESULTS, LEAST_TOKENS = 1_000, 3, 2_000
 # Ours, too: so many calls in a row with one result are no accident, and so many more a warning. Shorter results, as
 # "ok", are those of many calls.
 LEAST_RUN, LONG_RUN, LEAST_RESULT_BYTES = 5, 10, 20
+LONGEST_CYCLE = 6  # ours: calls that are made in turn, as test, read and edit
 
 _TEXT = ("bytes", "digest")  # what tells the texts of calls and results apart without reading them
 
@@ -115,38 +117,63 @@ class _Kept:
         return event in written or (place >= 0 and event < stops[place])
 
 
+class Run(NamedTuple):
+    """Calls that were made again and again, one behind the other, with the results that they had: the steps of the
+    first and the last of them, how many different ones in their order (`cycle`), and how often each was made."""
+
+    first: int
+    last: int
+    cycle: int
+    rounds: int
+
+
 def repeated_call(case: Case) -> list[Finding]:
-    """A tool that was called many times in a row with the same arguments and the same result: an agent that waits for
-    something, or does not get on."""
+    """A tool that was called many times in a row with the same arguments and the same result, or several in turn: an
+    agent that waits for something, or does not get on."""
     if not case.is_recorded or case.facts.ledger.usage_ratio is not None:
         return []
-    runs = [(first, last, count) for first, last, count in _runs_of_calls(case.facts) if count >= LEAST_RUN]
+    runs = [run for run in _runs_of_calls(case.facts) if run.rounds >= LEAST_RUN]
     if not runs:
         return []
-    first, last, count = max(runs, key=lambda run: (run[2], -run[0]))
+    worst = max(runs, key=lambda run: (run.rounds, -run.first))
     others = len(runs) - 1
     more = f" There {'is' if others == 1 else 'are'} {counted(others, 'more such run')}." if others else ""
-    sentence = (
-        f"A tool was called {count:,} times in a row with the same arguments and the same result "
-        f"({steps_words(first, last)}): the agent waits for something, or gets nowhere.{more}"
-    )
-    numbers = {"calls": count, "first": first, "last": last, "runs": len(runs)}
-    severity = WARNING if count >= LONG_RUN else INFO
-    steps = tuple(run[0] for run in runs[:LISTED])
-    return [Finding("repeated_call", severity, first, sentence, numbers, (), steps, len(runs))]
+    numbers = {**worst._asdict(), "runs": len(runs)}
+    sentence = f"{repeated_words(numbers)}: the agent waits for something, or gets nowhere.{more}"
+    severity = WARNING if worst.rounds >= LONG_RUN else INFO
+    steps = tuple(run.first for run in sorted(runs)[:LISTED])
+    return [Finding("repeated_call", severity, worst.first, sentence, numbers, (), steps, len(runs))]
 
 
-def _runs_of_calls(facts: Facts) -> Iterator[tuple[int, int, int]]:
-    """The same results in a row to the same calls: the steps of the first and the last call, and how many."""
+def repeated_words(numbers: dict[str, Any]) -> str:
+    """Which calls were repeated, how often, and where."""
+    where, times = steps_words(numbers["first"], numbers["last"]), f"{numbers['rounds']:,} times in"
+    if numbers["cycle"] == 1:
+        return f"A tool was called {times} a row with the same arguments and the same result ({where})"
+    return f"The same {numbers['cycle']:,} calls were made {times} turn, with the same results ({where})"
+
+
+def _runs_of_calls(facts: Facts) -> Iterator[Run]:
+    """The same results to the same calls, in a row or in turn; of a run of one, no run of two is made."""
     parts, steps = facts.ledger.parts, facts.ledger.steps
     rows = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0))
     asked = parts["answers"][rows]
     if not len(rows) or not facts.ledger.step_count:
         return
     same = [parts[name][at] for at in (rows, asked) for name in _TEXT]
-    sizes = np.stack([parts["tool"][rows], *same], axis=1)
-    edges = np.flatnonzero(np.append(True, (sizes[1:] != sizes[:-1]).any(axis=1)))
+    _, kinds = np.unique(np.stack([parts["tool"][rows], *same], axis=1), axis=0, return_inverse=True)
+    kinds, sizes = kinds.reshape(-1), parts["bytes"][rows]
     called_at = np.maximum(0, np.searchsorted(steps["at"], parts["event"][asked], side="right") - 1)
-    for start, stop in zip(edges.tolist(), [*edges[1:].tolist(), len(rows)], strict=True):
-        if parts["bytes"][rows[start]] >= LEAST_RESULT_BYTES:
-            yield int(called_at[start]), int(called_at[stop - 1]), stop - start
+    for cycle in range(1, LONGEST_CYCLE + 1):
+        repeats = np.concatenate(([False], kinds[cycle:] == kinds[:-cycle], [False])).astype(np.int8)
+        edges = np.flatnonzero(np.diff(repeats)).tolist()
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            rounds, ones = (stop - start) // cycle + 1, kinds[start : start + cycle]
+            if not _repeats_itself(ones) and sizes[start : start + cycle].max() >= LEAST_RESULT_BYTES:
+                yield Run(int(called_at[start]), int(called_at[start + rounds * cycle - 1]), cycle, rounds)
+
+
+def _repeats_itself(kinds: Ints) -> bool:
+    """Are some calls a shorter cycle, several times."""
+    shorter = (size for size in range(1, len(kinds)) if len(kinds) % size == 0)
+    return any((kinds[size:] == kinds[:-size]).all() for size in shorter)

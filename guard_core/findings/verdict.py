@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from guard_core.counts import MODELLED, Peak
+from guard_core.findings.again import repeated_words
 from guard_core.findings.claims import (
     ERROR,
     INFO,
@@ -494,11 +495,8 @@ def _inline(case: Case, finding: Finding) -> str:
 
 
 def _repeated_call(case: Case, finding: Finding) -> str:
-    numbers = finding.numbers
-    return (
-        f"{_head(case)}a tool was called {numbers['calls']:,} times in a row with the same arguments and the same "
-        f"result ({steps_words(numbers['first'], numbers['last'])})."
-    )
+    words = repeated_words(finding.numbers)
+    return f"{_head(case)}{words[0].lower()}{words[1:]}."
 
 
 def _whose_rule(finding: Finding) -> str:

@@ -146,7 +146,7 @@ FINDINGS = {
     "usage_repeated": "Counts that repeat those of the call before.",
     "cached_above": "More cached tokens than prompt tokens are recorded.",
     "no_usage": "Calls without a count of the provider.",
-    "repeated_call": "One tool called five times or more in a row with the same arguments and the same result.",
+    "repeated_call": "The same call, or the same few in turn, five times or more with the same results.",
     "asked_again": "After a compaction, results that the context no longer had came again from the same calls.",
 }
 CHIPS = (

@@ -37,7 +37,7 @@ KINDS = {
     "sealed_summary": "summary not readable",
     "silent_truncation": "silent truncation",
     "results_cleared": "tool results cleared",
-    "repeated_call": "one call in a row",
+    "repeated_call": "repeated calls",
     "asked_again": "tool results got again",
     "left_branches": "branches left",
     "usage_in_characters": "counts of characters",

@@ -203,6 +203,19 @@ def calling_again(times: int = 12) -> Session:
     return Session(tuple(events), tuple(asked), window=WINDOW)
 
 
+def calling_in_turn(rounds: int = 10, *, progress: bool = False) -> Session:
+    """A test, an edit and a file, time after time; with `progress` the test finds something else each time."""
+    said = {"make test": "Error: the table users is missing", "edit": "", "read": "CREATE TABLE user (id, name)"}
+    events, asked = [Event(Role.USER, (TextPart(WORDS),))], []
+    for step in range(3 * rounds):
+        asked.append(ModelCall(len(events), len(events), 5_000 + 100 * step))
+        command, text = list(said.items())[step % 3]
+        text += f" at line {step}" * (progress and command == "make test")
+        call = ToolCallPart("shell", {"command": command}, f"call-{step}")
+        events += [Event(Role.MODEL, (call,)), Event(Role.USER, (ToolResultPart("shell", text, call.id),))]
+    return Session(tuple(events), tuple(asked), window=WINDOW)
+
+
 def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
     """Counts that grow by 1,000 and fall to `low` at the given calls."""
 
@@ -224,6 +237,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "results that a client cuts, then clears", cleared_after_a_cut()
     yield "results that come again", reading_again()
     yield "one call in a row", calling_again()
+    yield "calls in turn", calling_in_turn()
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)
     yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))

@@ -9,7 +9,7 @@ from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span
 from tests.builders import session, tool_call, tool_result, user
-from tests.guard_core.checker.cases import calling_again
+from tests.guard_core.checker.cases import calling_again, calling_in_turn
 
 FILES = [(f"src/{'x' * number}.py", f"file {number}\n" + "some words\n" * (300 + number)) for number in range(6)]
 
@@ -117,4 +117,29 @@ def test_another_result_in_between_ends_the_run_also_one_of_the_same_size(text):
     events = list(built.events)
     events[14] = replace(events[14], parts=(replace(events[14].parts[0], content=text),))
     found = {item.kind: item for item in recorded_findings(Facts.of(replace(built, events=tuple(events))))}
-    assert found["repeated_call"].numbers["calls"] == 7
+    assert found["repeated_call"].numbers["rounds"] == 7
+
+
+@pytest.mark.parametrize(("rounds", "severity"), [(4, None), (5, "info"), (10, "warning")])
+def test_calls_that_are_made_in_turn_again_and_again_with_the_same_results_are_named(rounds, severity):
+    """Three calls in turn, one of them without a word in its result: a loop, though none is made twice in a row."""
+    built = calling_in_turn(rounds)
+    facts = Facts.of(built)
+    findings = recorded_findings(facts)
+    verdict = recorded_verdict(facts, findings)
+    assert check(built, findings, facts.window, verdict) == []
+    found = [item for item in findings if item.kind == "repeated_call"]
+    assert [item.severity for item in found] == [severity] * (severity is not None)
+    if found:
+        assert found[0].sentence == (
+            f"The same 3 calls were made {rounds} times in turn, with the same results (steps 1 to {3 * rounds}): the "
+            "agent waits for something, or gets nowhere."
+        )
+        assert found[0].count == 1
+    if severity == "warning":
+        assert verdict.sentence.startswith("The same 3 calls were made 10 times in turn")
+
+
+def test_calls_in_turn_whose_results_differ_are_no_loop():
+    built = calling_in_turn(10, progress=True)
+    assert "repeated_call" not in {item.kind for item in recorded_findings(Facts.of(built))}
