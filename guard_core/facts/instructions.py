@@ -58,6 +58,11 @@ _REQUEST = re.compile(
 )
 
 
+# A block of Markdown that is fenced as code of a language; prose and blocks without a language may be instructions.
+_PROGRAM = re.compile(
+    r"^[ \t]*```[ \t]*(?!(?:md|markdown|text|txt|plain|plaintext)\b)[\w+#.-]+[^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
 _TAG = re.compile(
     r",\s*(?:ok|okay|right|alright|please|yes|no|clear|understood|agreed|got it|will you|would you)\s*[?？]+$",
     re.IGNORECASE,
@@ -65,10 +70,11 @@ _TAG = re.compile(
 
 
 def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
-    """The sentences and lines of the texts of a message."""
+    """The sentences and lines of the texts of a message, without the programs in it: their comments and messages say
+    nothing to the model."""
     for part in parts:
         if isinstance(part, TextPart):
-            yield from split_sentences(part.text[:MOST_RULE_CHARS])
+            yield from split_sentences(_PROGRAM.sub("\n", part.text[:MOST_RULE_CHARS]))
 
 
 def kind_of(sentence: str, *, of_user: bool = False) -> str:
@@ -77,7 +83,7 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
     words = sentence.strip()
     if len(sentence) > LONGEST_RULE or _OUTPUT.match(words):
         return ""
-    if not _TAG.sub("", words).endswith(("?", "？")) and _states_rule(_ADDRESS.sub("", words)):
+    if not _TAG.sub("", words).endswith(("?", "？", "؟")) and _states_rule(_ADDRESS.sub("", words)):
         return RULE
     if not of_user or words.endswith(("{", ";")):
         return ""

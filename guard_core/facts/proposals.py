@@ -14,7 +14,7 @@ from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, sentences
 from guard_core.facts.lanes import Snippet
 from guard_core.facts.texts import content_words, has_unspaced
-from guard_core.findings.presence import SHORTEST
+from guard_core.findings.presence import SHORTEST, width
 from guard_core.ledger import Ints, Ledger
 from guard_core.quoting import normalised
 from guard_core.sessions import Session
@@ -71,7 +71,7 @@ def _instructions(session: Session, events: Iterable[tuple[int, Event]]) -> Iter
         for sentence in sentences(parts):
             text = " ".join(sentence.split())
             kind = kind_of(text, of_user=of_user)
-            if not kind or len(text) < SHORTEST or not _says_something(text):
+            if not kind or width(text) < SHORTEST or not _says_something(text):
                 continue
             if (key := normalised(text)) not in seen:
                 seen.add(key)

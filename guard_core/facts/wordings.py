@@ -1,4 +1,5 @@
-"""The words by which instructions are known in German, French, Spanish, Portuguese and Italian: ours.
+"""The words by which instructions are known in German, French, Spanish, Portuguese and Italian, and, by
+`wordings_east`, in Dutch, Polish, Russian and Arabic: ours.
 
 A sentence with one of the words of `_RULE` states a rule, as with "must" or "never" in English. These languages have no
 "do not": an imperative with a negation behind or before it says so, and states a rule as well.
@@ -7,6 +8,8 @@ A sentence with one of the words of `_RULE` states a rule, as with "must" or "ne
 from __future__ import annotations
 
 import re
+
+from guard_core.facts import wordings_east
 
 _RULE_WORDS = (
     # German
@@ -87,17 +90,22 @@ _NEGATED = re.compile(
     re.IGNORECASE,
 )
 _GERMAN_NEGATION = re.compile(r"[^,;:]*\b(?:nicht|kein(?:e|en|em|er|es)?)\b", re.IGNORECASE)
+_NIE = re.compile(r"\bnie\b", re.IGNORECASE)  # "never" in German
 _OPENING = re.compile(r"(?:[-*•]\s+(?:\[[ x]?\]\s+)?|\d+[.)]\s+)?[¿¡«„“\"]*\s*")  # marks before the first word
 
 
 def states_rule(sentence: str) -> bool:
     """Does a sentence say what to do, or not to do, by its wording."""
     words = _OPENING.sub("", sentence, count=1)
-    if _RULE.search(_STATED.sub("", words)) or _NEGATED.match(words):
+    stated = _STATED.sub("", words)
+    if _RULE.search(_NIE.sub("", stated) if wordings_east.is_polish(words) else stated) or _NEGATED.match(words):
+        return True
+    if wordings_east.states_rule(words):
         return True
     return _REQUEST.match(words) is not None and _GERMAN_NEGATION.match(words) is not None
 
 
 def asks(sentence: str) -> bool:
     """Does a sentence of a user ask for something, by its first words."""
-    return _REQUEST.match(_OPENING.sub("", sentence, count=1)) is not None
+    words = _OPENING.sub("", sentence, count=1)
+    return _REQUEST.match(words) is not None or wordings_east.asks(words)

@@ -52,7 +52,8 @@ METHOD = (
         "Words are compared, not meaning. Synonyms, translations and other scripts are not recognised and count as "
         "gone, while a negated sentence counts as the same, as does one without its exception or its last clause. "
         "Instructions are recognised by their wording (must, never, only, please …) in English, German, French, "
-        "Spanish, Portuguese, Italian, Chinese, Japanese and Korean; others, and those of fewer than "
+        "Spanish, Portuguese, Italian, Dutch, Polish, Russian, Arabic, Chinese, Japanese and Korean; others, and those "
+        "of fewer than "
         f"{LEAST_WORDS} content words, are not listed. The model's own "
         "messages are searched for quotations only. Whether an instruction still applies is not judged: a summary may "
         "quote one and say it was cancelled.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from guard_core.facts.instructions import REQUEST, RULE, kind_of
+from guard_core.facts.instructions import REQUEST, RULE, kind_of, rule_sentences
 from guard_core.facts.proposals import details, instructions, open_todos
 from guard_core.facts.texts import (
     UNSPACED_FOUND,
@@ -82,12 +82,27 @@ def test_paraphrases_in_scripts_without_spaces_are_found_as_often_as_the_page_sa
 
 
 @pytest.mark.parametrize("language", SENTENCES)
-def test_rules_and_requests_of_european_languages_are_known_by_their_wording(language):
+def test_rules_and_requests_of_other_languages_are_known_by_their_wording(language):
     rules, requests, statements = SENTENCES[language]
     assert {sentence: kind_of(sentence, of_user=True) for sentence in rules} == dict.fromkeys(rules, RULE)
     assert {sentence: kind_of(sentence, of_user=True) for sentence in requests} == dict.fromkeys(requests, REQUEST)
     assert {sentence: kind_of(sentence, of_user=True) for sentence in statements} == dict.fromkeys(statements, "")
     assert not any(kind_of(sentence) for sentence in requests)  # nothing but a user asks
+
+
+@pytest.mark.parametrize(("fence", "count"), [("python", 0), ("C++", 0), ("", 2), ("text", 2), ("md", 2)])
+def test_comments_in_code_are_no_instructions(fence, count):
+    """What is fenced as a program is not said to the model; a block of prose may be a list of rules."""
+    text = f"Explain this:\n```{fence}\n# You must call close() first.\n# Never import os here.\n```\nAlways be brief."
+    assert rule_sentences(user(text)) == count + 1
+    assert rule_sentences(user(text.rpartition("```")[0])) == count  # cut in the middle of the block
+
+
+def test_a_short_chinese_rule_says_as_much_as_a_longer_english_one():
+    texts = [
+        item.text for item in instructions(session(), enumerate([user("必须使用UTC时间。绝不要修改原始文件。不要。")]))
+    ]
+    assert texts == ["必须使用UTC时间。", "绝不要修改原始文件。"]
 
 
 def test_a_sentence_of_several_clauses_may_be_said_one_here_and_one_there():

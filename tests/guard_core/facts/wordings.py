@@ -99,4 +99,81 @@ SENTENCES = {
         ("Correggi il test che fallisce.", "Aggiungi una pagina per le fatture.", "Vorrei un elenco dei clienti."),
         ("Il server è lento da ieri.", "Non funziona sul ramo principale.", "Grazie mille per l'aiuto."),
     ),
+    "nl": (
+        (
+            "Je mag de configuratie nooit aanpassen.",
+            "Gebruik altijd UTC in de tabellen.",
+            "Wijzig de bronbestanden niet.",
+            "Voeg geen nieuwe afhankelijkheden toe.",
+            "Alle functies moeten getest worden.",
+        ),
+        (
+            "Kun je de facturen migreren?",
+            "Voeg een pagina toe voor de klanten.",
+            "Tel de getijhoogten van de haven en maak een tabel.",
+        ),
+        (
+            "De test faalt sinds gisteren.",
+            "Er is altijd iets met deze server.",
+            "Ik heb dat nooit gezien.",
+            "Het is nog steeds kapot.",
+        ),
+    ),
+    "pl": (
+        (
+            "Nigdy nie zmieniaj plików źródłowych.",
+            "Zawsze używaj czasu UTC w tabelach.",
+            "Nie usuwaj istniejących testów.",
+            "Każda funkcja musi mieć test.",
+            "Używaj tylko biblioteki standardowej.",
+        ),
+        (
+            "Policz poziomy pływów w porcie i zrób tabelę.",
+            "Popraw błąd w parserze faktur.",
+            "Czy możesz przenieść klientów?",
+            "Dodaj eksport do pliku.",
+        ),
+        (
+            "Serwer nie działa od wczoraj.",
+            "Ten plik nie istnieje w katalogu.",
+            "Baza jest wolna od rana.",
+        ),
+    ),
+    "ru": (
+        (
+            "Никогда не изменяй исходные файлы.",
+            "Обязательно используй время UTC.",
+            "Не удаляйте существующие тесты.",
+            "Каждая функция должна иметь тест.",
+            "Нельзя добавлять новые зависимости.",
+        ),
+        (
+            "Посчитай уровни прилива в порту и составь таблицу.",
+            "Исправь ошибку в разборе счетов.",
+            "Можешь объяснить эту ошибку?",
+            "Добавьте выгрузку в файл.",
+        ),
+        (
+            "Тест не работает со вчерашнего дня.",
+            "Сервер работает только медленно.",
+            "Файл лежит в другой папке.",
+        ),
+    ),
+    "ar": (
+        (
+            "يجب استخدام توقيت UTC في الجداول.",
+            "لا تعدل الملفات الأصلية أبدا.",
+            "لا تحذف الاختبارات الموجودة.",
+            "استخدم المكتبة القياسية فقط.",
+        ),
+        (
+            "احسب مستويات المد في الميناء وأنشئ جدولا.",
+            "أصلح الخطأ في قراءة الفواتير.",
+            "هل يمكنك شرح هذا الخطأ؟",
+        ),
+        (
+            "الاختبار يفشل منذ أمس.",
+            "الخادم بطيء اليوم.",
+        ),
+    ),
 }
