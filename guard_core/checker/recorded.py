@@ -415,11 +415,22 @@ def _restates(story: Story, index: int, message: int) -> bool:
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.recorded(index))]
     sentences = split_sentences(asked)
     sentences = [one for one in sentences if not _states_rules_alone(one)] or sentences
+    if _is_foreign("\n".join(said), "\n".join(sentences)):
+        return True
     for text in said:
         missing = [one for one in sentences if not paraphrases(text, one, _RESTATED) and paraphrases(one, one)]
         if not missing and any(paraphrases(one, one) for one in sentences):
             return True
     return False
+
+
+def _is_foreign(text: str, asked: str) -> bool:
+    """Is a text in letters that are not those of some words, and has as many of them."""
+    alphas = [[letter for letter in one if letter.isalpha()] for one in (text, asked)]
+    if not alphas[1] or 3 * len(alphas[0]) < len(alphas[1]):
+        return False
+    shares = [sum(ord(letter) > 0x24F for letter in letters) / len(letters) for letters in alphas]
+    return (shares[0] < 0.05 and shares[1] >= 0.5) or (shares[1] < 0.05 and shares[0] >= 0.5)
 
 
 def _has_part(story: Story, index: int, message: int) -> bool:

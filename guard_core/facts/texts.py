@@ -92,6 +92,10 @@ _CLAUSE_END = re.compile(
     r"[;:]\s+|,\s*(?:and|but|or|und|aber|oder|sowie|et|mais|ou|y|pero|o|e|mas|ma)?\s+"
     r"|\s(?:and|but|und|aber|sowie|et|mais|y|pero|mas)\s|[；，、]"
 )
+_LETTER = re.compile(r"[^\W\d_]")
+LAST_LATIN = "\u024f"  # of the letters with accents of European languages (Latin Extended-B)
+LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
+FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script has of others, in names and quotations
 _ENDINGS = ("ing", "ed", "es", "s")  # taken off where at least three letters remain
 
 
@@ -211,6 +215,21 @@ def _says_each_clause(text: str, sentence: str) -> bool:
         else:
             clauses.append(clause)
     return len(clauses) > 1 and all(shared_words(clause, text) >= RESTATED_CUT for clause in clauses)
+
+
+def may_translate(text: str, request: str) -> bool:
+    """Is a text that is long enough to say a request written in another script, in which its words are not found."""
+    (said, foreign), (asked, own) = (_letters_in(one) for one in (text, request))
+    if not asked or LETTERS_OF_ONE * said < asked:
+        return False
+    is_latin, was_latin = foreign < FEW_LETTERS * said, own < FEW_LETTERS * asked
+    return (is_latin and 2 * own >= asked) or (was_latin and 2 * foreign >= said)
+
+
+def _letters_in(text: str) -> tuple[int, int]:
+    """How many letters a text has, and how many of these are not Latin."""
+    letters = _LETTER.findall(text)
+    return len(letters), 0 if text.isascii() else sum(letter > LAST_LATIN for letter in letters)
 
 
 def restates(text: str, request: str) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, part_text
 from guard_core.facts.instructions import RULE, kind_of
-from guard_core.facts.texts import restates, split_sentences
+from guard_core.facts.texts import may_translate, restates, split_sentences
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.quoting import HAN, HANGUL, KANA, letters_of, may_say, readings, runs_of, says
 from guard_core.sessions import Session
@@ -53,7 +53,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     clauses of it that the messages of other compactions repeat: the compaction, and the clause; `kept_rules` the same
     of those that repeat only what it states as a rule, and nothing of what it asks for. `restated` are the compactions
     of its turn without quotation or passage whose messages may say each of its sentences in other words
-    (`facts.texts.restates`)."""
+    (`facts.texts.restates`), or all of it in another script (`may_translate`)."""
 
     message: int
     quote: str
@@ -266,12 +266,12 @@ def _compactions_of_turn(session: Session, ledger: Ledger, message: int) -> set[
 
 
 def _restating(session: Session, places: Iterable[int], text: str) -> tuple[int, ...]:
-    """Which of some compactions may say a request in other words."""
-    compactions = ((place, session.compactions[place]) for place in places)
+    """Which of some compactions may say a request in other words, or in another script."""
+    inserted = {place: list(map(text_to_compare, session.compactions[place].own_messages)) for place in places}
     return tuple(
         place
-        for place, item in compactions
-        if any(restates(text_to_compare(message), text) for message in item.own_messages)
+        for place, said in inserted.items()
+        if may_translate("\n".join(said), text) or any(restates(one, text) for one in said)
     )
 
 

@@ -339,6 +339,27 @@ def test_a_request_in_other_words_is_not_quoted(said, is_restated):
     assert (finding.numbers["quoted_by"], finding.numbers["restated"]) == ([], is_restated)
 
 
+TIDES = "日本の港の潮位データを集計して、表にしてください。"
+
+
+@pytest.mark.parametrize(
+    ("ask", "said", "may_say"),
+    [
+        (TIDES, "The user wants the tide levels of Japanese harbours aggregated into a table.", True),
+        (TIDES, "テストは全部通りました。次は文書を書きます。コードの整理も終わりました。", False),
+        (TIDES, "Done.", False),  # too short to say it
+        (f"{TASK} today", "用户希望把日期解析器拆分成两个模块，并且为每个模块补充相应的测试用例和文档说明。", True),
+    ],
+)
+def test_a_summary_in_another_script_may_say_the_request(ask, said, may_say):
+    """Words are compared: those of a translation are not found, which says nothing of what the summary says."""
+    built = talk(compaction(3, summary=said), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["restated"]) == ("info" if may_say else "warning", may_say)
+    assert finding.sentence.endswith(" The summary may say it in other words.") == may_say
+    assert check(built, [finding], judge_session(built)) == []
+
+
 def test_a_request_that_is_kept_verbatim_is_not_lost():
     assert lost(talk(compaction(3, (0, 1)))) == []
 
