@@ -103,6 +103,12 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "come {could_wait} call(s) later, at step {first_over:place}",
         "and {tight} call(s) without room for an answer of {answer} tokens",
     ),
+    "rule_lost": (
+        "(message {message:place}) left the context at step {step:place} (",
+        "(compaction {compaction:place})",
+        "up to step {last:place}, the end",
+        "for {count:others} more rule(s)",
+    ),
     "request_lost": (
         "left the context at step {step:place} (",
         "missing from the request of step {first_absent:place} (",
@@ -303,6 +309,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "missing from the request of step {first_absent:place}.",
         "missing from the requests of steps {first_absent:place} to {last_absent:place}.",
     ),
+    "rule_lost": ("left the context at step {step:place};",),
     "grown": ("compaction {compaction:place} ", ": {before} to {after} tokens at step {step:place}"),
     "summary_not_kept": (
         "compaction {compaction:place} did not last: {again} tokens are back at step {again_step:place}",

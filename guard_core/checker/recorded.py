@@ -42,6 +42,7 @@ _AUTOMATIC = (
 )
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
+_MOST_RULES = 5  # of one message that are looked for
 _LONGEST_CYCLE = 6  # calls that are made in turn
 _FEWEST_IN_A_ROW, _SMALLEST_RESULT = 5, 20  # calls with one result that are no accident, and its bytes
 _LARGE_RESULT = 1_000  # bytes of a result that is no accident where it comes again
@@ -355,6 +356,55 @@ def _said_in_part(story: Story, finding: Finding, message: int, removals: list[i
     if ("no longer does" in finding.sentence) != bool(forgetful):
         raise Wrong("the sentence says otherwise whether a later summary has any of it")
     return not forgetful
+
+
+def rule_lost(story: Story, finding: Finding) -> None:
+    """Sentences of a message that only state rules are searched in every later request of its turn."""
+    message = number(finding, "message")
+    removals = [
+        index
+        for index in range(len(story.compactions))
+        if (call := story.first_call_after(index)) >= 0
+        and story.request_of(call) == message
+        and all(_takes_away(story, index, message) for index in (index, _in_force(story, call)))
+        and not holds(story.views[call][0], message)
+    ]
+    if not removals:
+        raise Wrong("no compaction removed the message in the middle of its turn")
+    turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]
+    later = [step for step in turn if step >= story.first_call_after(removals[0])]
+    asked = next(text for part in story.session.events[message].parts if (text := part_text(part).strip()))
+    sentences = [" ".join(one.split()) for one in split_sentences(" ".join(_TYPED.findall(asked)) or asked)]
+    if not any(one and not _states_rules_alone(one) for one in sentences):
+        raise Wrong("the message asks for nothing besides its rules")
+    rules = [one for one in dict.fromkeys(sentences) if _weight(one) >= _SHORTEST_QUOTE and _states_rules_alone(one)]
+    lost: list[tuple[int, str]] = []
+    for rule in rules[:_MOST_RULES]:
+        silent = later[:]
+        while silent and not _tells(story, silent[-1], rule):
+            silent.pop()
+        absent = later[len(silent) :]
+        lost += [(absent[0], rule)] if absent else []
+    if not lost:
+        raise Wrong("a later request of the turn has each of its rules, or may have it")
+    step, rule = min(lost, key=lambda item: item[0])
+    if not rule.startswith(str(number(finding, "rule"))) or not number(finding, "rule"):
+        raise Wrong("that is not the rule that was lost first")
+    agree(finding, is_whole=finding.numbers["rule"] == rule, last=later[-1])
+    same("count", finding.count, len(lost))
+    same("compaction", number(finding, "compaction"), [i for i in removals if story.first_call_after(i) <= step][-1])
+    same("step", finding.step, step)
+
+
+def _tells(story: Story, step: int, rule: str) -> bool:
+    """May a request have a rule: a message quotes it, or what the compaction before it put in says it in other words,
+    in another script, or cannot be read."""
+    plain = rule.strip(" \"'.,;:!?…。，；：！？、")
+    place = story.places[step]
+    if story.says(step, plain) or place in _unread(story, plain):
+        return True
+    said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.session.compactions[place])]
+    return _is_foreign("\n".join(said), rule) or any(paraphrases(text, rule) for text in said)
 
 
 def _begins(text: str, quote: str) -> bool:
@@ -872,6 +922,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         needless,
         needed,
         request_lost,
+        rule_lost,
         grown,
         summary_not_kept,
         loop,

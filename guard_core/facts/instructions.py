@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from guard_core.events import Event, Part, TextPart
 from guard_core.facts import wordings
-from guard_core.facts.texts import split_sentences
+from guard_core.facts.texts import content_words, has_unspaced, split_sentences
 
 RULE, REQUEST = "rule", "request"
+LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
 LONGEST_RULE = 400  # characters of a sentence that is looked at; longer ones are data
 MOST_RULE_CHARS = 200_000  # of one message that are looked at
 # A sentence states a rule if it has one of these words: ours. It finds rules that are worded as rules, and no others.
@@ -88,6 +89,11 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
     if not of_user or words.endswith(("{", ";")):
         return ""
     return REQUEST if _asks(words) or wordings.asks(words) else ""
+
+
+def says_something(sentence: str) -> bool:
+    """Has an instruction words of content, so that following it says something."""
+    return len(content_words(sentence)) >= (1 if has_unspaced(sentence) else LEAST_WORDS)
 
 
 def _asks(words: str) -> bool:

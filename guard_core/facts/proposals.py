@@ -11,9 +11,8 @@ import numpy as np
 
 from guard_core.costs import CALL, HAS_RESULT, SYSTEM, USER, tool_key
 from guard_core.events import Event, TextPart, ToolCallPart
-from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, sentences
+from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, says_something, sentences
 from guard_core.facts.lanes import Snippet
-from guard_core.facts.texts import content_words, has_unspaced
 from guard_core.findings.presence import SHORTEST, width
 from guard_core.ledger import Ints, Ledger
 from guard_core.quoting import normalised
@@ -24,7 +23,6 @@ MOST_INSTRUCTIONS = 100  # of one session that are followed, the first ones: our
 MOST_DETAILS = 20  # of each kind of path, identifier and quantity, the first ones
 MOST_READ = 1_000  # messages of users that are looked at
 MOST_TODO_CALLS = 50  # the last ones
-LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
 TODO_TOOLS = (  # tools that write a list of todos, by the agents that have them
     *("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "SetTodoList", "todo", "update_todo_list"),
     *("TaskCreate", "TaskUpdate", "manage_todo_list"),
@@ -71,16 +69,11 @@ def _instructions(session: Session, events: Iterable[tuple[int, Event]]) -> Iter
         for sentence in sentences(parts):
             text = " ".join(sentence.split())
             kind = kind_of(text, of_user=of_user)
-            if not kind or width(text) < SHORTEST or not _says_something(text):
+            if not kind or width(text) < SHORTEST or not says_something(text):
                 continue
             if (key := normalised(text)) not in seen:
                 seen.add(key)
                 yield Snippet(kind, text, index)
-
-
-def _says_something(text: str) -> bool:
-    fewest = 1 if has_unspaced(text) else LEAST_WORDS
-    return len(content_words(text)) >= fewest
 
 
 def details(events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:

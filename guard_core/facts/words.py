@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from guard_core.facts.instructions import REQUEST, RULE
+from guard_core.facts.instructions import LEAST_WORDS, REQUEST, RULE
 from guard_core.facts.lanes import HELD, STATE_WORDS, Change, Lane, State
-from guard_core.facts.proposals import LEAST_WORDS
 from guard_core.facts.texts import (
     AGREES,
     AGREES_HELD_OUT,

@@ -75,6 +75,7 @@ _OF_BOTH: tuple[Check, ...] = (
     gaps.counted_in_characters,
 )
 _OF_RECORDINGS: tuple[Check, ...] = (
+    requests.lost_rules,
     sizes.contradicted_window,
     sizes.doubted_window,
     sizes.counted_over,

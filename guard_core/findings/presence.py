@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.counts import counted_compactions
-from guard_core.events import Event, part_text
-from guard_core.facts.instructions import RULE, kind_of
-from guard_core.facts.texts import may_translate, restates, split_sentences
+from guard_core.events import Event, TextPart, part_text
+from guard_core.facts.instructions import RULE, kind_of, says_something, sentences
+from guard_core.facts.texts import may_translate, paraphrases, restates, split_sentences
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.quoting import HAN, HANGUL, KANA, letters_of, may_say, readings, runs_of, says
 from guard_core.sessions import Session
@@ -29,6 +29,8 @@ SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothi
 PASSAGE_CHARS = 24  # ours: the shortest clause of a request whose repetition is no accident
 MOST_PASSAGES = 20  # clauses of one request that are looked for in summaries: as many at its beginning as at its end
 WIDE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
+MOST_RULES = 5  # of one request that are looked for, the first ones: as costly
+FIRST_WORDS = ""  # stands for them where rules are looked for beside them
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
 MOST_PLACES = 500  # words found more often than this are not quotations
 # How Claude Code writes commands down: `/name` with arguments, which becomes a prompt, and what is done without the
@@ -47,13 +49,23 @@ _CLAUSE = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")  # where 
 _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away where they are quoted
 
 
+class RuleWords(msgspec.Struct, frozen=True):
+    """A sentence of a request that states a rule, the events of the log that quote it, its own message too, and the
+    compactions of its turn whose messages quote it, paraphrase it, or may say it in another script."""
+
+    text: str
+    events: tuple[int, ...]
+    compactions: tuple[int, ...]
+
+
 class RequestWords(msgspec.Struct, frozen=True):
     """One request: the index of its message, its first words with whitespace folded, and where they are quoted: in
     which events of the log, and in which recorded compactions' messages (by their place in the session). `passages` are
     clauses of it that the messages of other compactions repeat: the compaction, and the clause; `kept_rules` the same
     of those that repeat only what it states as a rule, and nothing of what it asks for. `restated` are the compactions
     of its turn without quotation or passage whose messages may say each of its sentences in other words
-    (`facts.texts.restates`), or all of it in another script (`may_translate`)."""
+    (`facts.texts.restates`), or all of it in another script (`may_translate`).
+    `rules` are its first rules, where it asks for something besides."""
 
     message: int
     quote: str
@@ -63,6 +75,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     passages: tuple[tuple[int, str], ...] = ()
     restated: tuple[int, ...] = ()
     kept_rules: tuple[tuple[int, str], ...] = ()
+    rules: tuple[RuleWords, ...] = ()
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
@@ -73,29 +86,45 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
         if index in wanted and width(quotation(asked := asked_words(event))) >= SHORTEST:
             words[index], clauses[index], texts[index] = asked, passages_of(event), _own_text(event)
-    quotes = {message: _spoken(quotation(text)) for message, text in words.items()}
-    runs = {message: runs_of(quote) for message, quote in quotes.items()}
-    places: dict[int, list[int]] = {message: [message] for message in quotes}
+    quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
+    rules = {message: _rules_of(text) for message, text in texts.items()}
+    quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
+    runs = {key: runs_of(quote) for key, quote in quotes.items()}
+    found: dict[tuple[int, str], list[int]] = {(message, what): [message] for message, what in quotes}
     for index, event in enumerate(read() if quotes else ()):
         text = text_to_compare(event)
         letters = letters_of(text)
-        likely = [message for message in quotes if may_say(letters, runs[message])]
+        likely = [key for key in quotes if may_say(letters, runs[key])]
         read_ways = readings(text) if likely else ""
-        for message in likely:
-            if says(read_ways, quotes[message]) and index != message:
-                places[message].append(index)
+        for key in likely:
+            if says(read_ways, quotes[key]) and index != key[0]:
+                found[key].append(index)
     requests = []
     for message, text in words.items():
-        if len(places[message]) <= MOST_PLACES:
-            quote, quoting = quotation(text), _quoting(session, quotes[message])
-            tasks, rules = ([one for one in part if quote not in one] for part in clauses[message])
+        places = found[message, FIRST_WORDS]
+        if len(places) <= MOST_PLACES:
+            quote, quoting = quotation(text), _quoting(session, quotes[message, FIRST_WORDS])
+            tasks, kept = ([one for one in part if quote not in one] for part in clauses[message])
             others = _repeating(session, quoting, tasks)
-            repeating = _repeating(session, (*quoting, *dict(others)), rules)
-            in_turn = _compactions_of_turn(session, ledger, message).difference(quoting, dict(others))
-            restated = _restating(session, sorted(in_turn), _asked_for(texts[message]))
-            is_whole, events = quote == text.rstrip(_END), tuple(sorted(places[message]))
-            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated, repeating))
+            repeating = _repeating(session, (*quoting, *dict(others)), kept)
+            in_turn = sorted(_compactions_of_turn(session, ledger, message))
+            untold = [place for place in in_turn if place not in quoting and place not in dict(others)]
+            restated = _restating(session, untold, _asked_for(texts[message]))
+            is_whole, events = quote == text.rstrip(_END), tuple(sorted(places))
+            own = tuple(
+                RuleWords(rule, tuple(sorted(found[message, rule])), _saying(session, in_turn, rule))
+                for rule in rules[message]
+            )
+            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated, repeating, own))
     return tuple(requests)
+
+
+def _rules_of(text: str) -> list[str]:
+    """The first sentences of a user's words that only state rules, where others ask for something."""
+    said = [" ".join(one.split()) for one in sentences((TextPart(text),))]
+    rules = [one for one in dict.fromkeys(said) if width(one) >= SHORTEST and _is_rule(one)]
+    has_task = any(one and not _is_rule(one) for one in said)
+    return [one for one in rules if says_something(one)][:MOST_RULES] if has_task else []
 
 
 def removed_requests(session: Session, ledger: Ledger) -> list[int]:
@@ -272,6 +301,18 @@ def _restating(session: Session, places: Iterable[int], text: str) -> tuple[int,
         place
         for place, said in inserted.items()
         if may_translate("\n".join(said), text) or any(restates(one, text) for one in said)
+    )
+
+
+def _saying(session: Session, places: Iterable[int], rule: str) -> tuple[int, ...]:
+    """Which of some compactions quote or paraphrase a rule, or may say it in another script."""
+    quote = readings(rule.rstrip(_END))
+    inserted = {place: list(map(text_to_compare, session.compactions[place].own_messages)) for place in places}
+    return tuple(
+        place
+        for place, said in inserted.items()
+        if may_translate("\n".join(said), rule)
+        or any(says(readings(one), quote) or paraphrases(one, rule) for one in said)
     )
 
 

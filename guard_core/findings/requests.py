@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from guard_core.counts import CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
-from guard_core.findings.presence import RequestWords, has, holds, may_be_summarised
+from guard_core.findings.presence import RequestWords, RuleWords, has, holds, may_be_summarised, shortened
 from guard_core.findings.sliding import is_made_anew
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
 from guard_core.view_sums import ViewSums
 from guard_core.views import Span, View
+
+RULE_CHARS = 120  # of a rule that a sentence shows
 
 
 def lost_requests(case: Case) -> list[Finding]:
@@ -24,6 +26,50 @@ def lost_requests(case: Case) -> list[Finding]:
     if case.is_recorded:
         return [_recorded(case.facts, words) for words in case.facts.words or () if _removals(case.facts, words)]
     return _replayed(case)
+
+
+def lost_rules(case: Case) -> list[Finding]:
+    """Rules that a compaction took out of the context, while what was asked for beside them stayed."""
+    if not case.is_recorded:
+        return []
+    with_rules = (words for words in case.facts.words or () if words.rules and _removals(case.facts, words))
+    return [item for words in with_rules if (item := _rules_lost(case.facts, words)) is not None]
+
+
+def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
+    """The rules of a request of which nothing tells the later requests of its turn, up to its end; None where there is
+    none, or where the request is lost with them."""
+    if _recorded(facts, words).severity == WARNING:
+        return None
+    removals = _removals(facts, words)
+    in_turn = np.flatnonzero(facts.ledger.steps["user_event"] == words.message)
+    in_turn = in_turn[in_turn >= removals[0].step]
+    lost: list[tuple[int, RuleWords]] = []
+    for rule in words.rules:
+        present, unread = presence(facts, rule)
+        said = present | np.isin(facts.ledger.steps["epoch"], list(unread))
+        known = in_turn[said[in_turn]]
+        absent = in_turn[in_turn > known[-1]] if len(known) else in_turn
+        lost += [(int(absent[0]), rule)] if len(absent) else []
+    if not lost:
+        return None
+    step, rule = min(lost, key=lambda item: item[0])
+    by = [item for item in removals if item.step <= step][-1]
+    numbers: dict[str, Any] = {
+        "message": words.message,
+        "rule": shortened(rule.text, RULE_CHARS),
+        "is_whole": shortened(rule.text, RULE_CHARS) == rule.text,
+        "compaction": by.compaction,
+        "last": int(in_turn[-1]),
+    }
+    cut = "" if numbers["is_whole"] else " …"
+    more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more rule')} of that message."
+    sentence = (
+        f'Your rule "{numbers["rule"]}{cut}" (message {words.message + 1:,}) left the context at {at_step(step)} '
+        f"({compactions_words([by.compaction])}), while the task stayed: up to {at_step(numbers['last'])}, the end of "
+        f"that turn, no request quotes it, and no summary paraphrases it.{more}"
+    )
+    return Finding("rule_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
 
 
 class Absence(NamedTuple):
@@ -177,9 +223,9 @@ def _absence(facts: Facts, words: RequestWords, absent: NDArray[np.bool_]) -> Ab
     return Absence(first, last, not len(again))
 
 
-def presence(facts: Facts, words: RequestWords) -> tuple[NDArray[np.bool_], frozenset[int]]:
-    """At which steps the recorded request is known to have the words, in the message itself or in any text that quotes
-    it; and the places of the compactions of which only the summary may have them, which is not readable."""
+def presence(facts: Facts, words: RequestWords | RuleWords) -> tuple[NDArray[np.bool_], frozenset[int]]:
+    """At which steps the recorded request is known to have the words, in the message itself or in any text that says
+    them; and the places of the compactions of which only the summary may have them, which is not readable."""
     events, bases, steps = np.array(words.events, dtype=np.int64), facts.ledger.bases, facts.ledger.steps
     quoting = [place in words.compactions or _has_any(base.view, events) for place, base in enumerate(bases)]
     starts = np.array([0, *(base.at for base in bases)], dtype=np.int64)

@@ -269,6 +269,16 @@ def _request(case: Case, finding: Finding) -> str:
     return f'{_head(case)}your request "{shorter} …" {left}.'
 
 
+def _rule(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    sentence = '{}your rule "{}" left the context at {}; no later request of the turn quotes it.'
+    words = str(numbers["rule"])
+    whole = sentence.format(_head(case), words if numbers["is_whole"] else f"{words} …", at_step(finding.step))
+    if (more := len(whole.split()) - MOST_WORDS) <= 0:
+        return whole
+    return sentence.format(_head(case), f"{' '.join(words.split()[:-more])} …", at_step(finding.step))
+
+
 def _loop(case: Case, finding: Finding) -> str:
     return f"A loop: {loop_words(finding.numbers)}: every call compacts again."
 
@@ -524,6 +534,7 @@ _ORDER: dict[str, Wording] = {
     "summary_not_kept": _not_kept,
     "empty_summary": _empty,
     "request_lost": _request,
+    "rule_lost": _rule,
     "usage_repeated": _repeated,
     "cached_above": _cached_above,
     "silent_truncation": _truncated,

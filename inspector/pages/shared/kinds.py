@@ -13,6 +13,7 @@ KINDS = {
     "no_fit": "nothing fits the window",
     "near_miss": "near miss",
     "request_lost": "request lost",
+    "rule_lost": "rule lost",
     "tail_lost": "kept messages lost",
     "loop": "loop",
     "sliding_window": "sliding window",

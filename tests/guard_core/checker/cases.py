@@ -203,6 +203,13 @@ def calling_again(times: int = 12) -> Session:
     return Session(tuple(events), tuple(asked), window=WINDOW)
 
 
+def with_rules(built: Session) -> Session:
+    """The same with two rules behind the request."""
+    text = f"{WORDS}. You must never touch the file legacy.py. Always run the linter before a commit."
+    first = msgspec.structs.replace(built.events[0], parts=(TextPart(text),))
+    return msgspec.structs.replace(built, events=(first, *built.events[1:]))
+
+
 def calling_in_turn(rounds: int = 10, *, progress: bool = False) -> Session:
     """A test, an edit and a file, time after time; with `progress` the test finds something else each time."""
     said = {"make test": "Error: the table users is missing", "edit": "", "read": "CREATE TABLE user (id, name)"}
@@ -319,6 +326,10 @@ def recordings() -> Iterator[tuple[str, Session]]:
             tokens=_falling_at(5, 12),
             compactions=(compaction(5, f"The user said: {WORDS}."), compaction(12)),
         ),
+    )
+    yield (
+        "rule lost",
+        with_rules(exchange(20, tokens=_falling_at(5), compactions=(compaction(5, f"The task: {WORDS}."),))),
     )
     yield "grown", exchange(10, tokens=growing(50_000, 2_000), compactions=(compaction(5, tokens_before=50_500),))
     twice = tuple(compaction(turn, tokens_before=50_500 + turn) for turn in (5, 8))

@@ -339,6 +339,57 @@ def test_a_request_in_other_words_is_not_quoted(said, is_restated):
     assert (finding.numbers["quoted_by"], finding.numbers["restated"]) == ([], is_restated)
 
 
+PORT = "Please port the importer to the new reader."
+ON_LEGACY, ON_TESTS = "You must never touch the file legacy.py.", "Always run the linter before a commit."
+
+
+def rules_lost(built):
+    """The findings of this kind, which the checker confirms."""
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+    return [item for item in claims if item.kind == "rule_lost"]
+
+
+def test_a_rule_that_a_summary_leaves_out_while_it_has_the_task_is_lost():
+    built = talk(compaction(3, summary=f'The user: "{PORT}" Half is done.'), ask=f"{PORT} {ON_LEGACY}")
+    (finding,) = rules_lost(built)
+    assert (finding.severity, finding.step, finding.count) == ("warning", 2, 1)
+    assert finding.sentence == (
+        f'Your rule "{ON_LEGACY}" (message 1) left the context at step 3 (compaction 1), while the task stayed: up to '
+        "step 6, the end of that turn, no request quotes it, and no summary paraphrases it."
+    )
+    facts = Facts.of(built)
+    assert recorded_verdict(facts, recorded_findings(facts)).sentence == (
+        f'1 compaction; your rule "{ON_LEGACY}" left the context at step 3; no later request of the turn quotes it.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("summary", "after"),
+    [
+        (f'The user: "{PORT}" Rule: you must never touch the file legacy.py', {}),
+        (f'The user: "{PORT}" The file legacy.py must never be touched, by the way.', {}),
+        (f'The user: "{PORT}"', {5: model(f"You said: {ON_LEGACY} So I do not.")}),  # it is back in the last request
+        ("Half of the tests pass.", {}),  # the request is lost, and the finding of that says so
+    ],
+)
+def test_a_rule_that_is_said_again_or_lost_with_its_request_is_no_finding_of_its_own(summary, after):
+    assert rules_lost(talk(compaction(3, summary=summary), after=after, ask=f"{PORT} {ON_LEGACY}")) == []
+
+
+def test_a_message_of_rules_alone_has_no_task_that_stays():
+    assert rules_lost(talk(compaction(3, summary=ON_TESTS), ask=f"{ON_LEGACY} {ON_TESTS}")) == []
+
+
+def test_the_compaction_that_lost_the_rule_is_named_and_others_are_counted():
+    kept = compaction(2, summary=f"{PORT} {ON_LEGACY} {ON_TESTS}")
+    built = talk(kept, compaction(4, summary=PORT), ask=f"{PORT} {ON_LEGACY} {ON_TESTS}")
+    (finding,) = rules_lost(built)
+    assert (finding.step, finding.numbers["compaction"], finding.count) == (3, 1, 2)
+    assert finding.sentence.endswith("The same holds for 1 more rule of that message.")
+
+
 TIDES = "日本の港の潮位データを集計して、表にしてください。"
 
 
