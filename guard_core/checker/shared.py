@@ -81,7 +81,7 @@ def answer_rooms(story: Story, finding: Finding) -> list[int]:
         raise Wrong("an answer was longer, or that is no agent's default")
     if source == "requests" and claimed not in {item.value for item in session.settings if item.name == ANSWER_LIMIT}:
         raise Wrong("no request allows so much")
-    pairs = zip(story.windows, session.calls, strict=True)
+    pairs = zip(Story(session, story.judgement).windows, session.calls, strict=True)  # of the recording
     if source == "requests" and any(
         call.response is not None and (call.prompt_tokens or 0) + claimed > window > 0 for window, call in pairs
     ):

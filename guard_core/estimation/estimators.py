@@ -9,7 +9,7 @@ from typing import Protocol
 from guard_core.costs import event_columns
 from guard_core.ledger import Ints, Ledger
 from guard_core.view_sums import SHORT, sums_of
-from guard_core.views import Rewritten, Segment, Span, Synthetic, View
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
 
 class Estimator(Protocol):
@@ -93,4 +93,12 @@ class Heuristic:
         return lambda alone: sum(alone.in_form(name, form).item() for name in self.names)
 
     def recorded(self, view: View, epoch: int) -> int:
-        return sum(self.ledger.price(view, name, epoch=epoch) for name in self.names)
+        return sum(
+            self._inserted(segment, epoch) if isinstance(segment, Inserted) else self.segment(segment)
+            for segment in view
+        )
+
+    def _inserted(self, segment: Inserted, epoch: int) -> int:
+        """A message that recorded compaction `epoch` inserted."""
+        costs = self.ledger.bases[epoch].costs
+        return sum(costs[name][segment.index] for name in self.names)

@@ -19,6 +19,7 @@ from guard_core.counts import CompactionCounts, CountedCompaction, Requests, cou
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.baselines import Truncation, grown_by_bytes, repeated_counts, silent_truncations
 from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
+from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, get_policy
@@ -123,6 +124,12 @@ class Facts:
     def answers(self) -> dict[str, Answers]:
         """What the calls of each model say."""
         return answers_of(self.session)
+
+    @cached_property
+    def answer_room(self) -> AnswerRoom | None:
+        """How much of a window an answer needs."""
+        judged, windows = self.window.sourced, self.recording.windows
+        return answer_room(self.session, self.answers, self.explanation, self.settings, judged, windows)
 
     @cached_property
     def growth(self) -> Ints:
@@ -339,8 +346,12 @@ class Facts:
     def _replays(self) -> WeakValueDictionary[int, Case]:
         return WeakValueDictionary()
 
+    def over(self, trace: Trace) -> Ints:
+        """Steps of a replay whose request is larger than its window; its compactions are not looked at."""
+        return Case(self, self._judged(trace.window), _requests(trace), (), trace).over
+
     def _case_of(self, trace: Trace) -> Case:
-        tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
+        tokens = _requests(trace)
         views, before = self._before(trace)
         fired = tuple(
             Fired(index, record.step, count, tokens.item(record.step), record=record, replaced=view)
@@ -422,6 +433,12 @@ class Facts:
         if step == 0:
             return self.attribution.overhead + int(self.growth[0])
         return int(self.requests.tokens[step - 1] + self.growth[step] - self.growth[step - 1])
+
+
+def _requests(trace: Trace) -> Ints:
+    """Prompt tokens of the request that a replay sends at every step."""
+    tokens: Ints = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
+    return tokens
 
 
 def _is_built_on(trace: Trace, step: int, record: CompactionRecord) -> bool:

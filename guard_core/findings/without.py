@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from guard_core.counts import RECORDED, CountedCompaction
-from guard_core.findings.answer_room import LONGEST, AnswerRoom, answer_room
+from guard_core.findings.answer_room import LONGEST, AnswerRoom
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
@@ -164,7 +164,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
     if not case.rests_on_window(peak_step):  # the fullest request was another model's
         numbers["own_window"] = case.window.value
     steps = tuple(item.step for item in without.removed[:LISTED])
-    room = answer_room(case)
+    room = case.facts.answer_room
     assumptions = _assumptions(case, without)
     needed_with = tokens + (room.steps if room else 0)  # what answers may take of the window, too
     tight = int(np.count_nonzero((tokens <= windows) & (needed_with > windows)))

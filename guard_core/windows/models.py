@@ -91,25 +91,27 @@ def _same(one: int, other: int) -> bool:
 
 
 class Answers(NamedTuple):
-    """The calls of a session that name one model: how many, the largest prompt in tokens (0: none is counted), and when
-    the first of them was made."""
+    """The calls of a session that name one model: how many, the largest prompt and the longest answer in tokens (0:
+    none is counted), and when the first of them was made."""
 
     calls: int
     largest: int
+    longest: int
     first: float | None
 
 
 def answers_of(session: Session) -> dict[str, Answers]:
     """The models of a session in the order of their first calls, "" for calls that name none. One pass over the calls,
     which a long stored session decodes each time."""
-    counts: dict[str, list[int]] = {}
+    counts: dict[str, list[int]] = {}  # calls, largest prompt, longest answer
     firsts: dict[str, float | None] = {}
     for call in session.calls:
         if (known := counts.get(call.model)) is None:
-            known, firsts[call.model] = counts.setdefault(call.model, [0, 0]), call.timestamp
+            known, firsts[call.model] = counts.setdefault(call.model, [0, 0, 0]), call.timestamp
         known[0] += 1
         known[1] = max(known[1], call.prompt_tokens or 0)
-    return {name: Answers(calls, largest, firsts[name]) for name, (calls, largest) in counts.items()}
+        known[2] = max(known[2], call.output_tokens or 0)
+    return {name: Answers(calls, largest, longest, firsts[name]) for name, (calls, largest, longest) in counts.items()}
 
 
 def main_model(session: Session, answers: dict[str, Answers] | None = None) -> str:

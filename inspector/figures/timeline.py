@@ -217,7 +217,7 @@ def replayed_columns(facts: Facts, replayed: Trace, observed: Trace, name: str) 
         name=name,
         prompt_tokens=known(replayed.columns["modelled_prompt_tokens"]),
         compactions=np.flatnonzero(replayed.columns["fired"] == 1),
-        overflows=facts.replay(replayed).over,
+        overflows=facts.over(replayed),
         divergence=divergence(facts.ledger, replayed, observed),
     )
 

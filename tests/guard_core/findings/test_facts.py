@@ -1,5 +1,12 @@
 """What is computed of a recording once, whoever asks for it."""
 
+from dataclasses import replace
+
+import msgspec
+
+from guard_core.findings import Facts, replayed_findings
+from guard_core.policies import get_policy
+from guard_core.replay import replay
 from tests.guard_core.findings.cases import chat, replayed
 
 
@@ -10,3 +17,30 @@ def test_a_side_of_a_replay_that_is_in_use_is_not_made_again():
     _, other = replayed(chat(1_000, 2_000, 9_500, 9_800), profile="early")
     assert facts.replay(other) is not side
     assert facts.replay(other).trace is other
+
+
+class Passes(tuple):
+    """Calls that count how often they are gone through: a long stored session decodes them each time."""
+
+    count = 0
+
+    def __iter__(self):
+        Passes.count += 1
+        return super().__iter__()
+
+
+def test_the_findings_of_another_replay_go_through_no_call_again():
+    built = chat(*range(1_000, 9_000, 200))
+    facts = Facts.of(msgspec.structs.replace(built, calls=Passes(built.calls)))
+    windows = [6_000, 5_000]
+    traces = [replay(facts.ledger, get_policy("contextguard"), window=at, usage=facts.usage) for at in windows]
+    assert {"needed"} <= {item.kind for item in replayed_findings(facts, traces[0])}
+    passes = Passes.count
+    assert {"needed"} <= {item.kind for item in replayed_findings(facts, traces[1])}
+    assert Passes.count == passes
+
+
+def test_the_requests_over_a_window_are_those_of_the_case():
+    facts, trace = replayed(chat(1_000, 2_000, 9_500, 9_800))
+    narrow = replace(trace, window=5_000)
+    assert facts.over(narrow).tolist() == facts.replay(narrow).over.tolist() == [2]
