@@ -33,8 +33,9 @@ def test_the_bundle_is_the_version_that_the_python_package_makes_figures_for():
     assert {version for _, version, _ in rows()} == {get_plotlyjs_version()}
 
 
-def test_the_sheet_holds_every_rule_that_the_bundle_would_insert():
-    bundle = (VENDOR / "plotly-cartesian-4.1.1.min.js").read_text()
+@pytest.mark.parametrize("name", sorted(path.name for path in VENDOR.glob("plotly-*.js")))
+def test_the_sheet_holds_every_rule_that_the_bundle_would_insert(name):
+    bundle = (VENDOR / name).read_text()
     start = bundle.index('"X,X div"')
     rules = bundle[start : bundle.index("};for(", start)]
     sheet = (VENDOR / "plotly-4.1.1.css").read_text()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
 
 from guard_core.decimation import kept_steps, thinned
 from guard_core.ledger import Ints
@@ -36,8 +35,8 @@ class Line(NamedTuple):
     fired: Ints
 
 
-def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> go.Figure:
-    """A line for each side, a mark for each compaction, and where the first two part."""
+def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> dict[str, Any]:
+    """A line for each side, a mark for each compaction, and where the first two part, in the words of plotly.js."""
     data = []
     for line, (colour, dash, symbol) in zip(lines, STYLES, strict=False):
         nothing = np.array([], dtype=np.int64)
@@ -52,18 +51,15 @@ def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> go.Figure:
         x = step_number(parts_at)
         edge = {"color": theme.MUTED, "dash": "dot", "width": 1}
         shapes = [{"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": edge}]
-    return go.Figure(
-        data=data,
-        layout=theme.layout(
-            HEIGHT,
-            template=go.layout.Template(),
-            margin={"l": 56, "r": 16, "t": 72, "b": 44},
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-            xaxis=theme.steps_axis(1, max((len(line.tokens) for line in lines), default=1)),
-            yaxis=theme.axis(rangemode="tozero", tickformat="~s"),
-            shapes=shapes,
-        ),
+    layout = theme.layout(
+        HEIGHT,
+        margin={"l": 56, "r": 16, "t": 72, "b": 44},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        xaxis=theme.steps_axis(1, max((len(line.tokens) for line in lines), default=1)),
+        yaxis=theme.axis(rangemode="tozero", tickformat="~s"),
+        shapes=shapes,
     )
+    return {"data": data, "layout": layout}
 
 
 def comparison_picture(lines: Sequence[Line], parts_at: int | None) -> Picture | None:
@@ -87,6 +83,5 @@ def comparison_picture(lines: Sequence[Line], parts_at: int | None) -> Picture |
     return Picture(drawn, axis_words(box), (), *step_words(range(count)))
 
 
-def _trace(name: str, line: Line, steps: Ints, style: dict[str, object]) -> dict[str, object]:
-    x, y = step_number(steps).tolist(), line.tokens[steps].tolist()
-    return {"type": "scatter", "name": name, "x": x, "y": y, "customdata": x, **style}
+def _trace(name: str, line: Line, steps: Ints, style: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "scatter", "name": name, "x": step_number(steps), "y": line.tokens[steps], **style}

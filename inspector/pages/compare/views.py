@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from guard_core.policies import GROUPS
+from inspector.figures.plain import plain_figure
 from inspector.models import Project, Session
 from inspector.pages.compare.figure import Line, comparison_figure, comparison_picture
 from inspector.pages.compare.report import report_of, side_sentences
@@ -93,7 +93,6 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
     address = f"{reverse('compare')}?{urlencode([('side', side.wanted.key) for side in sides])}"
     here = step_of(request, "at", max(1, count), next((step for step in parts if step is not None), 0))
     lines = [Line(side.label, side.case.tokens, side.fired) for side in sides]
-    figure = comparison_figure(lines, parts[0])
     return {
         "errors": errors,
         "sides": [
@@ -112,7 +111,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
             "id": "comparison",
             "rows": 3,
             "picture": comparison_picture(lines, parts[0]),
-            "data": json.loads(figure.to_json()),
+            "data": plain_figure(comparison_figure(lines, parts[0])),
             "caption": _caption(sides, parts),
             "label": "Prompt tokens of each side over steps.",
             "step_url": address,
