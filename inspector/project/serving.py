@@ -33,7 +33,7 @@ NO_LOGIN = (
 
 def serve(bind: str, port: int) -> int:
     """Run until Ctrl-C or SIGTERM; the exit code. Raises Refused."""
-    memory.keep_little()
+    memory.keep_little(memory.COLUMN, memory.SPARE)
     check_bind(bind)
     try:
         listener = listen(bind, port)

@@ -145,6 +145,25 @@ def test_freed_memory_goes_back_to_the_system():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_column_takes_the_memory_of_the_one_before_and_all_of_it_goes_back_in_the_end():
+    code = (
+        "import resource\n"
+        "from inspector.project import memory\n"
+        "memory.keep_little(memory.COLUMN, memory.SPARE)\n"
+        "def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "def make(): return bytearray(b'x' * 400_000)\n"
+        "make()\n"
+        "before, held = faults(), memory.resident()\n"
+        "for _ in range(200): make()\n"
+        "assert faults() - before < 200 * 400_000 / 4096 / 4\n"  # anew, each has a hundred pages
+        "kept = [make() for _ in range(100)]\n"
+        "del kept\n"
+        "memory.give_back()\n"
+        "assert memory.resident() - held < memory.SPARE + 2_000_000\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_value_that_made_room_leaves_memory_although_it_refers_to_itself():
     code = (
         "import gc\n"
