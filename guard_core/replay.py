@@ -446,7 +446,15 @@ def _recorded_heuristics(ledger: Ledger, estimator: Estimator) -> dict[str, NDAr
 
 
 def _epoch_offsets(ledger: Ledger, estimator: Estimator) -> tuple[Ints, Ints]:
-    """What the base of each epoch costs beyond the log before it, in tokens and in messages."""
+    """What the base of each epoch costs beyond the log before it, in tokens and in messages. Those of the estimator
+    that asked last are kept: another window or threshold changes none of them."""
+    known: tuple[Estimator, tuple[Ints, Ints]] | None = ledger.derived.get("epoch offsets")
+    if known is None or known[0] is not estimator:
+        known = ledger.derived["epoch offsets"] = estimator, _made_offsets(ledger, estimator)
+    return known[1]
+
+
+def _made_offsets(ledger: Ledger, estimator: Estimator) -> tuple[Ints, Ints]:
     tokens, counts = [0], [0]
     for epoch, base in enumerate(ledger.bases):
         tokens.append(estimator.recorded(base.view, epoch) - int(estimator.log()[base.at]))

@@ -39,17 +39,16 @@ class Box:
 
     def area(self, steps: Ints, values: Floats) -> str:
         """The area below the line, unknown values bridged."""
-        known = [int(step) for step in steps if not np.isnan(values[step])]
-        if not known:
+        known = _known(steps, values)
+        if not len(known):
             return ""
         line = "L".join(self._points(known, values))
         return f"M{self.x(known[0] - 0.5)} {self.height}L{line}L{self.x(known[-1] + 0.5)} {self.height}Z"
 
     def band(self, low: Ints, high: Ints, values: Floats) -> str:
         """The area between two edges of a dense line; "" where no value is known."""
-        above = [int(step) for step in high if not np.isnan(values[step])]
-        below = [int(step) for step in low if not np.isnan(values[step])]
-        if not above:
+        above, below = _known(high, values), _known(low, values)
+        if not len(above):
             return ""
         return f"M{'L'.join(self._points(above, values) + self._points(below, values)[::-1])}Z"
 
@@ -72,36 +71,48 @@ class Box:
 
     def ticks(self, steps: Ints, length: int) -> str:
         """A vertical line from the upper edge for each step."""
-        return " ".join(f"M{self.x(int(step))} 0V{length}" for step in thinned(steps, MAX_TICKS))
+        return " ".join(f"M{x} 0V{length}" for x in self._across(thinned(steps, MAX_TICKS)))
 
     def marks(self, steps: Ints, y: float) -> str:
         """A dot at one height for each step: a line without length."""
-        return " ".join(f"M{self.x(int(step))} {y}h0" for step in thinned(steps, MAX_TICKS))
+        return " ".join(f"M{x} {y}h0" for x in self._across(thinned(steps, MAX_TICKS)))
 
     def dots(self, steps: Ints, values: Floats) -> str:
         """A point for each step with a known value: lines without length, which round ends make dots."""
-        known = steps[~np.isnan(values[steps])]
-        return " ".join(f"M{self.x(int(step))} {self.y(float(values[step]))}h0" for step in thinned(known, MAX_TICKS))
+        known = thinned(_known(steps, values), MAX_TICKS)
+        places = zip(self._across(known), self._up(values[known]), strict=True)
+        return " ".join(f"M{x} {y}h0" for x, y in places)
 
-    def _points(self, steps: list[int], values: Floats) -> list[str]:
+    def _points(self, steps: Ints, values: Floats) -> list[str]:
         """The points of a line from the left edge of the first step to the right edge of the last."""
-        places = [steps[0] - 0.5, *steps, steps[-1] + 0.5]
-        levels = (self.y(float(values[step])) for step in (steps[0], *steps, steps[-1]))
-        return [f"{self.x(place)} {level}" for place, level in zip(places, levels, strict=True)]
+        places = np.concatenate([steps[:1] - 0.5, steps, steps[-1:] + 0.5])
+        levels = self._up(values[np.concatenate([steps[:1], steps, steps[-1:]])])
+        return [f"{x} {y}" for x, y in zip(self._across(places), levels, strict=True)]
+
+    def _across(self, steps: Ints | Floats) -> list[str]:
+        """As `x`, for many steps."""
+        return _shortened(self.width * (steps - self.first + 0.5) / self.count)
+
+    def _up(self, values: Floats) -> list[str]:
+        """As `y`, for many values."""
+        return _shortened(self.height - (self.height - PAD) * values / self.top)
 
 
-def _runs(steps: Ints, values: Floats) -> Iterator[list[int]]:
+def _known(steps: Ints, values: Floats) -> Ints:
+    """The steps whose value is known."""
+    return steps[~np.isnan(values[steps])]
+
+
+def _runs(steps: Ints, values: Floats) -> Iterator[Ints]:
     """Steps without an unknown value among them."""
-    run: list[int] = []
-    for step in map(int, steps):
-        if not np.isnan(values[step]):
-            run.append(step)
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
+    known = np.flatnonzero(~np.isnan(values[steps]))
+    breaks = np.flatnonzero(np.diff(known) > 1) + 1
+    return (steps[run] for run in np.split(known, breaks) if len(run))
 
 
 def _short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+def _shortened(values: Floats) -> list[str]:
+    return [f"{value:.1f}".removesuffix(".0") for value in values.tolist()]

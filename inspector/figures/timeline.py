@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -241,11 +241,20 @@ def divergence(ledger: Ledger, replayed: Trace, observed: Trace) -> int | None:
 
 def recorded_compaction_steps(ledger: Ledger) -> Ints:
     """The first step after each recorded compaction; quiet edits of the history are none."""
-    epoch = ledger.steps["epoch"]
-    if not len(epoch):
+    if not ledger.step_count:
         return NO_STEPS
-    count = np.cumsum([0, *(not base.is_edit for base in ledger.bases)])[epoch + 1]
+    count = _by_epoch(ledger, "compactions", lambda: np.cumsum([0, *(not base.is_edit for base in ledger.bases)]))
     return np.flatnonzero(np.diff(count, prepend=0) > 0)
+
+
+def _by_epoch(ledger: Ledger, name: str, of_bases: Callable[[], Ints]) -> Ints:
+    """Per step, a number of its epoch: those of the epochs, the one before the first base included, are made once for a
+    ledger."""
+    key = "by epoch", name
+    if key not in ledger.derived:
+        ledger.derived[key] = np.asarray(of_bases(), dtype=np.int64)
+    numbers: Ints = ledger.derived[key][ledger.steps["epoch"] + 1]
+    return numbers
 
 
 def peaks(values: Floats, low: NDArray[Any] | float, high: NDArray[Any] | float) -> Ints:
@@ -259,9 +268,12 @@ def peaks(values: Floats, low: NDArray[Any] | float, high: NDArray[Any] | float)
 
 def stripped_events(ledger: Ledger) -> Ints:
     """Per step, how many events of the log the recorded request no longer held as they were."""
-    sent = [sum(len(span) for span in kept_events(base.view)) for base in ledger.bases]
-    stripped = np.array([0, *(base.at - count for base, count in zip(ledger.bases, sent, strict=True))], dtype=np.int64)
-    return stripped[ledger.steps["epoch"] + 1]
+
+    def stripped() -> Ints:
+        sent = [sum(len(span) for span in kept_events(base.view)) for base in ledger.bases]
+        return np.array([0, *(base.at - count for base, count in zip(ledger.bases, sent, strict=True))])
+
+    return _by_epoch(ledger, "stripped events", stripped)
 
 
 def known(column: NDArray[Any]) -> Floats:

@@ -56,7 +56,7 @@ function fitted(figure, width) {
     const titles = (layout.annotations ?? []).filter((item) => item.name !== "edge");
     const legend = { ...layout.legend, y: -0.14, yanchor: "top" };
     const margin = { ...layout.margin, r: 12, t: 28, b: 150, l: 44 };
-    const xaxis = { ...layout.xaxis, nticks: NARROW_TICKS, tickangle: 0 };
+    const xaxis = { ...layout.xaxis, nticks: NARROW_TICKS, tickangle: 0, ticklabeloverflow: "hide past div" };
     if (xaxis.dtick && xaxis.type !== "log") xaxis.dtick = Math.ceil((xaxis.range[1] - xaxis.range[0]) / NARROW_TICKS);
     const isCrowded = ({ hovertext }) => hovertext?.length > NARROW_NUMBERS;
     const data = figure.data.map((trace) => (isCrowded(trace) ? { ...trace, mode: "markers" } : trace));

@@ -418,6 +418,8 @@ def _domain(row: int, data: Timeline) -> list[float]:
 
 def _axes(data: Timeline, start: int, stop: int, top: float) -> dict[str, Any]:
     tracks = len(data.tracks)
+    # The margins hold every number, and to find that out costs plotly a tenth of a drawing.
+    numbers = {"ticklabeloverflow": "allow"}
     axes = {
         "xaxis": theme.steps_axis(
             step_number(start),
@@ -429,8 +431,11 @@ def _axes(data: Timeline, start: int, stop: int, top: float) -> dict[str, Any]:
             spikethickness=1,
             spikedash="solid",
             spikecolor=theme.MUTED,
+            **numbers,
         ),
-        "yaxis": theme.axis(range=[0, top], domain=_domain(0, data), tickformat="~s", nticks=7, fixedrange=True),
+        "yaxis": theme.axis(
+            range=[0, top], domain=_domain(0, data), tickformat="~s", nticks=7, fixedrange=True, **numbers
+        ),
         "yaxis2": theme.axis(
             range=[0, factor_top(data)],
             domain=_domain(1, data),
@@ -438,6 +443,7 @@ def _axes(data: Timeline, start: int, stop: int, top: float) -> dict[str, Any]:
             fixedrange=True,
             ticksuffix="×",
             visible=_has_factor(data),
+            **numbers,
         ),
     }
     for number in range(tracks):

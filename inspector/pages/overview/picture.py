@@ -51,8 +51,10 @@ def _shows_own(data: Timeline) -> bool:
 
 def _values(name: str, values: Floats, seen: range) -> list[tuple[str, float]]:
     """A line that may change from step to step, with its first values."""
-    known = values[seen.start : seen.stop]
-    return [(name, value) for value in list(dict.fromkeys(known[~np.isnan(known)].tolist()))[:NAMED]]
+    own = values[seen.start : seen.stop]
+    known = own[~np.isnan(own)]
+    changed = known[np.diff(known, prepend=np.nan) != 0]
+    return [(name, value) for value in list(dict.fromkeys(changed.tolist()))[:NAMED]]
 
 
 def _recorded(data: Timeline, box: Box, seen: range) -> list[Path]:

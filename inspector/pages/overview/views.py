@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from guard_core.estimation.forecast import Forecast
 from guard_core.rules.words import headline
 from inspector.figures.plain import plain_figure
 from inspector.pages.overview import presenter, presets, without_calls
@@ -77,8 +78,8 @@ def _overview(page: Frame) -> dict[str, Any]:
             "nothing": without_calls.known(analysis.ledger, analysis.window, load),
             **_facts(page),
         }
-    replayed = analysis.facts.replay(analysis.replayed)
-    compared = presenter.comparison(analysis.data, analysis.facts.recording, replayed, analysis.forecast)
+    replayed, forecast = analysis.facts.replay(analysis.replayed), analysis.forecast
+    compared = presenter.comparison(analysis.data, analysis.facts.recording, replayed, forecast)
     return {
         "errors": page.errors,
         "answers": answers(page, "" if analysis.facts.is_contextguards else headline(analysis.facts.explanation)),
@@ -88,7 +89,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         "kpis": presenter.simulated_kpis(analysis.replayed)
         if analysis.simulated
         else presenter.kpis(analysis.facts, analysis.observed, "/".join(sorted(recorded))),
-        "figure": _figure(page),
+        "figure": _figure(page, forecast),
         "table": _table(page),
         "findings": presenter.finding_rows(
             analysis.recorded_findings, analysis.shown_replayed_findings, page.paths, page.choice
@@ -136,7 +137,7 @@ def in_use(page: Frame) -> dict[str, str]:
     return {**shown, "window": f"{page.analysis.window.value:,}"}
 
 
-def _figure(page: Frame) -> dict[str, Any]:
+def _figure(page: Frame, forecast: Forecast) -> dict[str, Any]:
     analysis = page.analysis
     # A fragment carries no script element: its chart fetches the points.
     part = bool(getattr(page.request, "htmx", None))
@@ -148,7 +149,7 @@ def _figure(page: Frame) -> dict[str, Any]:
         "zoomed": len(seen) < page.count,
         "data": None
         if part
-        else plain_figure(context_timeline(analysis.data, seen.start, seen.stop, forecast=analysis.forecast)),
+        else plain_figure(context_timeline(analysis.data, seen.start, seen.stop, forecast=forecast)),
         "caption": presenter.caption(analysis.data, analysis.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",
         "url": page.paths["overview"] + "figure.json" + page.choice.query(),
