@@ -15,10 +15,11 @@ NAMES = Names(
     windows=words("model_context_window"),
     totals=True,  # what `codex exec` prints has those of a turn
     tools=words(
-        "payload item items McpToolCall custom_tool_call custom_tool_call_output function function_call"
-        " function_call_output function_group mcp_tool_call dynamic_tools invocation tools"
+        "payload item items McpToolCall DynamicToolCall CollabAgentToolCall custom_tool_call custom_tool_call_output"
+        " function function_call function_call_output function_group mcp_tool_call dynamic_tools invocation tools"
     )
     | words("tool_search_call tool_search_output mcp_tool_call_begin mcp_tool_call_end view_image_tool_call"),
-    passed_over=words("changes"),  # of patches: their keys are paths of files
+    # of patches, whose keys are paths of files; and notes on a message, which is read itself
+    passed_over=words("changes internal_chat_message_metadata_passthrough"),
     tool_endings=("_tool_call", "_tool_call_request", "_tool_call_response", "_tool_call_begin", "_tool_call_end"),
 )

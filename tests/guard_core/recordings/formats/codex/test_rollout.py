@@ -297,6 +297,16 @@ def test_paths_of_changed_files_are_no_names_of_tools():
     assert recordings.read(data, strict=True).notes.problem_count == 0
 
 
+def test_what_is_told_of_a_sub_agents_call_beside_the_call_itself_is_no_unknown_call():
+    spawned = {"type": "CollabAgentToolCall", "id": "c1", "tool": "spawn_agent", "status": "completed", "prompt": "Go."}
+    notice = user("<subagent_notification>\nDone.\n</subagent_notification>")
+    notes = {"content_item_metadata": [{"provenance": {"type": "tool", "namespace": "multi_agent_v1"}}]}
+    notice["payload"]["internal_chat_message_metadata_passthrough"] = notes
+    recording = recordings.read(lines(META, *TURN, line("event_msg", type="item_completed", item=spawned), notice))
+    assert recording.notes.problems == []
+    assert len(recording.sessions[0].calls) == 1
+
+
 def test_a_word_in_the_place_of_encrypted_reasoning_has_no_bytes():
     hidden = item(type="reasoning", summary=[], encrypted_content="REDACTED")
     [part] = session_of(user("List"), hidden, assistant("Done")).events[1].parts[:1]
