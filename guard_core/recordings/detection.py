@@ -161,7 +161,7 @@ def _seen(source: ByteSource) -> str:
         case Shape.ZIP:
             if source.is_folder:
                 return "a folder without a session that is kept in several files (name a file in it)"
-            known = "Inspect's .eval and sessions of Cline's SDK, Kimi and Mistral Vibe"
+            known = "Inspect's .eval and sessions of Cline's SDK, Kimi, Mistral Vibe and OpenHands"
             return f"a ZIP archive (only {known} are read; unpack others)"
         case Shape.TEXT:
             return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"

@@ -17,6 +17,10 @@ const KINDS = [
     members: /^agents\/[^/]+\/wire\.jsonl$/,
     marker: /^state\.json$/,
   },
+  { // OpenHands
+    members: /^(?:base_state\.json|events\/event-[0-9]{5,18}-[0-9a-fA-F-]{8,}\.json)$/,
+    marker: /^base_state\.json$/,
+  },
 ];
 const DATE = 33; // 1980-01-01 as MS-DOS writes it: the same folder gives the same bytes
 const MADE_BY = 0x0314; // Unix, version 2.0 of the format, as Python's zipfile says

@@ -22,7 +22,11 @@ _KIMI_CLI = (
 _MISTRAL_VIBE = (re.compile(r"CURRENT|meta\.json|(?:chunks|journal)/[^/]+\.jsonl?"), re.compile(r"CURRENT"))
 _OLDER_VIBE = (re.compile(r"meta\.json|messages\.jsonl"), re.compile(r"messages\.jsonl"))
 _KIMI_CODE = (re.compile(r"agents/[^/]+/wire\.jsonl"), re.compile(r"state\.json"))
-_KINDS = (_KIMI_CLI, _MISTRAL_VIBE, _OLDER_VIBE, _KIMI_CODE)
+_OPENHANDS = (
+    re.compile(r"base_state\.json|events/event-[0-9]{5,18}-[0-9a-fA-F-]{8,}\.json"),
+    re.compile(r"base_state\.json"),
+)
+_KINDS = (_KIMI_CLI, _MISTRAL_VIBE, _OLDER_VIBE, _KIMI_CODE, _OPENHANDS)
 
 
 def session_folders(paths: Iterable[str]) -> dict[str, list[str]]:

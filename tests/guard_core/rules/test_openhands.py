@@ -1,9 +1,11 @@
 """OpenHands: its condenser compacts by the number of events."""
 
 import pytest
+from msgspec.structs import replace
 
 from guard_core.rules import Agreement, explain
 from guard_core.rules.words import headline
+from guard_core.sessions import AgentSetting, Provenance
 from tests.guard_core.recordings.checks import lines, read_as
 from tests.guard_core.recordings.formats.test_openhands import FORMAT, PROMPT, action, message, observed, sdk
 
@@ -38,6 +40,20 @@ def test_the_size_of_the_condenser_is_inferred_and_explains_every_condensation(m
     typed = explain(session, typed={"condenser.max_size": str(max_size)})
     assert (typed.agrees, typed.missed) == (len(session.compactions), ())
     assert typed.auto > 3
+
+
+def test_settings_in_the_file_are_those_of_the_rule_and_what_they_do_not_explain_was_made_at_the_limit_of_tokens():
+    session = recording(40, requested=(5,))
+    stated = (AgentSetting("max_size", 20, "in the file"), AgentSetting("keep_first", 2, "in the file"))
+    explained = explain(replace(session, settings=stated))
+    assert (explained.rule.threshold, explained.rule.settings[0].source) == (20, Provenance.RECORDER)
+    assert explained.agrees == len(explained.compactions) - 1
+    larger = explain(replace(session, settings=(AgentSetting("max_size", 100, "in the file"),)))
+    assert {item.verdict for item in larger.compactions} == {Agreement.NOT_MODELLED}
+    assert larger.compactions[-1].reason.endswith("its condenser's limit of tokens, not modelled")
+    assert larger.inference[0].contains(100)
+    typed = explain(replace(session, settings=stated), typed={"max_size": "100"})
+    assert typed.compactions[-1].verdict is Agreement.OTHER_THRESHOLD
 
 
 def test_a_condensation_that_was_requested_proves_nothing():

@@ -1,4 +1,4 @@
-"""OpenHands recordings: SDK event logs, evaluation output (one session per row) and downloaded trajectories.
+"""OpenHands recordings: SDK event logs and folders, evaluation output (a session per row), downloaded trajectories.
 
 Definition: https://github.com/OpenHands/software-agent-sdk (`openhands/sdk/event`), and `openhands/events` of OpenHands
 for the older events.
@@ -10,8 +10,9 @@ condensation is an action of that name, with ids or a range of ids. What a user 
 came of it.
 Usage is cumulative (see `openhands_usage`). In SDK logs the metrics of usage id `default` (or `agent`) grow with every
 call, those of `condenser` with every summary; older events carry the response itself in
-`tool_call_metadata.model_response`, else `llm_metrics`; evaluation rows list `token_usages` by response. Facts count
-rows or history entries as messages, tool calls and results by id, result text at the top level of an observation, and
+`tool_call_metadata.model_response`, else `llm_metrics`; evaluation rows list `token_usages` by response, and so does
+the state in a conversation's folder (see `folder`), which has the settings of the condenser, too. Facts count rows or
+history entries as messages, tool calls and results by id, result text at the top level of an observation, and
 calls of older events and rows only (in SDK logs usage is a state of the conversation, not of a call).
 """
 
@@ -34,15 +35,18 @@ from guard_core.recordings.formats.openhands.conversations import (
     is_event,
     is_row,
 )
+from guard_core.recordings.formats.openhands.folder import folders, holds_events, settings_of, value_of
 from guard_core.recordings.formats.openhands.known_names import NAMES
 from guard_core.recordings.formats.openhands.usage import RecordedUsage
 from guard_core.recordings.formats.openhands.view import Sent
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.lost_lines import skipped_words
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Span, View
 
 CONDENSATIONS = frozenset({"condensation", "condense"})
@@ -63,10 +67,12 @@ NO_EXIT_CODE = -1
 class OpenHandsFormat:
     name = "openhands"
     label = "OpenHands"
-    place = "trajectory JSON"
+    place = "~/.openhands/conversations/…, a folder or its zip archive; trajectory JSON"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
+        if source.shape is Shape.ZIP:
+            return holds_events(source)
         if source.shape is Shape.JSON:
             value = source.json()
             whole = is_event(value) or (isinstance(value, dict) and is_row(value))
@@ -75,15 +81,19 @@ class OpenHandsFormat:
 
     def read(self, source: ByteSource) -> Recording:
         facts = _Facts(self.name)
-        sessions = [session for row in conversations(source) for session in _read(source, row, facts)]
+        if source.shape is Shape.ZIP:
+            sessions = list(_archived(source, facts))
+        else:
+            sessions = [session for row in conversations(source) for session in _read(source, row, facts)]
         if not sessions:
             raise DamagedRecording("this OpenHands file has no events that can be read")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         """Rows of an evaluation are conversations of their own: no chart shows them together."""
-        rows = any(is_row(line.obj) for line in source.head_lines())
-        return openhands_look.look(source) if source.shape is Shape.LINES and not rows else None
+        if source.shape is not Shape.LINES or any(is_row(line.obj) for line in source.head_lines()):
+            return None
+        return openhands_look.look(source)
 
 
 FORMAT = OpenHandsFormat()
@@ -116,6 +126,25 @@ def _read(source: ByteSource, row: Conversation, facts: _Facts) -> Iterator[Sess
         yield session
 
 
+def _archived(source: ByteSource, facts: _Facts) -> Iterator[Session]:
+    """The conversations that an archive holds, each as a folder of its events."""
+    with Bundle(source) as bundle:
+        for folder in folders(bundle.names()):
+            reader = OpenHandsReader(source, facts)
+            facts.session()
+            if folder.state:
+                with source.tolerate():
+                    reader.begin(value_of(bundle, folder.state))
+            for _, name in folder.events:
+                with source.tolerate():
+                    item = value_of(bundle, name)
+                    facts.message()
+                    reader.take(item, None)
+            session = reader.session({}, folder.name, skipped_words([number for number, _ in folder.events]))
+            if session.events:
+                yield session
+
+
 class OpenHandsReader:
     """One conversation's events, taken in order."""
 
@@ -132,6 +161,20 @@ class OpenHandsReader:
         self._sent = Sent()
         self._usage = RecordedUsage()
         self._requested = False  # was a condensation requested since the last one
+        self._settings: tuple[AgentSetting, ...] = ()
+        self._is_counted = False  # does the state list the usage of every response
+
+    def begin(self, state: JSON) -> None:
+        """Take the state of a conversation: its settings, and the usage of every response."""
+        self._settings = settings_of(state)
+        self._model = fields.text(fields.mapping(fields.mapping(state, "agent"), "llm"), "model")
+        by_usage = fields.mapping(fields.mapping(state, "stats"), "usage_to_metrics")
+        for usage_id, _metrics in by_usage.items():
+            if usage_id in AGENT_USAGE:
+                self._usage.note(fields.mapping(by_usage, usage_id))
+                self._is_counted = True
+            elif usage_id == CONDENSER_USAGE:
+                self._usage.note_summaries(fields.mapping(by_usage, usage_id))
 
     def take(self, item: JSON, line: int | None) -> None:
         kind = fields.text(item, "kind")
@@ -140,11 +183,12 @@ class OpenHandsReader:
         else:
             self._take_older(item, line)
 
-    def session(self, about: JSON) -> Session:
+    def session(self, about: JSON, name: str = "", notes: tuple[str, ...] = ()) -> Session:
+        """The session of what was taken. `about`: what an evaluation says of it; `name`: of its folder."""
         instance = fields.text(about, "instance_id") or fields.text(fields.mapping(about, "issue"), "title")
         metadata = fields.mapping(fields.mapping(about, "metadata"), "llm_config")
         self._usage.note(fields.mapping(about, "metrics"), 0)
-        self._complete(counted=bool(about))
+        self._complete(counted=bool(about) or self._is_counted)
         if self._builder.calls and not any(call.prompt_tokens is not None for call in self._builder.calls):
             self._builder.notes.append("OpenHands recorded no usage per call in this file.")
         return self._builder.session(
@@ -153,7 +197,9 @@ class OpenHandsReader:
             agent="OpenHands",
             model=self._model or fields.text(metadata, "model"),
             title=instance,
-            source_id=fields.text(about, "instance_id"),
+            source_id=fields.text(about, "instance_id") or name,
+            settings=self._settings,
+            notes=notes,
             window=self._builder.window("context_window in the file"),
         )
 
@@ -385,7 +431,8 @@ class OpenHandsReader:
         message = Event(Role.USER, (TextPart(summary),), meta=True, line=line) if summary else None
         self._sent.condense(_id(item), forgotten, message, fields.tokens(item, "summary_offset"))
         base, messages = self._sent.view(self._places)
-        usage, requested = self._usage.condenser.call(), self._requested
+        response = fields.text(item, "llm_response_id")
+        usage, requested = self._usage.condenser.call() or self._usage.of_summary(response), self._requested
         self._requested = False
         self._builder.compaction(
             RecordedCompaction(
@@ -395,7 +442,7 @@ class OpenHandsReader:
                 base=base,
                 messages=messages,
                 trigger="requested" if requested else "",
-                summariser=ModelCall(at=at, source_id=fields.text(item, "llm_response_id"), **usage) if usage else None,
+                summariser=ModelCall(at=at, source_id=response, **usage) if usage else None,
                 line=line,
                 timestamp=time,
             )

@@ -25,6 +25,7 @@ class RecordedUsage:
         self.agent = RunningTotals()
         self.condenser = RunningTotals()
         self._by_response: dict[str, JSON] = {}
+        self._of_summaries: dict[str, JSON] = {}  # by response, too
         self._models: dict[str, str] = {}  # by response
         self._windows: dict[str, int] = {}
         self._largest: list[tuple[int, int]] = []  # context windows of the totals, each with the event from which it is
@@ -40,10 +41,20 @@ class RecordedUsage:
             self._models[response] = fields.text(usage, "model")
             self._windows[response] = window
             if fields.tokens(usage, "prompt_tokens"):
-                self._by_response[response] = _counts({name: fields.tokens(usage, name) or 0 for name in _TOTALS})
+                self._by_response[response] = _counted(usage)
         totals = fields.mapping(metrics, "accumulated_token_usage")
         if largest := fields.window(totals, "context_window"):
             self._largest.append((at, largest))
+
+    def note_summaries(self, metrics: JSON) -> None:
+        """What the metrics of the condenser's model hold: its usage by response."""
+        for usage in fields.objects(metrics.get("token_usages")):
+            if (response := fields.text(usage, "response_id")) and fields.tokens(usage, "prompt_tokens"):
+                self._of_summaries[response] = _counted(usage)
+
+    def of_summary(self, response: str) -> JSON:
+        """The usage of the response that wrote a summary, by its id; empty where it is not known."""
+        return self._of_summaries.get(response, {})
 
     def completed(self, call: ModelCall) -> ModelCall:
         """The call with the model of its response, and its usage where it has none yet."""
@@ -91,6 +102,11 @@ class RunningTotals:
             "cached_tokens": fields.tokens(details, "cached_tokens"),
             "output_tokens": fields.tokens(own, "completion_tokens"),
         }
+
+
+def _counted(usage: JSON) -> dict[str, Any]:
+    """The usage of one response."""
+    return _counts({name: fields.tokens(usage, name) or 0 for name in _TOTALS})
 
 
 def _counts(totals: dict[str, int]) -> dict[str, Any]:

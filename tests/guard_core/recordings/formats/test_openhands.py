@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from typing import Any
 
+from guard_core import recordings
 from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.openhands.format import FORMAT
 from guard_core.sessions import Evidence
@@ -55,6 +59,37 @@ def stats(prompt: int, turn: int, output: int = 10) -> dict[str, Any]:
 def message(text: str, name: str = "u1", source: str = "user") -> dict[str, Any]:
     role = "assistant" if source == "agent" else "user"
     return sdk("MessageEvent", name, source, llm_message={"role": role, "content": [{"type": "text", "text": text}]})
+
+
+def counted(response: str, prompt: int) -> dict[str, Any]:
+    return {"response_id": response, "model": "m-1", "prompt_tokens": prompt, "cache_read_tokens": 500}
+
+
+STATE = {
+    "agent": {
+        "llm": {"model": "m-0"},
+        "condenser": {"kind": "LLMSummarizingCondenser", "max_size": 20, "keep_first": 2, "max_tokens": None},
+    },
+    "stats": {
+        "usage_to_metrics": {
+            "agent": {"token_usages": [counted("r1", 900), counted("r2", 700), counted("r3", 800)]},
+            "condenser": {"token_usages": [counted("s1", 300)]},
+        }
+    },
+}
+
+
+def conversation(events: list[Any], state: Any, lost: tuple[int, ...] = ()) -> bytes:
+    """The folder of a conversation as a ZIP archive."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        if state is not None:
+            archive.writestr("c7/base_state.json", json.dumps(state))
+        for number, event in enumerate(events):
+            if number not in lost:
+                name = f"event-{number:05d}-6d69e577-2244-4feb-9626-1611df0a59a5.json"
+                archive.writestr(f"c7/events/{name}", json.dumps(event))
+    return packed.getvalue()
 
 
 PROMPT = sdk(
@@ -298,6 +333,32 @@ def test_the_screen_of_a_browser_is_a_picture_of_its_size():
     seen = OLD[2] | {"extras": {"screenshot": "data:image/png;base64," + "A" * 400, "url": "x"}}
     parts = read_as(FORMAT, [*OLD[:2], seen]).sessions[0].events[2].parts
     assert (parts[1].mime, parts[1].size) == ("image/png", 300)
+
+
+def test_a_conversation_in_a_folder_has_the_settings_and_the_usage_of_its_state():
+    rounds = [
+        (action(f"a{number}", f"t{number}", f"r{number}"), observed(f"o{number}", f"t{number}")) for number in "12"
+    ]
+    condensed = sdk("Condensation", "c1", forgotten_event_ids=["a1", "o1"], summary="S", summary_offset=2)
+    condensed["llm_response_id"] = "s1"
+    events = [PROMPT, message("go"), *rounds[0], condensed, *rounds[1], message("Done.", "u2", "agent")]
+    events[-1]["llm_response_id"] = "r3"
+    session = read_as(FORMAT, conversation(events, STATE)).sessions[0]
+    assert [(call.prompt_tokens, call.cached_tokens) for call in session.calls] == [(900, 500), (700, 500), (800, 500)]
+    assert session.compactions[0].summariser.prompt_tokens == 300
+    assert {setting.name: setting.value for setting in session.settings} == {"max_size": 20, "keep_first": 2}
+    assert (session.source_id, session.model, session.notes) == ("c7", "m-0", ())
+
+
+def test_a_folder_without_its_state_or_with_a_lost_event_is_read_and_says_so():
+    events = [PROMPT, message("go"), action("a1", "t1", "r1"), observed("o1", "t1")]
+    session = read_as(FORMAT, conversation(events, None, lost=(2,))).sessions[0]
+    assert len(session.events) == 2
+    assert session.settings == ()
+    assert "By its numbers a step is not in the file" in session.notes[-1]
+    recording = recordings.read(conversation([*events, "no event"], {"agent": "none", "stats": [1]}))
+    assert len(recording.sessions[0].events) == 3
+    assert not recognises(FORMAT, conversation(["no event"], STATE))
 
 
 def test_unknown_kinds_are_counted():

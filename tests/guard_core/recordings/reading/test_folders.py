@@ -21,6 +21,13 @@ def test_sub_agents_of_kimi_code_and_the_log_of_an_older_mistral_vibe_belong_to_
     assert session_folders(["k/agents/main/wire.jsonl", "k/state.json"]) == {}
 
 
+def test_events_and_state_of_openhands_are_one_conversation():
+    name = "events/event-00000-6d69e577-2244-4feb-9626-1611df0a59a5.json"
+    paths = ["c/c7/base_state.json", f"c/c7/{name}"]
+    assert session_folders([*paths, "c/c7/hooks.json", "c/c7/events/.eventlog.lock"]) == {"c/c7": paths}
+    assert session_folders(paths[1:]) == {}
+
+
 def test_a_file_alone_is_read_by_itself():
     assert session_folders(["s/context.jsonl", "t/wire.jsonl", "u/CURRENT"]) == {}
 
