@@ -7,7 +7,9 @@ from guard_core.recordings.reading.known_names import Names, words
 NAMES = Names(
     usage=words("usage"),
     counts=words("inputOther output inputCacheRead inputCacheCreation"),
-    beside=words("tokens tokenCount tokensBefore tokensAfter summaryOutputTokens maxTokens tokensUsed tokenBudget"),
+    beside=words(
+        "tokens tokenCount tokensBefore tokensAfter summaryOutputTokens maxTokens tokensUsed tokenBudget contextTokens"
+    ),
     holders=words("budgetLimits result"),
     tools=words(
         "tool.call tool.result toolCalls function tools event result llm.tools_snapshot tools.set_active_tools"

@@ -337,6 +337,13 @@ def test_a_log_of_a_sub_agent_says_so():
     )
 
 
+def test_what_a_finished_sub_agent_used_is_neither_a_call_of_its_parent_nor_an_unknown_count():
+    ended = record("subagent.completed", subagentId="agent-0", resultSummary="Done", usage=USAGE, contextTokens=900)
+    recording = read_recording(lines(*HEAD, said("Go"), *read_file(), ended))
+    assert recording.notes.problems == []
+    assert (len(recording.sessions[0].calls), recording.sessions[0].side_calls) == (1, ())
+
+
 def test_a_first_look_is_that_of_the_reading(tmp_path):
     path = tmp_path / "wire.jsonl"
     path.write_bytes(lines(*HEAD, said("Go"), *read_file(), *compacted(), *read_file("c2")))
