@@ -127,15 +127,18 @@ class TrimMessages(EditingPolicy):
         system, room = self._system(ledger, stop, limit)
         if system and not room:
             return system
-        return normal((*system, *_newest(ledger, _shown_messages(ledger, system=False), stop, room), *results))
+        others = _shown_messages(ledger, system=False if system else None)
+        return normal((*system, *_newest(ledger, others, stop, room), *results))
 
     def _system(self, ledger: Ledger, stop: int, limit: int) -> tuple[tuple[Segment, ...], int]:
-        """The system messages as one, and the tokens that are left for the others."""
+        """The system messages as one, and the tokens that are left for the others; none where all of them are empty,
+        which the library then takes for messages like others."""
         events, sums, _ = _shown_messages(ledger, system=True)
         count = int(np.searchsorted(events, stop))
-        chars = int(sums[count]) + max(count - 1, 0)  # line breaks between them
-        if not chars:
+        if not sums[count]:
             return (), limit
+        empty = int(np.searchsorted(sums, 0, side="right")) - 1  # those at the beginning
+        chars = int(sums[count]) + count - empty - 1  # line breaks between the others
         ending = shortened(chars, 0, limit)
         room = limit - ending.chars // CHARS_PER_TOKEN
         if count > 1:
@@ -144,18 +147,20 @@ class TrimMessages(EditingPolicy):
 
 
 class ShownMessages(NamedTuple):
-    """The messages of the system, or all others: their events, prefix sums of their characters, and the places at which
-    one does not follow the one before in the log."""
+    """The messages of the system, all others, or both: their events, prefix sums of their characters, and the places at
+    which one does not follow the one before in the log."""
 
     events: Ints
     sums: Ints
     breaks: Ints
 
 
-def _shown_messages(ledger: Ledger, *, system: bool) -> ShownMessages:
+def _shown_messages(ledger: Ledger, *, system: bool | None) -> ShownMessages:
+    """`system` is None for all messages."""
     key = "litellm messages", system
     if key not in ledger.derived:
-        prefix, events = COSTS.prefix(ledger), np.flatnonzero((roles_of(ledger) == SYSTEM_ROLE) == system)
+        chosen = (roles_of(ledger) == SYSTEM_ROLE) == system if system is not None else np.ones(ledger.event_count)
+        prefix, events = COSTS.prefix(ledger), np.flatnonzero(chosen)
         sums = prefix_sums(prefix[events + 1] - prefix[events])
         ledger.derived[key] = ShownMessages(events, sums, np.flatnonzero(np.diff(events) != 1) + 1)
     shown: ShownMessages = ledger.derived[key]

@@ -56,3 +56,14 @@ def test_several_system_messages_become_one_at_the_beginning():
 def test_a_text_beside_long_arguments_is_shortened_until_both_fit_or_the_attempts_end():
     assert shortened(400, 0, 50).chars // 4 <= 50
     assert shortened(100, 36, 10) == Ending(4, "..", 4)  # 11 tokens: it does not get shorter
+
+
+def test_empty_system_messages_are_messages_like_others():
+    """litellm 1.106.2: only a text of the system is set apart; what is joined has no line break before it."""
+    empty, rule = Event(Role.SYSTEM, (TextPart(""),)), Event(Role.SYSTEM, (TextPart("s" * 40),))
+    log = session(empty, user("u" * 400), model("m" * 400), calls=(ModelCall(at=3),))
+    assert sent(log, 200) == (Span(1, 3),)  # no room is left to look at the first
+    between = session(user("u" * 400), empty, model("m" * 400), user("v" * 400), calls=(ModelCall(at=4),))
+    assert sent(between, 204)[-1] == Span(1, 4)
+    joined, *_ = sent(session(empty, user("u" * 400), rule, calls=(ModelCall(at=3),)), 60)
+    assert joined == Synthetic("system messages", 40, None, Role.SYSTEM)
