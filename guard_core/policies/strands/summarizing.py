@@ -38,7 +38,7 @@ class StrandsSummarizing(StrandsManager):
         old = [group for group in groups[:split] if not is_pinned(group, state)]
         if not old:
             return unchanged._replace(state=state, error=PINNED if refused else "")
-        given = view_of(ledger, flat(old))
+        given = view_of(ledger, [message._replace(form="") for message in flat(old)])  # empty answers as they are
         try:
             summary, state = request.summarise(state, given, OUTPUT_TOKENS)
             if not summary.bytes:

@@ -1,5 +1,6 @@
 """Strands' conversation managers do what the library does."""
 
+import msgspec
 import pytest
 
 from guard_core.estimation.usage import RatioUsage
@@ -11,6 +12,7 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
+from guard_core.views import Span
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
 
@@ -81,6 +83,17 @@ def test_a_refused_request_has_its_oldest_messages_summarised():
     assert trace.compactions
     assert all(record.point == "on an overflow" for record in trace.compactions)
     assert requests[-1][0].parts[0].text.startswith("[summary of 100 bytes")
+
+
+def test_the_summariser_is_given_empty_answers_as_they_are():
+    log = turns(6)
+    events = (*log.events[:3], Event(Role.MODEL, (TextPart(""),)), *log.events[4:])
+    log = msgspec.structs.replace(log, events=events)
+    trace, requests = replayed(log, "strands-summarizing", window=600, preserve_recent_messages=4)
+    (given,) = trace.compactions[0].passes[0].summariser_view
+    assert given.stop > 4
+    assert given == Span(0, given.stop)
+    assert requests[-1][0].parts[0].text.startswith("[summary")
 
 
 def test_before_a_call_a_failed_summary_changes_nothing():
