@@ -15,14 +15,14 @@ from inspector.replays.avoiding import answers_at_hand
 
 SHOWN_PRICES = 3  # compactions whose price is on the overview
 SHOWN_ANSWERS = 3  # findings whose remedies are on it
-SHOWN_LOSSES = 3  # lost requests on it
-LOST = "request_lost"
+SHOWN_LOSSES = 3  # lost requests and rules on it
+LOST = ("request_lost", "rule_lost")
 
 
 def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:
     """The answers in their order, each with its sentences and the page that says more."""
     findings = page.analysis.facts.conclusions
-    lost = [item for item in findings if item.kind == LOST]
+    lost = [item for item in findings if item.kind in LOST]
     rule = [_row("The agent’s rule", [{"words": own_rule}], page.links["rule"], "The rule, step by step")]
     return [
         *(rule if own_rule else []),
@@ -33,7 +33,7 @@ def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:
 
 
 def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
-    """What the compactions cost: all together, and those that lost a request, else the first."""
+    """What the compactions cost: all together, and those that lost a request or a rule, else the first."""
     analysis, name = page.analysis, "What it cost"
     side = "replayed" if analysis.simulated else "recorded"
     prices = analysis.replayed_payback if analysis.simulated else analysis.recorded_payback
@@ -60,7 +60,7 @@ def _lost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
         for item in lost[:SHOWN_LOSSES]
     ]
     if len(lost) > SHOWN_LOSSES:
-        items.append({"words": f"{len(lost) - SHOWN_LOSSES:,} more requests: see the findings."})
+        items.append({"words": f"{len(lost) - SHOWN_LOSSES:,} more: see the findings."})
     return _row("What was lost", items or [{"words": _nothing_lost(page)}], page.links["facts"], "Every instruction")
 
 
@@ -70,7 +70,7 @@ def _nothing_lost(page: Frame) -> str:
     if page.analysis.facts.words is None:
         return "Not looked up yet."
     unseen = "" if page.analysis.simulated else blind_words(page.analysis.facts)
-    return unseen or "No request of a user was lost before its turn had ended."
+    return unseen or "No request of a user, and no rule of one, was lost before its turn had ended."
 
 
 def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from inspector.pages.shared.remedies import anchor
 from inspector.replays.choice import Choice
 
 SHOWN_FINDINGS = 30
-LOSSES = ("request_lost", "tail_lost")  # kinds of findings that the facts page has more of
+LOSSES = ("request_lost", "rule_lost", "tail_lost")  # kinds of findings that the facts page has more of
 SHOWN_DECISIONS = 10  # steps at which one side compacts and the other does not
 FIRST_FINDINGS = 8  # of them that are unfolded
 MODELS_NAMED = 4
@@ -170,8 +170,8 @@ def finding_rows(
     recorded: Sequence[Finding], replayed: Sequence[Finding], paths: Mapping[str, str], choice: Choice
 ) -> dict[str, Any]:
     """Findings of both sides, the gravest first, each a link to its step and to what filled the context there, or to
-    the facts that were lost, a lost request at its own words; those of the replay say so. `paths`: the addresses of the
-    pages of the session."""
+    the facts that were lost, a lost request or rule at its own words; those of the replay say so. `paths`: the
+    addresses of the pages of the session."""
 
     def address(page: str, side: str, **more: Any) -> str:
         return paths[page] + choice.query(**more, side=side if side == "replayed" else "")
@@ -188,7 +188,7 @@ def finding_rows(
             "step": f"{step_number(item.step):,}",
             "url": address("steps", side, at=step_number(item.step)),
             "more": "facts" if item.kind in LOSSES else "context",
-            "more_url": address("facts", side, q=item.numbers.get("quote", ""))
+            "more_url": address("facts", side, q=item.numbers.get("quote") or item.numbers.get("rule", ""))
             if item.kind in LOSSES
             else address("context", side, at=step_number(item.step)),
             "avoid": anchor(item) if side == "recorded" else "",

@@ -1,5 +1,7 @@
 """Findings on pages: the same claims as the engine's, with the words of requests that were looked up at import."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from guard_core.recordings.formats import native
@@ -29,6 +31,15 @@ def test_a_lost_request_is_quoted_in_the_verdict_and_among_the_findings(client, 
         f"Your request &quot;{ASK}&quot; left the context at step 3 (compaction 1); nothing has quoted it since."
         in text
     )
+
+
+def test_a_rule_that_was_lost_while_its_task_stayed_is_said_and_leads_to_its_lane(client, bring):
+    task, rule = "Please port the importer to the new reader.", "You must never touch the file legacy.py."
+    bring(native.write(talk(compaction(3, summary=f"The task: {task}"), ask=f"{task} {rule}")), "rule.json")
+    text = page(client, Session.unscoped.get())  # among the answers, and among the findings
+    assert text.count(f"Your rule &quot;{rule}&quot; (message 1) left the context at step 3") == 2
+    assert f"/facts?{urlencode({'q': rule})}" in text
+    assert "No request of a user" not in text
 
 
 def test_hostile_words_of_a_request_are_escaped(client, bring):
