@@ -40,6 +40,13 @@ def _rule_words(explanation: Explanation) -> str:
     says = f"{where} {equation(rule.threshold, rule.formula, ': ')}"
     if rule.assumed_window is None and explanation.refuting is not None:
         return f"{_settings_words(rule)}, {name} would compact {says}{if_assumed(rule)}."
+    passed = [item for item in explanation.missed if item.threshold == rule.threshold]
+    if passed and not explanation.agrees:
+        first = f"{'' if len(passed) == 1 else 'first '}before step {passed[0].step + 1:,} at {passed[0].count:,}"
+        return (
+            f"{_settings_words(rule)}, {name} would compact {says}{if_assumed(rule)}. It did not at "
+            f"{counted_words(len(passed), 'check')} that reached it, {first}."
+        )
     return f"{name} compacts {says}{_condition(explanation, rule)}."
 
 

@@ -1305,3 +1305,16 @@ def test_a_rule_without_a_threshold_that_a_compaction_contradicts_is_said_to_be_
     assert "0 of 1 compaction" not in words
     asked = headline(explain(transcript(version="", trigger="manual")))
     assert asked.startswith("Claude Code compacts only when the provider refuses a request")
+
+
+def test_a_rule_that_checks_passed_without_a_compaction_is_what_the_agent_would_do():
+    """A prompt of 180,000 passed, and 167,000 is the default of this version."""
+
+    def words(*prompts):
+        built = transcript(version="2.1.62", prompts=(*prompts, 100), place=0)
+        return headline(explain(msgspec.structs.replace(built, compactions=(), calls=built.calls[: len(prompts)])))
+
+    passed = words(20_000, 180_000, 181_000)
+    assert passed.startswith("With its default settings, Claude Code 2.1.62 would compact at 167,000: ")
+    assert "It did not at 1 check that reached it, before step 3 at 181,010." in passed
+    assert words(20_000, 150_000, 160_000).startswith("Claude Code 2.1.62 compacts at 167,000: ")
