@@ -2,7 +2,8 @@
 
 The lines are those of `lines`; each API's bodies are read as in logs of that API. Conversations that share no history
 are sessions of their own, as in every log of requests. A request whose answer failed or was not kept is a call without
-one; of an answer that broke off there is what came. Tokens are what the answer's usage says.
+one; of an answer that broke off there is what came. Tokens are what the answer's usage says. Where a request
+says what its agent calls the session, that is the session's `parent` here: the agent's own recording has this name.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ AGENTS = {
     "pi": ("pi", "pi/"),
 }
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
+_USERS_SESSION = re.compile(r"_session_([\w-]+)\Z")  # how Claude Code 2.1.14 to 2.1.74 ends `metadata.user_id`
 
 
 class CaptureFormat:
@@ -54,6 +56,7 @@ class CaptureFormat:
     def read(self, source: ByteSource) -> Recording:
         calls, expander = Calls(source), Expander()
         head: JSON = {}
+        names: dict[int | None, str] = {}  # what the agent calls the session of a line's request
         for number, line in log_records.entries(source):
             with source.tolerate(number):
                 if line.get("format") == NAME:
@@ -63,13 +66,39 @@ class CaptureFormat:
                     about = {"path": fields.text(line, "path"), "status": line.get("status")}
                     api, when = fields.text(line, "api"), line.get("timestamp")
                     calls.add(number, api, request, line.get("response"), timestamp=when, **about)
-        return _known(calls.recording(self.name), head)
+                    names[number] = session_name(request)
+        return _known(calls.recording(self.name), head, names)
 
 
-def _known(recording: Recording, head: JSON) -> Recording:
-    """The recording with what the capture says of the agent: its name, and the version that it gave its provider. Each
-    conversation has the user's first words as its title, by which those of one capture are told apart."""
-    named = (msgspec.structs.replace(one, title=one.title or first_words(one.events)) for one in recording.sessions)
+def session_name(request: JSON) -> str:
+    """What the agent calls the session of a request in its own recording, "" where the request does not say it.
+    Measured: Claude Code (2.1.14 to 2.1.332) in `metadata.user_id`, as its end or in JSON; Codex (0.72 to 0.171) and
+    Kimi Code as the key of the provider's cache. From its source: Qwen Code in `metadata.sessionId`, to DashScope.
+    Other programs may name anything by such a key."""
+    metadata = fields.mapping(request, "metadata")
+    user = fields.text(metadata, "user_id")
+    if found := _USERS_SESSION.search(user):
+        return found[1]
+    if user.startswith("{"):
+        try:
+            return fields.text(msgspec.json.decode(user), "session_id")
+        except (msgspec.DecodeError, RecursionError):
+            return ""
+    return fields.text(metadata, "sessionId") or fields.text(request, "prompt_cache_key")
+
+
+def _known(recording: Recording, head: JSON, names: dict[int | None, str]) -> Recording:
+    """The recording with what the capture says of the agent: its name, the version that it gave its provider, and what
+    it calls the session. Each conversation has the user's first words as its title, by which those of one capture are
+    told apart."""
+    named = [
+        msgspec.structs.replace(
+            one,
+            title=one.title or first_words(one.events),
+            parent=next((name for call in one.calls if (name := names.get(call.line, ""))), ""),
+        )
+        for one in recording.sessions
+    ]
     name, begin = AGENTS.get(fields.text(head, "client"), ("", ""))
     if not name:
         return replace(recording, sessions=tuple(named))

@@ -171,3 +171,26 @@ def test_a_version_is_taken_from_the_agents_own_name_alone(client: str, agent: s
 def test_a_program_without_a_rule_is_not_taken_for_an_agent() -> None:
     session = captured("", "claude-cli/2.1.330")
     assert (session.written_by, session.agent_format, session.versions) == ("", session.format, ())
+
+
+USERS = "user_f0ab_account__session_cc9c2a58-ae4e-47f3-9246-0fa95e7b997f"
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"metadata": {"user_id": USERS}}, "cc9c2a58-ae4e-47f3-9246-0fa95e7b997f"),
+        ({"metadata": {"user_id": '{"device_id":"d","account_uuid":"","session_id":"344c0526"}'}}, "344c0526"),
+        ({"metadata": {"user_id": "{not json"}}, ""),
+        ({"metadata": {"user_id": "[" * 10_000}}, ""),
+        ({"metadata": {"user_id": "someone"}}, ""),
+        ({"metadata": {"sessionId": "qwen-1", "promptId": "p"}}, "qwen-1"),
+        ({"prompt_cache_key": "01a22402-dd2c-7132-a009-719b13c26c6c"}, "01a22402-dd2c-7132-a009-719b13c26c6c"),
+        ({"prompt_cache_key": 7, "metadata": []}, ""),
+    ],
+)
+def test_a_captured_session_has_the_name_that_its_agent_gave_it(more: dict[str, Any], name: str) -> None:
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"}}]}
+    calls = [call("chat", {"messages": [user("x")], **more}, answer)]
+    (session,) = read_as(FORMAT, lines(HEAD, *calls)).sessions
+    assert session.parent == name

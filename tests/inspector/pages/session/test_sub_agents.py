@@ -114,3 +114,18 @@ def test_hostile_names_stay_text(client, store):
 @pytest.mark.parametrize("query", ["started=nothing", "started=", "started=" + "x" * 3000, "started=a9&at=1"])
 def test_an_unknown_start_shows_the_first_step(client, pair, query):
     assert 'id="step" data-at="1"' in client.get(f"{pair[0].get_absolute_url()}steps?{query}").content.decode()
+
+
+def test_captured_requests_and_the_agents_own_recording_of_a_session_are_linked_both_ways(client, store):
+    said = user("Mend it."), model("Done.")
+    own = store(session(*said, source_id="s1", format="claude-code", title="Own"), title="1")
+    captured = store(session(*said, parent="s1", format="capture", title="Captured"), title="2")
+    other = store(session(*said, parent="s2", format="capture", title="Of another"), title="3")
+    texts = {row: " ".join(page(client, row, "").split()) for row in (own, captured, other)}
+    is_linked = f'Captured requests of this session: <a href="{captured.get_absolute_url()}">Captured</a>' in texts[own]
+    assert is_linked
+    is_linked = f'own recording of this session: <a href="{own.get_absolute_url()}">Own</a>' in texts[captured]
+    assert is_linked
+    are_started = ["Started by" in text for text in texts.values()]
+    assert are_started == [False] * 3
+    assert texts[other].count("of this session:") == 0
