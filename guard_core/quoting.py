@@ -42,8 +42,14 @@ def readings(text: str) -> str:
     """A text normalised, a line for every way to read it: as it stands and, where that is another text, without the
     marks of Markdown and the escapes of strings that are put around words when they are repeated."""
     words = normalised(text)
+    plain = other_reading(text, words)
+    return f"{words}\n{plain}" if plain else words
+
+
+def other_reading(text: str, words: str) -> str:
+    """The second of the `readings` of a text, of which `words` are the first; "" where there is none."""
     plain = normalised(_plain(text)) if _ADDED.search(text) else words
-    return words if plain in ("", words) else f"{words}\n{plain}"
+    return "" if plain == words else plain
 
 
 def _plain(text: str) -> str:

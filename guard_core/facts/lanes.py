@@ -27,7 +27,7 @@ from guard_core.findings.presence import may_be_summarised
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
-from guard_core.quoting import Runs, letters_of, may_say, readings, runs_of
+from guard_core.quoting import Runs, letters_of, may_say, normalised, other_reading, runs_of
 from guard_core.trace import Head
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
 
@@ -164,12 +164,16 @@ class _Wanted(NamedTuple):
         return cls(quotations, tuple(map(runs_of, quotations)))
 
     def in_text(self, text: str) -> list[bool]:
-        """Which of the snippets a text has. Its readings, which take longest, are made only where it may have one."""
+        """Which of the snippets a text has. Its readings, which take longest, are made only where it may have one, the
+        second where the first has it not."""
         letters = letters_of(text)
-        likely = [may_say(letters, runs) for runs in self.runs]
-        read_ways = readings(text) if any(likely) else ""
-        rows = zip(likely, self.quotations, strict=True)
-        return [is_likely and quotes(read_ways, words) for is_likely, words in rows]
+        likely = [row for row, runs in enumerate(self.runs) if may_say(letters, runs)]
+        reading = normalised(text) if likely else ""
+        held = {row for row in likely if quotes(reading, self.quotations[row])}
+        if len(held) < len(likely):
+            other = other_reading(text, reading)
+            held.update(row for row in likely if quotes(other, self.quotations[row]))
+        return [row in held for row in range(len(self.runs))]
 
 
 def places_of(snippets: Sequence[Snippet], events: Iterable[tuple[int, Event]]) -> tuple[Ints, ...]:

@@ -147,15 +147,17 @@ def _is_letter(char: str) -> bool:
 def content_words(text: str) -> frozenset[str]:
     """The words of a text that say what it is about, without letter case and common endings; of ideographs and Hangul
     every two characters that follow one another, between what any text of them has."""
-    words: set[str] = set()
-    for word in _WORD.findall(normalised(text)):
-        if _IS_HAN.match(word):
-            words.update(*map(_pairs, _COMMON_HAN.split(word)))
-        elif _IS_HANGUL.match(word):
-            words |= _korean_pairs(word)
-        elif word not in _COMMON and word not in _COMMON_ELSEWHERE:
-            words.add(_stem(word))
-    return frozenset(words)
+    return frozenset().union(*map(_content, _WORD.findall(normalised(text))))
+
+
+@lru_cache(maxsize=4_096)
+def _content(word: str) -> frozenset[str]:
+    """The same of one word, which most texts have many times."""
+    if _IS_HAN.match(word):
+        return frozenset().union(*map(_pairs, _COMMON_HAN.split(word)))
+    if _IS_HANGUL.match(word):
+        return frozenset(_korean_pairs(word))
+    return frozenset() if word in _COMMON or word in _COMMON_ELSEWHERE else frozenset({_stem(word)})
 
 
 def _pairs(characters: str) -> set[str]:

@@ -356,6 +356,12 @@ def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEve
     return dict(zip(numbers, _events(row, rows), strict=True))
 
 
+def load_messages(row: Session, sequence: Sequence[int]) -> list[tuple[int, CoreEvent]]:
+    """The events with these numbers, each with its number, ascending: without place and time, which lie elsewhere."""
+    rows = Event.objects.in_session(row).filter(seq__in=list(sequence)).order_by("seq")
+    return [(seq, _message(body)) for seq, body in rows.values_list("seq", "payload__body")]
+
+
 def load_content(body: bytes | memoryview) -> Content:
     """The message in a payload's bytes."""
     return decode(decompressed(body), Content, "message")
@@ -367,9 +373,13 @@ def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
         bodies = _bodies(value.keys) if value.row is None else _bodies_of(value.row)
     else:
         bodies = _bodies_of(value)
-    for body in bodies:
-        content = load_content(body)
-        yield CoreEvent(content.role, content.parts, author=content.author, meta=content.meta, joined=content.joined)
+    yield from map(_message, bodies)
+
+
+def _message(body: bytes | memoryview) -> CoreEvent:
+    """A stored message without place and time."""
+    content = load_content(body)
+    return CoreEvent(content.role, content.parts, author=content.author, meta=content.meta, joined=content.joined)
 
 
 def _bodies_of(row: Session) -> Iterator[bytes | memoryview]:

@@ -72,7 +72,7 @@ def _occurs_before(row: Session, snippet: Snippet, phrase: Query, event: int) ->
     while limit <= MOST_PLACES:
         candidates = [place.seq for place in text_index().in_session(phrase, row, start, limit)]
         asked = [seq for seq in candidates if seq < event]
-        if asked and len(places_of((snippet,), sorted(convert.load_some_events(row, asked).items()))[0]):
+        if asked and len(places_of((snippet,), convert.load_messages(row, asked))[0]):
             return True
         if len(asked) < limit:
             return False
@@ -121,7 +121,7 @@ def _verified(
     wanted = [snippets[number] for number in numbers]
     asked = sorted({event for number in numbers for event in candidates[number] or ()})
     parts = [
-        places_of(wanted, sorted(convert.load_some_events(row, asked[first : first + AT_ONCE]).items()))
+        places_of(wanted, convert.load_messages(row, asked[first : first + AT_ONCE]))
         for first in range(0, len(asked), AT_ONCE)
     ]
     empty = np.zeros(0, dtype=np.int64)

@@ -51,7 +51,7 @@ def _key(page: Frame, show: str) -> tuple[Hashable, ...]:
 
 
 def _follow(page: Frame, show: str) -> Listed:
-    events = sorted(convert.load_some_events(page.row, events_to_read(page.analysis.ledger).tolist()).items())
+    events = convert.load_messages(page.row, events_to_read(page.analysis.ledger).tolist())
     snippets = instructions(page.analysis.head, events) if show == INSTRUCTIONS else details(events)
     lanes, left_out = lanes_of(page, snippets)
     return Listed(worst_first(lanes), left_out, page.analysis.facts)

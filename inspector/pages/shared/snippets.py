@@ -24,6 +24,6 @@ def search_for(row: Session, analysis: Analysis, side: str, snippets: Sequence[S
     )
 
     def message(event: int) -> Event:
-        return convert.load_some_events(row, [event])[event]
+        return dict(convert.load_messages(row, [event]))[event]
 
     return Search(sent, tuple(snippet for snippet, _ in followed), tuple(events for _, events in followed), message)

@@ -1,8 +1,12 @@
 """Where a stored session holds a snippet: by the index, read and compared, up to the first message or in all."""
 
+import msgspec
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from guard_core.facts.lanes import Snippet
+from inspector.storage import convert
 from inspector.storage.search import index_some
 from inspector.storage.snippets import occur_before, places
 from tests.builders import model, session, user
@@ -49,3 +53,17 @@ def test_places_are_those_of_each_text_whichever_were_asked_before(searched):
     alone = places(searched, 1_000, [PATH])
     both = places(searched, 1_000, [OTHER, PATH])
     assert [list(events) for events in (both[1], both[0])] == [list(alone[0]), []]
+
+
+def test_texts_alone_are_read_to_look_for_one(searched):
+    with CaptureQueriesContext(connection) as queries:
+        places(searched, 1_000, [PATH])
+        occur_before(searched, 1_000, [PATH], 9)
+    assert not any("sessiondata" in query["sql"] or "sessionchunk" in query["sql"] for query in queries)
+
+
+def test_messages_without_place_and_time_have_all_else_of_them(row):
+    whole = convert.load_some_events(row, [0, 7])
+    bare = {"source_id": "", "line": None, "timestamp": None}
+    expected = [(number, msgspec.structs.replace(event, **bare)) for number, event in whole.items()]
+    assert convert.load_messages(row, [7, 0]) == expected
