@@ -346,14 +346,13 @@ def load_head(row: Session) -> CoreSession:
 def load_events(row: Session, start: int, stop: int) -> list[CoreEvent]:
     """The events `start` to `stop` (exclusive), with their texts."""
     rows = Event.objects.in_session(row).filter(seq__gte=start, seq__lt=stop).order_by("seq")
-    return list(_events(row, rows))
+    return [event for _, event in _events(row, rows)]
 
 
 def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEvent]:
     """The events with these numbers, by number."""
     rows = Event.objects.in_session(row).filter(seq__in=list(sequence)).order_by("seq")
-    numbers = list(rows.values_list("seq", flat=True))
-    return dict(zip(numbers, _events(row, rows), strict=True))
+    return dict(_events(row, rows))
 
 
 def load_messages(row: Session, sequence: Sequence[int]) -> list[tuple[int, CoreEvent]]:
@@ -566,11 +565,12 @@ def _data(session_id: str, name: str) -> SessionData:
     return SessionData.objects.in_session(session_id).only("in_chunks", name).get()
 
 
-def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
+def _events(row: Session, rows: Any) -> Iterator[tuple[int, CoreEvent]]:
+    """Events, each with its number."""
     for seq, body in rows.values_list("seq", "payload__body"):
         places, content = _places_of(row, seq), load_content(body)
         at = seq - places.first
-        yield CoreEvent(
+        event = CoreEvent(
             role=content.role,
             parts=content.parts,
             author=content.author,
@@ -580,6 +580,7 @@ def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
             line=None if places.lines[at] < 0 else int(places.lines[at]),
             timestamp=None if np.isnan(places.timestamps[at]) else float(places.timestamps[at]),
         )
+        yield seq, event
 
 
 def _stored(value: CoreSession) -> StoredTexts:
