@@ -105,9 +105,16 @@ def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> 
     """`tests/inspector/pages/compare` compares sides whose replays take no time."""
     server, session = served
     sides = "&".join(f"side={session[3:-1]}%3Fwindow%3D{window}" for window in (1020, 1021))
-    page = until(lambda: shown(server, f"/compare/?{sides}"))
+    before, began = set(replaying(server)), set()
+
+    def look() -> Answer | None:
+        began.update(replaying(server))
+        return shown(server, f"/compare/?{sides}")
+
+    page = until(look)
     assert "window 1,020" in page.text
     assert "window 1,021" in page.text
+    assert len(began - before) == 2, "the second waited for the first"
 
 
 @pytest.mark.long

@@ -17,8 +17,9 @@ from guard_core.ledger import Ints
 from guard_core.windows.call_windows import Judged, windows_words
 from inspector.models import Event, Project, Session
 from inspector.pages.shared.numbers import step_number
-from inspector.replays.analysis import Analysis, analyse
+from inspector.replays.analysis import Analysis, ReplayUnderWay, analyse
 from inspector.replays.choice import Choice, parse_choice
+from inspector.replays.processes import AT_ONCE, State
 
 MOST_SIDES = 4
 LONGEST_SIDE = 600  # characters of one parameter that are read
@@ -144,8 +145,19 @@ class Side:
 
 
 def computed(sides: Sequence[Wanted]) -> list[Side]:
-    """The sides with their analyses. Raises as `analyse`."""
-    return [Side(item, analyse(item.row, item.choice), letter) for item, letter in zip(sides, "ABCD", strict=False)]
+    """The sides with their analyses. Raises as `analyse`, for one that is not replayed yet as long as there is one; as
+    many as run at a time are begun."""
+    known, long = [], []
+    for item, letter in zip(sides, "ABCD", strict=False):
+        try:
+            known.append(Side(item, analyse(item.row, item.choice), letter))
+        except ReplayUnderWay as under_way:
+            long.append(under_way)
+            if len(long) == AT_ONCE:
+                break
+    if long:
+        raise next((item for item in long if item.replay.state is not State.READY), long[0])
+    return known
 
 
 def parting(first: Side, other: Side) -> int | None:
