@@ -239,14 +239,14 @@ def _json_chars(messages: Messages) -> Ints:
     rows = [np.zeros(0, dtype=np.int64)]
     for segment in messages.view:
         if isinstance(segment, Span):
-            rows.append(np.diff(_char_prefix(messages.ledger, segment.form)[segment.start : segment.stop + 1]))
+            rows.append(np.diff(char_prefix(messages.ledger, segment.form)[segment.start : segment.stop + 1]))
         else:
             assert isinstance(segment, Synthetic)
             rows.append(np.array([MESSAGE + PART[TEXT] + segment.bytes]))
     return np.concatenate(rows)
 
 
-def _char_prefix(ledger: Ledger, form: str) -> Ints:
+def char_prefix(ledger: Ledger, form: str) -> Ints:
     """Prefix sums of each event's characters as JSON, in a form."""
 
     def column(ledger: Ledger) -> Ints:

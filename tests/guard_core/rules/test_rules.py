@@ -939,7 +939,7 @@ def test_a_window_that_is_larger_than_any_that_is_offered_is_an_assumption():
     assert ", if the window is 52,631,579." in headline(explain(session))
 
 
-@pytest.mark.parametrize("format_", ["hermes", "qwen-code", "kimi-cli"])
+@pytest.mark.parametrize("format_", ["hermes", "kimi-cli"])
 def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradicts(format_):
     built = transcript(format_, "", prompts=[50_000, 100_000, 150_000, 150_010])
     session = msgspec.structs.replace(built, window=Sourced(100_000, Provenance.RECORDER), compactions=())
@@ -951,11 +951,18 @@ def test_a_rule_claims_no_threshold_by_a_window_that_an_answered_prompt_contradi
 
 
 def test_the_contradiction_names_the_window_of_the_file():
-    built = transcript("qwen-code", "", prompts=[50_000, 100_000, 150_000, 150_010])
+    built = transcript("hermes", "", prompts=[50_000, 100_000, 150_000, 150_010])
     session = msgspec.structs.replace(built, window=Sourced(95_000, Provenance.RECORDER), compactions=())
     explanation = explain(session)
     assert "so the window is not 95,000: set it" in headline(explanation)
     assert (explanation.rule.settings[0].value, explanation.rule.settings[0].note) == (None, explanation.rule.reason)
+
+
+def test_qwen_code_reckons_with_the_window_in_its_file_whatever_was_answered():
+    built = transcript("qwen-code", "0.15.6", prompts=[50_000, 80_000, 150_000, 150_010])
+    session = msgspec.structs.replace(built, window=Sourced(131_072, Provenance.RECORDER))
+    assert explain(session).rule.threshold == 91_751
+    assert explain(session, window=Sourced(200_000, Provenance.USER)).rule.threshold == 140_000
 
 
 @pytest.mark.parametrize(

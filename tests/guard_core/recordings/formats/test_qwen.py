@@ -468,3 +468,16 @@ def test_a_chat_of_one_value_is_of_an_early_version_and_may_lack_calls():
     rule = explain(session).rule
     assert (rule.profile, rule.counter) == ("before-0.8", "prompt")
     assert any("No tool call is in the file" in note for note in session.notes)
+
+
+@pytest.mark.parametrize(("version", "missed"), [("0.15.6", 0), ("0.12.0", 2)])
+def test_within_a_long_turn_0_15_has_too_little_to_summarise(version, missed):
+    prompts = {"a": 50_000, "b": 60_000, "c": 70_000, "d": 95_000, "e": 100_000}
+    rounds = [(answer(prompt, call(name), window=131_072), result(name, 6_000)) for name, prompt in prompts.items()]
+    turn = [user("Go"), *(line for pair in rounds for line in pair), answer(105_000, {"text": "Done"}, window=131_072)]
+    summarised = compressed(before=105_007, reason="")
+    records = [*turn, user("More"), summarised, answer(20_000, {"text": "Done"}, window=131_072)]
+    session = read_as(FORMAT, lines(*chain(*({**record, "version": version} for record in records)))).sessions[0]
+    explained = explain(session)
+    assert (explained.rule.threshold, len(explained.missed)) == (91_751, missed)
+    assert (explained.compactions[0].verdict is Agreement.AGREES) is (not missed)
