@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import ExplainedCompaction
 from guard_core.rules.base import Moment, OwnRule
-from guard_core.rules.counters import COMPARED, LAST_PROMPT, PROMPT, UNKNOWN, Counter, output_of, why_uncounted
+from guard_core.rules.counters import COMPARED, LAST_PROMPT, PROMPT, UNKNOWN, Counter, output_of
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import agent_of
@@ -169,7 +169,7 @@ class OwnChecks:
         if count is not None:
             return ""
         agent = self._counted.agent
-        return (agent.uncounted if agent is not None else "") or why_uncounted(checks, row, self.ledger, counter)
+        return (agent.uncounted if agent is not None else "") or self._counted.why_uncounted(row, counter)
 
     def _count_terms(self, row: int, counter: Counter, count: int | None, recorded: int | None) -> list[Term]:
         """The numbers that the count is the sum of, each with the call that it was reported by."""

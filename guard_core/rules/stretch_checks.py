@@ -50,6 +50,8 @@ NO_COUNT = {
     PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
+CLEARED = "old results were cleared since the last answer was counted, and what is left to count is not in the file"
+RESUMED = "the session was resumed, and the agent has no count before the next answer"
 SLIDES = "it is a move of a window that slides by design, whatever the count"
 AT_CHANGE = "it was made between calls of two models, versions or windows, and whose threshold counted is not known"
 
@@ -70,13 +72,24 @@ class Counted:
 
     def _remembered(self, counts: Ints) -> Ints:
         """The counts that the agent still knew at each check."""
+        return np.asarray(np.where(self._forgotten, UNKNOWN, counts))
+
+    @cached_property
+    def _forgotten(self) -> NDArray[np.bool_]:
+        """The checks before which something came since the last answer that makes its count another one."""
         if self.agent is None or not (self.agent.forgets_on_resume or self.agent.clears_apart):
-            return counts
+            return np.zeros(len(self.checks.step), dtype=np.bool_)
         forgets = _is_resumed if self.agent.forgets_on_resume else _is_cleared
         resumes = np.array([item.at for item in self.session.compactions if forgets(item)], dtype=np.int64)
         called = np.append(self.ledger.steps["at"], 0)[self.checks.last]
         before = np.searchsorted(resumes, called, side="right")
-        return np.asarray(np.where(np.searchsorted(resumes, self.checks.stop, side="right") > before, UNKNOWN, counts))
+        return np.asarray(np.searchsorted(resumes, self.checks.stop, side="right") > before)
+
+    def why_uncounted(self, row: int, counter: Counter) -> str:
+        """Why the count at a check is not known."""
+        if self.checks.last[row] >= 0 and self._forgotten[row] and self.agent is not None:
+            return RESUMED if self.agent.forgets_on_resume else CLEARED
+        return why_uncounted(self.checks, row, self.ledger, counter)
 
     def of(self, stretch: Stretch) -> Ints:
         """The counts that the rule of a stretch compares; of an unknown rule the prompts."""
@@ -451,7 +464,7 @@ class StretchChecks:
         if count is None:
             own = "" if self.agent is None else self.agent.uncounted
             counter = LAST_PROMPT if self.agent is None else self.agent.counter(self.stretch)
-            return Agreement.NOT_MODELLED, own or why_uncounted(self.checks, row, self.counted.ledger, counter), 0, 0
+            return Agreement.NOT_MODELLED, own or self.counted.why_uncounted(row, counter), 0, 0
         if (refused := self.refusal(row, count)) is not None:
             return refused
         if step in interval.left_out and not self._is_sure_or_due(row, count, interval):

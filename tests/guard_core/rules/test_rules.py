@@ -1325,3 +1325,14 @@ def test_a_rule_that_checks_passed_without_a_compaction_is_what_the_agent_would_
     assert passed.startswith("With its default settings, Claude Code 2.1.62 would compact at 167,000: ")
     assert "It did not at 1 check that reached it, before step 3 at 181,010." in passed
     assert words(20_000, 150_000, 160_000).startswith("Claude Code 2.1.62 compacts at 167,000: ")
+
+
+def test_a_check_behind_cleared_results_says_why_it_has_no_count():
+    """The last answer was counted, so that "not known" would contradict the number beside it."""
+    built = transcript(version="2.1.62", prompts=(20_000, 60_000, 40_000), place=2)
+    cleared = msgspec.structs.replace(
+        built.compactions[0], kind="edit", base=(Span(0, built.compactions[0].at),), messages=()
+    )
+    built = msgspec.structs.replace(built, compactions=(cleared,))
+    decision = OwnChecks(built, Ledger.of(built), explain(built)).at(2)
+    assert decision.reason.startswith("old results were cleared since the last answer was counted")
