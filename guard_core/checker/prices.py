@@ -63,6 +63,8 @@ class _Calls:
         story, step = self.story, self.story.compaction(index).step
         if (story.recorded(index).tokens_before or 0) <= 0 and story.removes_nothing(index):
             return None  # what it replaced is neither counted nor in the file
+        if not step and story.removes_nothing(index):
+            return None  # what the cache held of it is not known
         before = story.before(index)
         is_counted = step > 0 and (story.session.calls[step - 1].prompt_tokens or 0) > 0
         replaced = story.sent[step - 1] + story.log_grew(step - 1, step) if is_counted else before

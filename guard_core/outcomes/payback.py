@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from guard_core.counts import CountedCompaction
 from guard_core.defaults import CACHE_LEAST
 from guard_core.findings.facts import Fired
 from guard_core.ledger import Ints
@@ -72,7 +73,8 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
     """The price of every compaction that a call followed, in order.
 
     Of several at one step the last one carries the price of all: no call was made between them. One whose request
-    before is neither counted nor in the file has no price: what it saved is not known.
+    before is neither counted nor in the file has no price: what it saved is not known. Nor is it where the file begins
+    behind what was removed: what the cache held of that is not known.
     """
     steps = [item.step for item in sent.fired]
     last = [place for place, step in enumerate(steps) if step not in steps[place + 1 : place + 2]]
@@ -102,9 +104,13 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
         _earned(balance, starts, stops),
         _needed(sent, without, starts),
     )
-    unknown = {item.step for item in sent.fired if item.counted and sent.facts.is_before_unknown(item.counted)}
+    unknown = {item.step for item in sent.fired if item.counted and _is_unknown(sent, item.step, item.counted)}
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return tuple(price for price in (Payback(*row) for row in rows) if price.step not in unknown)
+
+
+def _is_unknown(sent: SentRequests, step: int, item: CountedCompaction) -> bool:
+    return sent.facts.is_before_unknown(item) or (step == 0 and sent.facts.removes_nothing(item))
 
 
 def _in_stretches(values: Ints, starts: Ints, size: int) -> Ints:

@@ -101,27 +101,29 @@ def test_a_session_whose_counts_are_estimates_says_nothing_of_prices():
     assert "never_paid" not in {item.kind for item in recorded_findings(Facts.of(built))}
 
 
-def begins_with_its_summary(tokens_before):
-    """A recording whose first compaction replaced what is not in the file."""
-    base = (Inserted(0), Span(0, 0))
-    first = RecordedCompaction(
-        0, Evidence.DECLARED, "summary", base, (user("summary " * 60),), "auto", tokens_before=tokens_before
+def in_the_middle(tokens_before):
+    """A recording with a compaction that replaced what is not in the file: all before it is still sent."""
+    base = (Inserted(0), Span(0, 3))
+    whole = RecordedCompaction(
+        3, Evidence.DECLARED, "summary", base, (user("summary " * 60),), "auto", tokens_before=tokens_before
     )
-    return counted((80_000, *(82_000 + 100 * k for k in range(22))), compactions=(first,))
+    return counted((80_000, *(82_000 + 100 * k for k in range(22))), compactions=(whole,))
 
 
 def test_one_that_replaced_what_is_neither_counted_nor_in_the_file_is_not_named():
-    assert "never_paid" not in findings_of(begins_with_its_summary(None))
-    assert "never_paid" in findings_of(begins_with_its_summary(80_500))
+    assert "never_paid" not in findings_of(in_the_middle(None))
+    assert "never_paid" in findings_of(in_the_middle(80_500))
 
 
-def test_nor_is_one_in_the_middle_of_a_file_that_still_has_all_before_it():
-    whole = RecordedCompaction(3, Evidence.DECLARED, "summary", (Inserted(0), Span(0, 3)), (user("summary " * 60),))
-    value = counted((80_000, *(82_000 + 100 * k for k in range(22))), compactions=(whole,))
+def test_nor_is_one_at_the_beginning_of_a_file_for_what_the_cache_held_is_not_known():
+    first = RecordedCompaction(
+        0, Evidence.DECLARED, "summary", (Inserted(0), Span(0, 0)), (user("summary"),), "auto", tokens_before=80_500
+    )
+    value = counted((80_000, *(82_000 + 100 * k for k in range(22))), compactions=(first,))
     assert "never_paid" not in findings_of(value)
 
 
 def test_the_checker_refuses_the_same_claim():
-    claim = findings_of(begins_with_its_summary(80_500))["never_paid"]
-    facts = facts_of(begins_with_its_summary(None))
+    claim = findings_of(in_the_middle(80_500))["never_paid"]
+    facts = facts_of(in_the_middle(None))
     assert any("paid for itself" in str(item) for item in check(facts.session, (claim,), facts.window))

@@ -129,6 +129,14 @@ def test_a_session_without_compactions_has_no_prices():
     assert costs == ()
 
 
+def test_a_file_that_begins_behind_a_compaction_does_not_say_what_it_cost():
+    """The request before it would have been in the cache: that it would have been written anew follows from the gap."""
+    begun = (compacted(0, 167_500),)
+    assert prices(counted((20_000, 20_100, 20_200), compactions=begun))[2] == ()
+    (later,) = prices(counted((20_000, 100_000, 20_200), compactions=(*begun, compacted(5, 100_100))))[2]
+    assert (later.index, later.step) == (1, 2)
+
+
 def test_a_request_too_small_for_the_cache_gives_the_next_one_nothing():
     """The first compaction leaves 600 tokens, fewer than a provider's cache keeps; the second comes right after it."""
     calls = (90_000, 100_000, 600, 500, 700)
