@@ -14,6 +14,7 @@ from typing import IO
 
 import msgspec
 
+from guard_core import plural
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.base import Recording, RecordingFacts, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
@@ -124,7 +125,9 @@ def _note_unread(source: ByteSource, recording: Recording) -> None:
         whole = not (counted if unknown.counts_tokens else recording.facts.tool_calls)
         (source.problem if whole else source.notes.problem)(str(unknown), unknown.line)
     if watch.usages and not counted and watch.counts_calls:
-        source.problem(f"{watch.usages} objects with counts of tokens, but no call that was read has one above 0")
+        source.problem(
+            f"{plural.counted(watch.usages, 'object')} with counts of tokens, but no call that was read has one above 0"
+        )
 
 
 def _calls(session: Session) -> Iterator[ModelCall]:

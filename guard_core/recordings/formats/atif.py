@@ -19,6 +19,7 @@ from typing import Any
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -228,7 +229,7 @@ class _Trajectory:
     def _add_notes(self) -> None:
         if self._copied:
             self._builder.notes.append(
-                f"{self._copied} answers are copied from another file as context; their calls are counted there."
+                f"{counted(self._copied, 'answer')} copied from another file as context: the calls are counted there."
             )
         if self._folded:
             self._builder.notes.append(

@@ -18,6 +18,7 @@ from typing import Any
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -157,5 +158,7 @@ def _notes(info: JSON, calls: Sequence[ModelCall]) -> list[str]:
         notes.append("The file keeps no API responses, so no tokens per call.")
     total = fields.tokens(fields.mapping(info, "model_stats"), "api_calls") or 0
     if total > len(calls):
-        notes.append(f"The agent made {total} calls, {total - len(calls)} of them without a trace in the file.")
+        notes.append(
+            f"The agent made {counted(total, 'call')}, {total - len(calls):,} of them without a trace in the file."
+        )
     return notes

@@ -33,6 +33,7 @@ from guard_core.events import (
     part_text,
     value_text,
 )
+from guard_core.plural import counted
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.refusals import stated_sizes
@@ -322,7 +323,8 @@ class Thread:
         builder.side_calls, builder.refused = self.side_calls, self.refused
         builder.refusals = self.refusals
         if self.lost and self.lost < UNKNOWN:
-            builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
+            first = "The first message is" if self.lost == 1 else f"The first {self.lost:,} messages are"
+            builder.notes.append(f"{first} not in the file: dropped by the recorder.")
         if self.refused_beside:
             subject = "1 request" if self.refused_beside == 1 else f"{self.refused_beside:,} requests"
             builder.notes.append(f"{subject} beside the conversation failed as too long.")
@@ -331,8 +333,8 @@ class Thread:
         if self.left.messages:
             rest.setdefault("left", self.left)
             builder.notes.append(
-                f"The user went back in the conversation: {self.left.messages:,} messages that followed are not in the "
-                "log; their calls count apart."
+                f"The user went back in the conversation: what followed, {counted(self.left.messages, 'message')}, is "
+                "not in the log; its calls count apart."
             )
         if self.branches:
             builder.notes.append(BEGINS_WITH_SUMMARY)

@@ -110,7 +110,7 @@ def _read_context(
 def _session(reading: AdkEventReader, context: Context, header: dict[str, Any], state: dict[str, Any]) -> Session:
     builder = reading.builder
     if reading.taken_back:
-        taken = f"{reading.taken_back} events were taken back by a rewind"
+        taken = f"{counted(reading.taken_back, 'event')} taken back by a rewind"
         builder.notes.append(f"{taken}: not in the log, their calls count apart.")
     if reading.answered_again:
         again = f"{counted(reading.answered_again, 'result')} of long-running calls replaced an earlier one"

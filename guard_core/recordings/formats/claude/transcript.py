@@ -18,6 +18,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Part, Role, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude import attachments as claude_attachments
 from guard_core.recordings.formats.claude import look
@@ -442,7 +443,7 @@ class ClaudeTranscriptReader:
                 if message.usage is not None and message.message_id not in known:
                     calls[message.key] = message.usage
         if count:
-            builder.notes.append(f"{count} messages on edited or rewound branches are not part of the session")
+            builder.notes.append(f"{counted(count, 'message')} on edited or rewound branches: not part of the session")
         here = {boundary.node.uuid for boundary in self.boundaries.values() if on_path[boundary.node.line]}
         there = {
             boundary.node.uuid

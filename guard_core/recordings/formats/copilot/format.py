@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.copilot import look as copilot_look
 from guard_core.recordings.formats.copilot.context import MODEL_LIMIT, Context, result_text, tool_calls
@@ -254,4 +255,4 @@ class CopilotReader:
             count = fields.tokens(fields.mapping(metrics, "requests"), "count")
             sent = fields.tokens(fields.mapping(metrics, "usage"), "inputTokens")
             if count and sent is not None:
-                self._totals.append(f"{sent:,} prompt tokens in {count:,} calls of {model[:80]} together.")
+                self._totals.append(f"{sent:,} prompt tokens in {counted(count, 'call')} of {model[:80]} together.")

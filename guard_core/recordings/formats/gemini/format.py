@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini import look as gemini_look
 from guard_core.recordings.formats.gemini import result as gemini_json
@@ -553,17 +554,19 @@ class GeminiChatReader:
         falls = self._unmarked_falls()
         if falls:
             notes.append(
-                f"{falls} times the prompt tokens fell although no message was taken out: the history was probably"
+                f"The prompt tokens fell {_times(falls)} although no message was taken out: the history was probably"
                 " compressed, which older versions do not write down."
             )
         if further := sum(FURTHER in call.source_id for call in self.log.calls):
-            notes.append(f"{further} answers were written into the message of the one before, without their tokens.")
+            notes.append(
+                f"Written into the message of the answer before, without tokens: {counted(further, 'answer')}."
+            )
         if self.cancelled and self.name == NAME and self.source.shape is Shape.LINES:
             notes.append(CANCELLED.format(self.cancelled))
         is_silent = bool(falls) or self.source.shape is Shape.JSON or "messages" in self.header
         notes += [UNRECORDED_COMPACTIONS] if is_silent else []
         notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
-        notes += [f"The history was reloaded {self.edits} times (resumed sessions)."] if self.edits else []
+        notes += [f"The history was reloaded {_times(self.edits)} (resumed sessions)."] if self.edits else []
         return self.log.session(
             source_id=fields.text(self.header, "sessionId"),
             title=self.title,
@@ -574,6 +577,10 @@ class GeminiChatReader:
             notes=(*self.remarks(), *notes),
             left=self.left if self.left != LeftBranches() else None,
         )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _snapshot(history: tuple[Event, ...]) -> str:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, TextPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.formats.openai import known_names
@@ -164,7 +165,7 @@ def _turns(database: Database) -> dict[str, tuple[str, ...]]:
         total[0] += fields.tokens(row, "requests") or 0
         total[1] += fields.tokens(row, "input_tokens") or 0
     return {
-        key: (f"Tokens are counted by turn only: {tokens} input tokens in {requests} calls.",)
+        key: (f"Tokens are counted by turn only: {tokens} input tokens in {counted(requests, 'call')}.",)
         for key, (requests, tokens) in sums.items()
     }
 
@@ -366,7 +367,9 @@ class ResponsesReader:
         return Recording(NAME, tuple(sessions), self.facts.facts(), self.source.notes)
 
     def _threads(self) -> list[Session]:
-        gap = f"{self.missing} requests continue a response that is not in the file: their history is incomplete."
+        gap = (
+            f"{counted(self.missing, 'request')} after a response that is not in the file: an incomplete history there."
+        )
         notes = (gap,) if self.missing else ()
         sessions: list[Session] = []
         limit, where = self.threshold, "context_management of the requests"

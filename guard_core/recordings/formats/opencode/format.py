@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.opencode.known_names import NAMES
 from guard_core.recordings.formats.opencode.session import JSON, KILO, LABEL, NAME, read_session
@@ -166,7 +167,7 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
         missing = database.wal_sentence()
         if later := database.count("session_message"):
             source.notes.problem(
-                f"{later} rows of the table session_message, which no released version reads, are left out"
+                f"{counted(later, 'row')} of the table session_message left out, which no released version reads"
             )
     if not sessions:
         raise DamagedRecording(missing or "the database holds no session with messages")

@@ -36,6 +36,7 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.pi import look
 from guard_core.recordings.formats.pi.known_names import NAMES
@@ -431,12 +432,10 @@ class PiSessionReader:
             notes.append("Forked from another session file: its history comes first.")
         if self.left.messages:
             notes.append(
-                f"{self.left.messages} messages on other branches are not in the log; their calls count apart."
+                f"{counted(self.left.messages, 'message')} on other branches: not in the log, their calls count apart."
             )
         if self.unsent:
-            notes.append(
-                f"{self.unsent} answers that were aborted or failed are not in the log: they are not sent again."
-            )
+            notes.append(f"{counted(self.unsent, 'answer')} aborted or failed: not in the log, as not sent again.")
         notes += lost_words(lost_at)
         session = self.log.session(
             system=system,

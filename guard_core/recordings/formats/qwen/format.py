@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini.format import GeminiChatReader, read_chats
 from guard_core.recordings.formats.qwen import look
@@ -438,7 +439,9 @@ class QwenChatReader:
         if self.path.is_side:
             notes.append("A sub-agent's chat.")
         if self.elsewhere:
-            notes.append(f"{self.elsewhere} messages that a rewind took back, or of a sub-agent, are not in the log.")
+            notes.append(
+                f"Not in the log: {counted(self.elsewhere, 'message')} taken back by a rewind, or of a sub-agent."
+            )
         return [*notes, *lost_words(self.path.lost_at)]
 
 

@@ -378,7 +378,8 @@ def test_totals_of_every_run_are_told_where_no_call_has_its_tokens():
     runs = event("session.shutdown", modelMetrics=first), event("session.shutdown", modelMetrics=last)
     growing = event("session.shutdown", accountingSnapshot={"modelMetrics": last})
     usage = event("assistant.usage", inputTokens=900)
-    sentences = [f"{tokens} prompt tokens in {calls} calls of m-1 together." for tokens, calls in ((350, 1), (700, 2))]
+    counts = ((350, "1 call"), (700, "2 calls"))
+    sentences = [f"{tokens} prompt tokens in {calls} of m-1 together." for tokens, calls in counts]
     assert read(LOOK, *runs).sessions[0].notes == tuple(sentences)
     assert read(LOOK, runs[0], growing).sessions[0].notes == tuple(sentences[1:])
     assert read(usage, LOOK, *runs).sessions[0].notes == ()

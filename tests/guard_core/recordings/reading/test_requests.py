@@ -202,7 +202,7 @@ def test_a_user_who_goes_back_leaves_a_branch_and_compacts_nothing():
     assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, 3), (5, 5)]
     assert (session.compactions, len(session.side_calls)) == ((), 2)
     assert session.left == LeftBranches(messages=4, largest=70)
-    assert any("4 messages that followed are not in the log" in note for note in session.notes)
+    assert any("what followed, 4 messages, is not in the log" in note for note in session.notes)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_what_a_rewind_took_back_leaves_the_log_and_its_calls_count_apart():
 
     assert texts(session) == ["one", "1", "three", "3"]
     assert [(call.at, call.prompt_tokens) for call in session.side_calls] == [(2, 20)]
-    assert "2 events were taken back" in session.notes[0]
+    assert "2 events taken back" in session.notes[0]
     assert (recording.facts.messages, recording.facts.model_calls) == (7, 3)
 
 

@@ -298,7 +298,7 @@ def test_a_count_that_is_no_count_is_named():
 
 def test_a_fall_of_the_tokens_without_a_mark_is_told():
     older = [gemini("g1", "a", 1_000), user("u2", "More"), gemini("g2", "b", 300)]
-    assert any("1 times the prompt tokens fell" in note for note in session_of(user("u1", "Hi"), *older).notes)
+    assert any("The prompt tokens fell once" in note for note in session_of(user("u1", "Hi"), *older).notes)
     change = {"$set": {"messages": [SNAPSHOT, REPLY]}}
     marked = session_of(user("u1", "Hi"), older[0], change, *older[1:])
     assert not any("fell" in note for note in marked.notes)
@@ -316,7 +316,7 @@ def test_calls_of_several_answers_in_one_message_are_answers_of_their_own():
     asked = [[part.id for part in event.parts if isinstance(part, ToolCallPart)] for event in session.events]
     assert [ids for ids in asked if ids] == [["c1", "c2"], ["c3"]]
     assert recording.facts.messages == 3
-    assert any("1 answers were written into the message" in note for note in session.notes)
+    assert any("without tokens: 1 answer." in note for note in session.notes)
     assert [item.name for item in session.settings] == ["writes_compressions"]
     (twice,) = read_as(FORMAT, lines(value, value)).sessions  # written twice into one file
     assert [call.prompt_tokens for call in twice.calls] == [90, None, 120]

@@ -368,7 +368,7 @@ def test_messages_in_the_table_of_a_later_layout_are_told(tmp_path):
         connection.execute("INSERT INTO session_message VALUES ('x', 'ses_1', '{}')")
     connection.close()
     with ByteSource.open(path) as source:
-        assert "1 rows of the table session_message" in FORMAT.read(source).notes.problems[0].message
+        assert "1 row of the table session_message" in FORMAT.read(source).notes.problems[0].message
 
 
 # A prompt with an answer after TALK, which Kilo compacts within this turn, and the message by which it continues.

@@ -109,7 +109,7 @@ def test_the_words_of_an_aborted_answer_are_never_sent_again_since_version_three
     session = session_of(*talk)
     assert texts(session) == ["Go", "Go on", "Yes"]
     assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, None, 50), (2, 2, 60)]
-    assert any("1 answers that were aborted" in note for note in session.notes)
+    assert any("1 answer aborted or failed" in note for note in session.notes)
     older = session_of(*talk, header={**HEADER, "version": 2})
     assert texts(older) == ["Go", "I beg", "Go on", "Yes"]
 
