@@ -78,7 +78,8 @@ class _Calls:
             self._cost(at, *self._without(at, step, fewer)) - self._cost(at, story.sent[at], self._read(at))
             for at in steps
         ]
-        paid, saved = self._summary(index, before) - less[0], sum(less[1:], Decimal(0))
+        summaries = self._summary(index, before, step) + self._summaries_of_replaced(index, step)
+        paid, saved = summaries - less[0], sum(less[1:], Decimal(0))
         return (paid, saved) if saved < paid else None
 
     def _without(self, at: int, step: int, fewer: int) -> tuple[int, int]:
@@ -184,15 +185,25 @@ class _Calls:
             output = 0 if call.response is None else int(self.story.attribution.tokens[call.response])
         return self._price(call.model, prompt, read, 0 if self._is_cache_off else prompt - read, output)
 
-    def _summary(self, index: int, before: int) -> Decimal:
-        """The price of the summariser's call."""
-        item, step = self.story.recorded(index), self.story.compaction(index).step
+    def _summaries_of_replaced(self, index: int, step: int) -> Decimal:
+        """The price of the summaries that this compaction replaced before any call was made with them."""
+        story, prices = self.story, Decimal(0)
+        for other in range(index):
+            if story.compaction(other).step < 0 and story.first_call_after(other) == step:
+                least = story.sent[step - 1] if step else 0
+                prices += self._summary(other, max(least, story.recorded(other).tokens_before or 0), step, at_end=True)
+        return prices
+
+    def _summary(self, index: int, before: int, step: int, *, at_end: bool = False) -> Decimal:
+        """The price of the summariser's call; `at_end`: nothing was said between the compaction and the next."""
+        item = self.story.recorded(index)
         place = self.story.compaction(index).place
         summariser = item.summariser
         if summariser is not None and summariser.prompt_tokens is not None:
             prompt, output = summariser.prompt_tokens, summariser.output_tokens or 0
         elif item.kind in WITH_SUMMARY:
-            prompt, output = before - self.story.added_after(index), sum(self.story.attribution.inserted[place])
+            added = 0 if at_end else self.story.added_after(index)
+            prompt, output = before - added, sum(self.story.attribution.inserted[place])
         else:
             return Decimal(0)
         read = min(prompt, self.story.sent[step - 1]) if self._reads_before(step, item.timestamp) else 0

@@ -233,9 +233,17 @@ def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -
     facts, last = sent.facts, len(sent.tokens)
     grown = int(sent.tokens[-1]) if last else 0  # at least
     places = [(fired.step, fired.counted.place, fired.compacted) for fired in sent.fired if fired.counted is not None]
+    by = {
+        replaced.place: fired.step
+        for fired in sent.fired
+        if fired.counted is not None
+        for _, replaced in facts.replaced_by(fired.counted)
+    }
     for counted in facts.counts.compactions:
         if counted.step < 0:
-            places.append((last, counted.place, max(grown, facts.ledger.bases[counted.place].tokens_before)))
+            step = by.get(counted.place, last)  # of one that another replaced before any call, that of the other
+            least = grown if step == last else int(sent.tokens[step - 1]) if step else 0
+            places.append((step, counted.place, max(least, facts.ledger.bases[counted.place].tokens_before)))
     records = [(step, facts.session.compactions[at], at, before) for step, at, before in places]
     summaries = [(step, _recorded(sent, record, at, before), record.timestamp) for step, record, at, before in records]
     return tuple(item(step, *tokens, moment) for step, tokens, moment in summaries if tokens is not None)

@@ -137,6 +137,16 @@ def test_a_file_that_begins_behind_a_compaction_does_not_say_what_it_cost():
     assert (later.index, later.step) == (1, 2)
 
 
+def test_a_summary_that_another_replaced_before_any_call_is_paid_for_with_that():
+    """Both summarisers were called, and the first was given 100,100 tokens."""
+    calls, last = (90_000, 100_000, 20_000, 20_100), compacted(5, 20_000)
+    _, _, (alone,) = prices(counted(calls, compactions=(compacted(5, 100_100),)))
+    _, bill, (price,) = prices(counted(calls, compactions=(compacted(5, 100_100), last)))
+    assert (price.index, price.step) == (1, alone.step)
+    assert sorted((item.step, item.prompt) for item in bill.summarising) == [(2, 20_000), (2, 100_100)]
+    assert price.summary > alone.summary > 0
+
+
 def test_a_request_too_small_for_the_cache_gives_the_next_one_nothing():
     """The first compaction leaves 600 tokens, fewer than a provider's cache keeps; the second comes right after it."""
     calls = (90_000, 100_000, 600, 500, 700)
