@@ -385,6 +385,11 @@ class Facts:
         """Is the request that a compaction replaced neither in the file nor counted by the agent."""
         return self.removes_nothing(item) and self.ledger.bases[item.place].tokens_before <= 0
 
+    def is_price_unknown(self, item: CountedCompaction) -> bool:
+        """Is it not known what a compaction saved: what it replaced is neither in the file nor counted, or the file
+        begins behind it, so that what the cache held is not known."""
+        return self.is_before_unknown(item) or (item.step == 0 and self.removes_nothing(item))
+
     def is_sealed(self, item: CountedCompaction) -> bool:
         """Is a compaction's summary encrypted, or not in the file."""
         return self.ledger.bases[item.place].is_sealed

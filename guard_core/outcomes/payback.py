@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from guard_core.counts import CountedCompaction
 from guard_core.defaults import CACHE_LEAST
 from guard_core.findings.facts import Fired
 from guard_core.ledger import Ints
@@ -104,13 +103,9 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
         _earned(balance, starts, stops),
         _needed(sent, without, starts),
     )
-    unknown = {item.step for item in sent.fired if item.counted and _is_unknown(sent, item.step, item.counted)}
+    unknown = {item.step for item in sent.fired if item.counted and sent.facts.is_price_unknown(item.counted)}
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return tuple(price for price in (Payback(*row) for row in rows) if price.step not in unknown)
-
-
-def _is_unknown(sent: SentRequests, step: int, item: CountedCompaction) -> bool:
-    return sent.facts.is_before_unknown(item) or (step == 0 and sent.facts.removes_nothing(item))
 
 
 def _in_stretches(values: Ints, starts: Ints, size: int) -> Ints:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from guard_core.findings.words import compactions_words
 from guard_core.outcomes.bill import OFF
 from guard_core.outcomes.outcome import is_unpaid
+from guard_core.outcomes.payback import Payback
 from guard_core.outcomes.words import dollars, payback_words, usual_break_even
 from guard_core.sessions import Provenance
 from inspector.pages.compaction.presenter import Compaction
@@ -24,7 +26,7 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
     if price is None:
         if item.recorded and _is_unknown(analysis, item):
             return {"sentences": ["What it removed is not in the file, so what it saved is not known."], "figures": []}
-        later = next((one for one in known if one.index > item.index and one.step == item.step), None)
+        later = next((one for one in known if _has_price_of(analysis, one, item)), None)
         if later is None:
             return {"sentences": ["No call was made with it, so it saved nothing."], "figures": []}
         number = compaction_number(later.index)
@@ -47,6 +49,7 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
     return {
         "figures": figures,
         "sentences": [
+            *_replaced_words(analysis, item),
             *payback_words(price, prices),
             *_sealed_words(analysis, item),
             *_cache_words(analysis, item, price.step),
@@ -56,9 +59,28 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
 
 
 def _is_unknown(analysis: Analysis, item: Compaction) -> bool:
-    """Was there a call after a recorded compaction, but neither a count of the request before nor its messages."""
+    """Was there a call after a recorded compaction of which it is not known what it saved."""
     counted = analysis.facts.counts.compactions[item.index]
-    return counted.step >= 0 and analysis.facts.is_before_unknown(counted)
+    return counted.step >= 0 and analysis.facts.is_price_unknown(counted)
+
+
+def _has_price_of(analysis: Analysis, price: Payback, item: Compaction) -> bool:
+    """Is this the price of a compaction, too, that another one followed before any call."""
+    if item.recorded:
+        return item.index in _replaced(analysis, price.index)
+    return price.index > item.index and price.step == item.step
+
+
+def _replaced(analysis: Analysis, index: int) -> list[int]:
+    """The recorded compactions that one replaced before any call was made with them."""
+    facts = analysis.facts
+    return [place for place, _ in facts.replaced_by(facts.counts.compactions[index])]
+
+
+def _replaced_words(analysis: Analysis, item: Compaction) -> list[str]:
+    """Which compactions the price includes, as no call was made between them and this one."""
+    replaced = _replaced(analysis, item.index) if item.recorded else []
+    return [f"This is the price of {compactions_words(replaced)}, too: no call came between."] if replaced else []
 
 
 def _sealed_words(analysis: Analysis, item: Compaction) -> list[str]:

@@ -62,3 +62,18 @@ def test_a_replayed_compaction_has_a_price_under_every_policy(client, store):
 def test_one_after_which_no_call_came_saved_nothing(client, store):
     row = store(counted((90_000, 100_000), compactions=(compacted(5, 100_100),)))
     assert "No call was made with it, so it saved nothing." in page(client, row)
+
+
+def test_one_at_the_beginning_of_a_file_says_that_its_price_is_not_known(client, store):
+    row = store(counted((20_000, 20_100, 20_200), compactions=(compacted(0, 167_500),)))
+    text = page(client, row)
+    assert "What it removed is not in the file, so what it saved is not known." in text
+    assert "No call was made with it" not in text
+
+
+def test_the_price_of_one_that_replaced_another_names_both(client, store):
+    """The summary of the first was paid for, too, and the request without them is that before both."""
+    calls = (90_000, 100_000, 20_000, 20_100)
+    row = store(counted(calls, compactions=(compacted(5, 100_100), compacted(5, 20_000))))
+    assert "Compaction 2 followed before any call was made; its page has the price of both." in page(client, row)
+    assert "This is the price of compaction 1, too: no call came between." in page(client, row, 2)
