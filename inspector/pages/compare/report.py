@@ -55,8 +55,13 @@ def report_of(sides: list[Side], level: str) -> TableReport:
 
 
 def side_sentences(sides: list[Side]) -> list[str]:
-    """For each side whose calls have several windows, which of them judges what; whose figures are no tokens, that."""
-    words = ((side.letter, sentence) for side in sides for sentence in (count_words(side.analysis.facts), side.windows))
+    """For each side whose calls have several windows, which of them judges what; whose figures are no tokens, that;
+    whose compactions are not all at a step, how many are not."""
+    words = (
+        (side.letter, sentence)
+        for side in sides
+        for sentence in (side.unfollowed, count_words(side.analysis.facts) if side.steps else "", side.windows)
+    )
     return [f"{letter}: {sentence}" for letter, sentence in words if sentence]
 
 

@@ -104,6 +104,22 @@ class Side:
         return len(self.case.tokens)
 
     @property
+    def compactions(self) -> int:
+        """How many compactions there were: of a recording as every other page counts them, those included that no call
+        followed before the next one, or the end."""
+        return self.analysis.facts.counts.total if self.case.is_recorded else len(self.case.fired)
+
+    @property
+    def unfollowed(self) -> str:
+        """Says how many of its compactions are at no step of the chart, where there are any; else ""."""
+        missing = self.compactions - len(self.case.fired)
+        if not missing:
+            return ""
+        of_them = "its compaction" if self.compactions == 1 else f"{missing:,} of its {self.compactions:,} compactions"
+        verb, after = ("is", "it") if missing == 1 else ("are", "them")
+        return f"{of_them} {verb} at no step: no call came after {after} before the next compaction, or the end."
+
+    @property
     def fired(self) -> Ints:
         """Steps whose request follows a compaction."""
         return np.array([item.step for item in self.case.fired], dtype=np.int64)
@@ -136,7 +152,7 @@ class Side:
         return {
             "model calls": self.steps,
             "context window": case.window.value,
-            "compactions": len(case.fired),
+            "compactions": self.compactions,
             "requests over the window, or refused as too long": case.overflows,
             "near misses": int((np.diff(np.concatenate([[0], near.astype(np.int8)])) == 1).sum()),
             "total prompt tokens": int(case.tokens.sum()),

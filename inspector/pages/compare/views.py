@@ -95,6 +95,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
     lines = [Line(side.label, side.case.tokens, side.fired) for side in sides]
     return {
         "errors": errors,
+        "steps": count,
         "sides": [
             {"name": side.name, "url": side.url, "is_replay": side.is_replay, "about": _about(side.wanted.row)}
             for side in sides
@@ -163,7 +164,8 @@ def _rows(sides: list[Side]) -> list[dict[str, Any]]:
 
 def _at_step(side: Side, step: int) -> dict[str, Any]:
     if step >= side.steps:
-        return {"letter": side.letter, "tokens": DASH, "fill": DASH, "what": "has ended", "url": ""}
+        what = "has ended" if side.steps else "has no model call"
+        return {"letter": side.letter, "tokens": DASH, "fill": DASH, "what": what, "url": ""}
     size, fired = int(side.case.tokens[step]), [item for item in side.case.fired if item.step == step]
     what = f"compacted: {tokens(fired[0].before)} → {tokens(fired[0].after)}" if fired else ""
     return {

@@ -12,8 +12,10 @@ from guard_core.events import Event, Role, TextPart
 from guard_core.findings import Facts
 from guard_core.policies import get_policy
 from guard_core.replay import replay
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Span
 from inspector.models import Session
-from tests.builders import bundled
+from tests.builders import bundled, model, session, user
 from tests.guard_core.checker.cases import exchange, growing, in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored
@@ -76,6 +78,30 @@ def test_all_sides_are_stepped_through_together_and_a_shorter_one_has_ended(clie
     assert "at=9" in here["earlier"]
     assert "at=11" in here["later"]
     assert client.get(address(coding.pk, short.pk, at=10**9)).context["here"]["later"] == ""
+
+
+def test_compactions_are_counted_as_on_every_other_page_and_those_at_no_step_are_named(client, db, coding):
+    events = tuple(item for n in range(6) for item in (user(f"{n} " + "x" * 4_000), model("y" * 400)))
+    halfway, ending = (RecordedCompaction(at, Evidence.DECLARED, "summary", (Span(0, 1),)) for at in (6, len(events)))
+    row = stored(session(*events, compactions=(halfway, ending)), title="ending")
+    page = client.get(address(coding.pk, row.pk))
+    counted_there = next(line for line in page.context["rows"] if line["name"] == "compactions")["others"][0]["value"]
+    assert counted_there == "2"
+    sentence = "1 of its 2 compactions is at no step: no call came after it before the next compaction, or the end."
+    assert f"B: {sentence}" in page.content.decode()
+    assert "A: 1 of" not in page.content.decode()
+    report = json.loads(client.get(address(coding.pk, row.pk, format="json")).content)
+    assert report["sides"][1]["figures"]["compactions"] == 2
+    assert report["sides"][1]["compaction_steps"] == [3]
+
+
+def test_sessions_without_a_model_call_are_not_said_to_have_ended_or_to_send_the_same(client, db, coding):
+    rows = [stored(session(user(words)), title=words) for words in ("hello", "good morning")]
+    text = client.get(address(*(row.pk for row in rows))).content.decode()
+    assert "No side has a model call" in text
+    for words in ("has ended", "send the same requests", "of 0", "No call of the recording was counted"):
+        assert words not in text
+    assert "has no model call" in client.get(address(coding.pk, rows[0].pk)).content.decode()
 
 
 def test_without_sides_there_is_a_form_whose_choice_is_an_address(client, coding):
