@@ -157,8 +157,8 @@ def _compactions(facts: Facts, evidence: str) -> dict[str, str]:
     counts = facts.counts
     numbers = [f"{step_number(item.step):,}" for item in counts.compactions if item.step >= 0]
     steps = ", ".join(numbers[:4]) + (" …" if len(numbers) > 4 else "")
-    parts = [f"at {'steps' if len(numbers) > 1 else 'step'} {steps}"] if numbers else []
-    note = ", ".join([*parts, *counts.split]) or "none in the recording"
+    where = f"at {'steps' if len(numbers) > 1 else 'step'} {steps}" if numbers else ""
+    note = "; ".join(filter(None, (where, ", ".join(counts.split)))) or "none in the recording"
     return _kpi("compactions", f"{counts.total:,}", evidence if counts.total else "", note)
 
 

@@ -221,6 +221,12 @@ def test_a_compaction_that_no_call_came_after_is_counted_everywhere(client, brin
     assert words in text
 
 
+def test_where_compactions_are_is_kept_apart_from_who_asked_for_them(client, coding):
+    """Separated by commas alone, "at steps 38, 86, 125, 3 automatic" names a step 3."""
+    text = client.get(coding.get_absolute_url()).content.decode()
+    assert "at steps 38, 86, 125; 3 automatic" in text
+
+
 def test_another_window_judges_the_replay_and_not_the_recording(client, gap):
     shown = client.get(gap.get_absolute_url() + "?window=100000").content.decode()
     cells = re.findall(r'row">([^<]+)</th><td[^>]*>([^<]+)</td><td[^>]*>([^<]+)', shown)
