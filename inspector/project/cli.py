@@ -55,7 +55,7 @@ def _statusline(options: argparse.Namespace) -> int:
 
 
 def _hooks(options: argparse.Namespace) -> int:
-    import json
+    import json  # as `keeping`, only for this command: an agent waits for its status line
 
     from inspector.beside.keeping import settings, this_command
 
@@ -65,7 +65,7 @@ def _hooks(options: argparse.Namespace) -> int:
 
 def _keep(options: argparse.Namespace) -> int:
     """Exit code 1 at most: 2 would stop the agent's compaction."""
-    from datetime import UTC, datetime
+    from datetime import UTC, datetime  # as `keeping`, only for this command: an agent waits for it
 
     from inspector.beside.keeping import MOST_BYTES, folder_of_copies, keep
 
@@ -81,7 +81,7 @@ def _keep(options: argparse.Namespace) -> int:
 
 
 def _capture(options: argparse.Namespace) -> int:
-    from inspector.capturing.command import capture, folder_of_captures
+    from inspector.capturing.command import capture, folder_of_captures  # the proxy's server, for no other command
 
     command = options.command_line[1:] if options.command_line[:1] == ["--"] else options.command_line
     if not command:
