@@ -57,10 +57,13 @@ OWN = frozenset({"recall", "condensation_request", "loop_recovery", "loop_detect
 REQUEST = "condensation_request"
 AGENT_USAGE = frozenset({"default", "agent"})  # usage ids of the agent's own model; others write titles and the like
 CONDENSER_USAGE = "condenser"
-# A result of the SDK's terminal is sent with what its metadata say. Source: openhands-tools 1.58.2,
-# TerminalObservation.to_llm_content, and a run compared with its requests.
-TERMINAL = "TerminalObservation"
-FAILED = "[An error occurred during execution.]\n"
+# A result of the SDK's terminal is sent with what its metadata say. By its kind: what marks one that failed, and what
+# is sent ahead of that. Source: TerminalObservation.to_llm_content of openhands-tools 1.58.2, the same of
+# ExecuteBashObservation of 1.0.0a5, and runs of both compared with their requests.
+TERMINALS = {
+    "TerminalObservation": ("is_error", "[An error occurred during execution.]\n"),
+    "ExecuteBashObservation": ("error", "[There was an error during command execution.]\n"),
+}
 NO_EXIT_CODE = -1
 
 
@@ -278,13 +281,13 @@ class OpenHandsReader:
         )
         call_id = fields.text(item, "tool_call_id")
         self._facts.tool_result(call_id, len(fields.text(item, "content")))
-        failed = observation.get("is_error") is True or kind != "ObservationEvent"
+        failed = True in (observation.get("is_error"), observation.get("error")) or kind != "ObservationEvent"
         media = tuple(
             part for part in fields.content_parts(observation.get("content")) if not isinstance(part, TextPart)
         )
         if screen := fields.text(observation, "screenshot_data"):
             media = (*media, fields.media("image/png", screen))
-        shown = _of_terminal(observation, content) if fields.text(observation, "kind") == TERMINAL else content
+        shown = _of_terminal(observation, content) if fields.text(observation, "kind") in TERMINALS else content
         result = ToolResultPart(fields.text(item, "tool_name"), shown, call_id, failed)
         self._append(item, Role.USER, (result, *media), line)
 
@@ -484,7 +487,8 @@ def _of_terminal(observation: JSON, content: str) -> str:
         ("Python interpreter: ", fields.text(about, "py_interpreter_path")),
         ("Command finished with exit code ", str(code) if isinstance(code, int) and code != NO_EXIT_CODE else ""),
     )
-    head = FAILED if observation.get("is_error") is True else ""
+    mark, failed = TERMINALS[fields.text(observation, "kind")]
+    head = failed if observation.get(mark) is True else ""
     shown = "".join(f"\n[{name}{value}]" for name, value in lines if value)
     return f"{head}{fields.text(about, 'prefix')}{content}{fields.text(about, 'suffix')}{shown}"
 

@@ -131,6 +131,16 @@ def test_a_result_of_the_terminal_is_sent_with_its_folder_interpreter_and_exit_c
     assert results == [f"a.txt\n[x]\n{place}", "[An error occurred during execution.]\nno"]
 
 
+def test_a_result_of_the_older_terminal_is_sent_as_that_of_the_newer_one():
+    """As 1.0.0a5 sends it."""
+    about = {"exit_code": 2, "working_dir": "", "prefix": "[p]\n", "suffix": "\n[x]"}
+    item = observed("o1", "c1")
+    item["observation"] = {"kind": "ExecuteBashObservation", "output": "no", "error": True, "metadata": about}
+    (part,) = read_as(FORMAT, lines(*TALK[:3], item)).sessions[0].events[-1].parts
+    head = "[There was an error during command execution.]"
+    assert (part.content, part.is_error) == (f"{head}\n[p]\nno\n[x]\n[Command finished with exit code 2]", True)
+
+
 def test_actions_of_one_response_are_one_answer():
     both = (action("a1", "c1", "r1", "Both"), action("a2", "c2", "r1"), observed("o1", "c1"), observed("o2", "c2"))
     session = read_as(FORMAT, lines(message("Go"), *both)).sessions[0]
