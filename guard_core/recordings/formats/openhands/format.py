@@ -207,6 +207,7 @@ class OpenHandsReader:
         )
 
     def _complete(self, *, counted: bool) -> None:
+        self._builder.calls[:] = self._usage.named(self._builder.calls)
         for index, call in enumerate(self._builder.calls):
             self._builder.calls[index] = completed = self._usage.completed(call)
             if counted and call.prompt_tokens is None and completed.prompt_tokens is not None:

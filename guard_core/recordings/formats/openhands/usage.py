@@ -6,7 +6,7 @@ that is not confirmed folds several calls and is left out. Definition: `openhand
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -55,6 +55,20 @@ class RecordedUsage:
     def of_summary(self, response: str) -> JSON:
         """The usage of the response that wrote a summary, by its id; empty where it is not known."""
         return self._of_summaries.get(response, {})
+
+    def named(self, calls: Sequence[ModelCall]) -> list[ModelCall]:
+        """The calls, those without a response named after the one that is listed between their neighbours'. Early
+        versions of the SDK write the id with tool calls alone."""
+        listed, named = list(self._by_response), list(calls)
+        places = {response: place for place, response in enumerate(listed)}
+        for index, call in enumerate(calls):
+            if call.source_id or call.prompt_tokens is not None:
+                continue
+            before = places.get(named[index - 1].source_id, -1) if index else -1
+            after = places.get(calls[index + 1].source_id, -1) if index + 1 < len(calls) else len(listed)
+            if after == before + 2 and (before >= 0 or not index):
+                named[index] = replace(call, source_id=listed[before + 1])
+        return named
 
     def completed(self, call: ModelCall) -> ModelCall:
         """The call with the model of its response, and its usage where it has none yet."""

@@ -360,6 +360,13 @@ def test_a_conversation_in_a_folder_has_the_settings_and_the_usage_of_its_state(
     assert (session.source_id, session.model, session.notes) == ("c7", "m-0", ())
 
 
+def test_an_answer_without_a_response_is_counted_by_the_one_between_its_neighbours():
+    events = [PROMPT, message("go"), action("a1", "t1", "r1"), observed("o1", "t1"), message("Yes.", "m1", "agent")]
+    events += [message("on", "u2"), action("a2", "t2", "r3"), observed("o2", "t2"), message("Done.", "m2", "agent")]
+    session = read_as(FORMAT, conversation(events, STATE)).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [900, 700, 800, None]
+
+
 def test_a_folder_without_its_state_or_with_a_lost_event_is_read_and_says_so():
     events = [PROMPT, message("go"), action("a1", "t1", "r1"), observed("o1", "t1")]
     session = read_as(FORMAT, conversation(events, None, lost=(2,))).sessions[0]
