@@ -14,9 +14,10 @@ from guard_core.corpus import Changes, Place, SessionStretch, TriggerRow, change
 from guard_core.corpus.report import report
 from guard_core.corpus.words import Namer, change_words, cluster_words, evidence_words, formula_words, tally_words
 from guard_core.errors import GuardError, UnknownFormat
-from guard_core.plural import place_of
+from guard_core.plural import counted, place_of
 from guard_core.recordings import read
 from guard_core.recordings.reading.folders import sessions_in
+from guard_core.recordings.reading.placeholders import is_placeholder
 from guard_core.rules import explain
 from guard_core.rules.evidence import UNSAID, Cause, automatic
 from guard_core.rules.explanation import UNNAMED
@@ -49,9 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the rows; 2 where no session could be read, or a file that was named."""
     unread: list[tuple[Path, str]] = []
-    sessions = _distinct(_sessions(args.paths, unread))
+    found = list(_sessions(args.paths, unread))
+    sessions = _distinct(found)
     items = [item for named in sessions for item in _stretches(named)]
     _report_unread(unread, args.paths)
+    if copies := len(found) - len(sessions):
+        print(f"{counted(copies, 'session')} left out: of those with the same id, the longest counts", file=sys.stderr)
     if not items:
         print("no session with a model call in these files", file=sys.stderr)
         return 2
@@ -85,10 +89,12 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _distinct(sessions: Iterable[Named]) -> list[Named]:
-    """Each session once: of those with the same id, as copies and exports of a growing session, the longest."""
+    """Each session once: of those with the same id, as copies and exports of a growing session, the longest. What
+    replaces an id that was taken out identifies nothing."""
     longest: dict[tuple[str, str], Named] = {}
     for item in sessions:
-        name = (item.session.format, item.session.source_id or item.key)
+        own = item.session.source_id
+        name = (item.session.format, item.key if not own or is_placeholder(own) else own)
         known = longest.get(name)
         if known is None or len(item.session.calls) > len(known.session.calls):
             longest[name] = item

@@ -52,6 +52,16 @@ def test_all_sessions_of_a_folder_are_rows_with_their_bounds_and_formula(folder,
     assert "inferred: 155,000 = 200,000 − 32,000 (max output) − 13,000 explains 2 of 2 (as do" in inferred
     assert "2 obeying it" in rule
     assert "notes.md: no recording of a known format (left out)" in error
+    assert "1 session left out: of those with the same id, the longest counts" in error
+
+
+def test_sessions_whose_ids_were_taken_out_are_not_taken_for_one(tmp_path, capsys):
+    for number in range(3):
+        (tmp_path / f"{number}.jsonl").write_bytes(native.write(session("[redacted]", number)))
+    main(["triggers", str(tmp_path)])
+    out, error = capsys.readouterr()
+    assert re.split(r"\s{2,}", out.splitlines()[1])[4] == "3"
+    assert "left out" not in error
 
 
 def test_compactions_whose_trigger_no_file_says_are_counted_apart(tmp_path, capsys):
