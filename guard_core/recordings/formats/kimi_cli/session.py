@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.events import Event, Role, TextPart, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.formats.kimi_cli.context import Context
 from guard_core.recordings.formats.kimi_cli.wire import Compaction, Entry, Step, Wire, key_of
 from guard_core.recordings.reading import summary_words
@@ -197,13 +198,13 @@ class SessionJoiner:
         notes = [f"{lacks} not in the file."]
         if self.unread:
             notes.append(
-                f"{self.unread} compactions without their summary, which only context files have: what they kept is"
-                " inferred, and what the software added to the conversation by itself is missing."
+                f"{counted(self.unread, 'compaction')} without the summary, which only context files have: what is kept"
+                " is inferred, and what the software added to the conversation by itself is missing."
             )
         if contexts and contexts[0].is_compacted and not (self.log.compactions and self.log.compactions[0].at):
             notes.append("What was said before the first summary is not in the file.")
         if wire is not None and wire.failed:
-            notes.append(f"{wire.failed} compactions failed.")
+            notes.append(f"{counted(wire.failed, 'compaction')} failed.")
         if wire is not None:
             notes += skipped_in_turns(wire.numbered)
         return notes

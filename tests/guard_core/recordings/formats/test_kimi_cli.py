@@ -182,7 +182,7 @@ def test_calls_that_no_context_has_are_taken_from_the_wire():
 def test_the_end_of_a_session_that_is_on_the_wire_alone_is_read():
     (session,) = joined({"context.jsonl": FIRST, "wire.jsonl": WIRE})
     assert [call.prompt_tokens for call in session.calls] == [30_000, 212_137, 20_000]
-    assert "1 compactions without their summary" in session.notes[1]
+    assert "1 compaction without the summary" in session.notes[1]
 
 
 def test_a_wire_alone_has_all_but_summaries_and_system_prompt():
@@ -222,7 +222,7 @@ def test_a_compaction_that_failed_is_none():
         shown("StepInterrupted"),
     )
     assert len(session.compactions) == 1
-    assert "1 compactions failed." in session.notes
+    assert "1 compaction failed." in session.notes
 
 
 def test_a_compaction_that_has_nothing_to_summarise_is_none():
