@@ -245,7 +245,8 @@ def test_messages_without_a_name_go_on_in_a_file_of_the_same_name(bring):
 
 
 def test_sessions_of_one_file_are_never_taken_for_one_another(bring):
-    twice = b"[" + export(2) + b"," + export(2) + b"]"
+    """Two of one id that went on differently after their first turn."""
+    twice = b"[" + export(2) + b"," + export(1, question(7), answer(7)) + b"]"
     bring(twice, "both.json")
     assert Session.unscoped.count() == 2
     bring(twice + b" ", "both.json")
