@@ -156,8 +156,9 @@ def _remark(case: Case) -> str:
         return ""
     if counts.at_the_end == counts.total:
         return " at the end of the recording"
-    blind = any(item.counted and facts.removes_nothing(item.counted) for item in case.fired)
-    return f", what {'it' if counts.total == 1 else 'they'} removed not in the file" if blind else ""
+    blind = [bool(item.counted and facts.removes_nothing(item.counted)) for item in case.fired]
+    whose = "some of them" if not all(blind) else "it" if counts.total == 1 else "they"
+    return f", what {whose} removed not in the file" if any(blind) else ""
 
 
 def peak_of(case: Case) -> Peak:

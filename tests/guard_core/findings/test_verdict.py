@@ -197,3 +197,12 @@ def test_every_sample_has_a_verdict_of_at_most_25_words():
 
 def test_the_quoted_request_is_as_the_user_wrote_it():
     assert f'"{ASK[:20]}' in verdict(talk(compaction(3))).sentence
+
+
+def test_of_several_compactions_only_some_may_have_removed_what_the_file_lacks():
+    """The first one left all that the file has, the second replaced all of it."""
+    blind, seen = compaction(3, (0, 3)), compaction(5)
+    calls = (1_000, 1_100, 1_150, 1_200, 1_250)
+    facts = Facts.of(chat(*calls, compactions=(blind, seen)))
+    healthy = recorded_verdict(facts, ())
+    assert healthy.sentence.startswith("2 compactions, what some of them removed not in the file; ")

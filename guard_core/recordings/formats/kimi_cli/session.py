@@ -113,8 +113,9 @@ class SessionJoiner:
     def _shown_compaction(self, compaction: Compaction) -> None:
         """A compaction whose summary no file has: what it kept follows from Kimi CLI's rule."""
         tail = self._tail()
-        if tail is None:
+        if tail is None and not compaction.is_cut:
             return  # there was nothing to summarise
+        tail = _segments(range(len(self.log.events))) if tail is None else tail
         self.unread += 1
         summary = Event(Role.USER, (TextPart(summary_words.KIMI_CLI),), meta=True)
         messages, segments = [summary], list[Segment]([Inserted(0)])

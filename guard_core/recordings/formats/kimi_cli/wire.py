@@ -45,11 +45,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Compaction:
-    """A compaction that ended. `trigger`: auto or manual."""
+    """A compaction that ended. `trigger`: auto, manual, or "" where that is not known. `is_cut`: the file begins in the
+    turn that it is of, so that what it summarised may be missing."""
 
     trigger: str
     timestamp: float | None
     line: int
+    is_cut: bool = False
 
 
 Entry = Event | Step | Compaction  # an event is a message of the user
@@ -185,8 +187,9 @@ class _Reader:
             self.notes.skip("CompactionEnd without its beginning")
             return
         self.begun = None
-        trigger = "auto" if self.in_step else "manual"
-        self.wire.entries.append(Compaction(trigger, fields.timestamp(line.obj, "timestamp"), line.number))
+        trigger = "auto" if self.in_step else "manual" if self.turns else ""
+        when = fields.timestamp(line.obj, "timestamp")
+        self.wire.entries.append(Compaction(trigger, when, line.number, is_cut=not self.turns))
 
     def _content(self, line: Line, payload: JSON) -> None:
         if not self.in_step:

@@ -484,3 +484,11 @@ def test_steps_that_the_numbers_of_a_wire_prove_to_be_missing_are_noted():
         "By their numbers 2 steps are not in the file (the first in the file behind them is step 3 of its turn, on "
         "line 2): what they held is not known."
     ]
+
+
+def test_a_wire_that_begins_in_the_middle_of_a_turn_keeps_its_first_compaction():
+    """Its file was cut behind the messages that were summarised: that it has none says nothing of the session."""
+    cut = [shown("CompactionBegin"), shown("CompactionEnd"), *shown_step(2, 30_000)]
+    (compaction,) = session_of(shown("StepBegin", n=1), *cut).compactions
+    assert (compaction.at, compaction.kind, compaction.trigger) == (0, "opaque", "auto")
+    assert [item.trigger for item in session_of(*cut).compactions] == [""]
