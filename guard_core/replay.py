@@ -244,7 +244,8 @@ class Asked(NamedTuple):
     """What a policy decided for one request, before it is sent.
 
     `compactions` are those of its earlier points and of requests that were refused, `fired` says that there were any
-    besides the decision's own. `attempt` counts refusals; `ended`: the policy had nothing to change after the last.
+    besides the decision's own. `attempt` counts refusals; `ended`: the policy had nothing to change after the last, or
+    raised an error before it.
     """
 
     decision: Decision
@@ -278,7 +279,9 @@ def ask(job: Job, step: int, state: State) -> Asked:
         state = early.state
         if early.compaction is not None:
             compactions.append(early.compaction)
-    return Asked(job.policy.decide(job.check(step), state), tuple(compactions), bool(compactions))
+    decision = job.policy.decide(job.check(step), state)
+    raised = decision.evidence.get("held") == RAISED  # no request is made that a provider could refuse
+    return Asked(decision, tuple(compactions), bool(compactions), ended=raised)
 
 
 def retry(job: Job, step: int, asked: Asked) -> Asked:

@@ -1,9 +1,9 @@
 """The compactions of the OpenAI Agents SDK: of a stored session after a turn, or by the server within a request.
 
-Source of the rules: openai-agents 0.24.0, `memory/openai_responses_compaction_session.py` (profile `session`) and
-`sandbox/capabilities/compaction.py` (`sandbox`), by reading; specification of new policies section 2. A session counts
-the items since its last compaction that are not the user's: an answer's text, its reasoning, each tool call and each
-result. What a compaction leaves is encrypted, so that only its size is modelled.
+Source of the rules: openai-agents 0.24.0, `memory/openai_responses_compaction_session.py` with scripted runs of it
+(profile `session`) and `sandbox/capabilities/compaction.py` by reading (`sandbox`); specification of new policies
+section 2. A session counts the items since its last compaction that are not the user's: an answer's text, its
+reasoning, each tool call and each result. What a compaction leaves is encrypted, so that only its size is modelled.
 """
 
 from __future__ import annotations

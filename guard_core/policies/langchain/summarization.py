@@ -118,6 +118,8 @@ class SummarizationPolicy(ReportedPolicy):
             return 0
         suffix = np.cumsum(np.array(costs[::-1]))
         cut = count - int(np.searchsorted(suffix, target, side="right"))
+        if cut == count == 1:
+            return 0
         return _whole(request.ledger, messages, min(cut, count - 1))
 
     def written_for(self, request: Request, messages: Sequence[Message], state: Any) -> Written:

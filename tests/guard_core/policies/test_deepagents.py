@@ -9,7 +9,7 @@ from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
-from guard_core.summaries.sizes import FixedSummaries
+from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
@@ -30,14 +30,14 @@ def result(id_, text):
     return Event(Role.USER, (ToolResultPart("read_file", text, id_),))
 
 
-def replayed(events, window=1_000, texts=True, usage=None, **settings):
+def replayed(events, window=1_000, texts=True, usage=None, summarizer=None, **settings):
     session = Session(tuple(events), (ModelCall(at=len(events)),))
     trace = replay(
         Ledger.of(session),
         get_policy("deepagents-summarization", **settings),
         window=window,
         usage=usage,
-        summarizer=FixedSummaries(100),
+        summarizer=summarizer or FixedSummaries(100),
         session=session if texts else None,
     )
     return trace, materialise(trace.view(0, len(events)), session)
@@ -81,6 +81,16 @@ def test_a_refused_request_is_summarised_once():
     assert trace.columns["overflow"].tolist() == [1]
     assert [record.point for record in trace.compactions] == ["on an overflow"]
     assert len(messages) == 2
+
+
+def test_a_summariser_that_fails_before_the_call_leaves_no_request_to_refuse():
+    """deepagents 0.7.32: the error leaves the middleware; no result is moved to a file."""
+    events = [user("Hi"), Event(Role.MODEL, (TextPart("Yes?"),)), user("Go"), call("a"), result("a", LINES)]
+    settings = {"profile": "window-not-known", "trigger": "messages 3", "keep": "messages 1"}
+    failing = ScriptedSummaries((None,))
+    trace, messages = replayed(events, usage=RatioUsage(1.0), summarizer=failing, **settings)
+    assert trace.columns["held"].tolist() == [RAISED]
+    assert (trace.compactions, messages) == ((), tuple(events))
 
 
 def test_of_a_request_that_is_refused_after_its_summary_nothing_is_kept():

@@ -11,7 +11,7 @@ from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
-from guard_core.trace import RAISED
+from guard_core.trace import NOTHING_TO_COMPACT, RAISED
 from guard_core.views import Span
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
@@ -184,6 +184,11 @@ def test_all_conditions_of_a_group_must_be_met_and_one_group_is_enough():
 def test_a_cut_among_results_moves_back_to_their_call():
     trace = summarised([user("Hi"), says("Yes?"), *PARALLEL], [7], trigger="messages 5", keep="messages 2")
     assert trace.compactions[0].after[1:] == (Span(3, 7),)
+
+
+def test_a_list_of_one_message_stays_even_if_that_is_a_result():
+    trace = summarised([result("a", 4_000), says("Done")], [1], trigger="messages 1", keep="tokens 1")
+    assert trace.columns["held"].tolist() == [NOTHING_TO_COMPACT]
 
 
 def test_where_no_message_fits_the_summariser_none_is_asked():
