@@ -34,7 +34,8 @@ class Contradiction(msgspec.Struct, frozen=True):
 class RuleTally(msgspec.Struct, frozen=True):
     """A rule that sessions of a row have, under the same stated settings, and which of them obey it.
 
-    `agrees` of `auto` compactions fit it. `obeys` and `contradicts` are sessions; the others show nothing.
+    Of `auto` compactions `comparable` can be compared with it, and `agrees` fit it. `obeys` and `contradicts` are
+    sessions; the others show nothing.
     """
 
     formula: str
@@ -46,6 +47,7 @@ class RuleTally(msgspec.Struct, frozen=True):
     obeys: tuple[str, ...]
     contradicts: tuple[Contradiction, ...]
     auto: int
+    comparable: int
     agrees: int
 
 
@@ -208,6 +210,7 @@ class _Group:
             obeys=tuple(dict.fromkeys(obeying)),
             contradicts=tuple(contradicting),
             auto=sum(self.items[place].evidence.auto for place in places),
+            comparable=sum(self.items[place].evidence.comparable for place in places),
             agrees=sum(self.items[place].evidence.agrees for place in places),
         )
 

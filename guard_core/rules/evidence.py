@@ -53,8 +53,9 @@ class StretchEvidence(msgspec.Struct, frozen=True, omit_defaults=True, gc=False)
 
     `rule` is None where the agent's rule is not known; then the counts are prompts. `passed` is the check with the
     largest count at which the agent did not compact. `auto` are the compactions that no person asked for, as far as the
-    file says, `agrees` those that fit the rule, `missed` the checks at which the rule fires and the agent did not
-    compact. `gc=False`, as of the rules in it: there are no cycles, and a page reads tens of thousands.
+    file says, `comparable` of them can be compared with the rule, and `agrees` fit it. `missed` are the checks at which
+    the rule fires and the agent did not compact. `gc=False`, as of the rules in it: there are no cycles, and a page
+    reads tens of thousands.
     """
 
     agent: str
@@ -65,6 +66,7 @@ class StretchEvidence(msgspec.Struct, frozen=True, omit_defaults=True, gc=False)
     passed: Point | None
     compactions: tuple[CompactionCheck, ...] = ()
     auto: int = 0
+    comparable: int = 0
     agrees: int = 0
     missed: int = 0
 

@@ -389,6 +389,7 @@ class StretchChecks:
             passed=next(iter(self.passed(self.counts)), None),
             compactions=tuple(self._checked()),
             auto=len(own),
+            comparable=sum(item.verdict is not Agreement.NOT_MODELLED for item in own),
             agrees=sum(item.verdict is Agreement.AGREES for item in own),
             missed=len(missed),
         )

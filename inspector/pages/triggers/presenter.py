@@ -227,9 +227,18 @@ def _own_rule(row: TriggerRow) -> dict[str, Any]:
     rule = row.rules[0] if row.rules else None
     if rule is None or (row.formula is not None and row.formula.threshold == rule.threshold):
         return {"rule": "", "agrees": "", "is_own": rule is not None}
-    is_compared = rule.auto and (rule.threshold is not None or rule.checks is Moment.REFUSAL)
-    agrees = f"{rule.agrees:,} of {rule.auto:,}" if is_compared else ""
+    says_when = rule.auto and (rule.threshold is not None or rule.checks is Moment.REFUSAL)
+    agrees = _agreement(rule) if says_when else ""
     return {"rule": rule_words(rule), "agrees": agrees, "is_own": False}
+
+
+def _agreement(rule: RuleTally) -> str:
+    """How many compactions agree with a rule, of those that can be compared with it."""
+    if not rule.comparable:
+        return "no compaction can be compared"
+    others = rule.auto - rule.comparable
+    rest = f", {others:,} cannot be compared" if others else ""
+    return f"agrees with {rule.agrees:,} of {rule.comparable:,}{rest}"
 
 
 def _unsaid(counts: Mapping[Cause, int]) -> int:
@@ -362,7 +371,7 @@ def _tally(tally: RuleTally, links: Links) -> dict[str, Any]:
         ],
         "more": max(0, len(tally.contradicts) - NAMED),
         "untested": f"{untested:,}",
-        "agrees": f"{tally.agrees:,} of {tally.auto:,}" if tally.auto else "",
+        "agrees": f"{tally.agrees:,} of {tally.comparable:,}" if tally.comparable else "",
     }
 
 

@@ -33,6 +33,7 @@ def stretch(session, *compactions, passed=None, version="2.1.14", window=200_000
             passed=None if passed is None else Point(9, passed),
             compactions=compactions,
             auto=sum(item.cause is not Cause.MANUAL for item in compactions),
+            comparable=sum(item.cause is not Cause.MANUAL and item.tokens is not None for item in compactions),
             agrees=sum(
                 item.cause in (Cause.AUTOMATIC, Cause.UNSTATED)
                 and rule is not None

@@ -83,6 +83,13 @@ def test_the_rule_is_named_apart_where_another_formula_explains_the_compactions(
     assert "own rule: 155,000 = 200,000 − 32,000 (max output) − 13,000, agrees with 0 of 1" in text
 
 
+def test_compactions_without_a_count_neither_agree_with_the_own_rule_nor_contradict_it(client, db):
+    keep("uncounted", prompts=(None, None, None, 9))
+    assert "− 13,000, no compaction can be compared" in words(page(client))
+    keep("half", prompts=(20_000, 82_900, 83_010, 9), trigger="")
+    assert "agrees with 0 of 1, 1 cannot be compared" in words(page(client))
+
+
 def test_a_change_of_the_threshold_is_shown_with_its_day_and_the_rules_part_in_it(client, two):
     keep("third", day=3, **LATER)
     text = words(page(client))
