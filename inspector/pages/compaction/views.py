@@ -55,7 +55,8 @@ def compaction(request: HttpRequest, session_id: UUID, number: int) -> HttpRespo
     side = request.GET.get("side", "") or page.side
     count = _count(page, side)
     if not 1 <= number <= count:
-        return plain(request, 404, "There is no such compaction", _no_such(side, count))
+        sentence = _no_such(side, count)
+        return plain(request, 404, "There is no such compaction", sentence, page.paths["overview"])
     item = _item(page, side, compaction_index(number))
     context = {**page.context(item.side, item.step), "item": item, **_rows(page, item)}
     if not wants_part(request, "rows"):

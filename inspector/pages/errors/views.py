@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from urllib.parse import urlsplit, urlunsplit
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from inspector.pages.shared.reports import is_below
 from inspector.project.trouble import UNAVAILABLE, Trouble, trouble_of
@@ -13,12 +16,27 @@ from inspector.project.trouble import UNAVAILABLE, Trouble, trouble_of
 RETRY_SECONDS = "5"
 
 
-def plain(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
-    """A page that says in one sentence what is wrong; a fragment where htmx asked. Below /r/ it is bare."""
+def plain(request: HttpRequest, status: int, title: str, sentence: str, back: str = "") -> HttpResponse:
+    """A page that says in one sentence what is wrong; a fragment where htmx asked. Below /r/ it is bare. `back` is the
+    address that it leads back to; of a form that was refused, the page that has the form."""
     template = "inspector/report/error.html" if is_below(request) else "error.html"
     if request.headers.get("HX-Request"):
         template = "inspector/_notice.html"
-    return render(request, template, {"status": status, "title": title, "sentence": sentence}, status=status)
+    context = {"status": status, "title": title, "sentence": sentence, "back": back or _page_of_the_form(request)}
+    return render(request, template, context, status=status)
+
+
+def _page_of_the_form(request: HttpRequest) -> str:
+    """Where a form was sent from, if that is a page of this server; "" where it is not known. The address that answers
+    is none: what it shows to a GET need not be a page."""
+    page = request.headers.get("Referer", "") if request.method == "POST" else ""
+    try:
+        is_ours = url_has_allowed_host_and_scheme(page, {request.get_host()}, require_https=request.is_secure())
+        parts = urlsplit(page)
+    except (DisallowedHost, ValueError):
+        return ""
+    is_other = parts.path.startswith("/") and not parts.path.startswith("//") and parts.path != request.path
+    return urlunsplit(("", "", parts.path, parts.query, "")) if is_ours and is_other else ""
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -249,6 +249,7 @@ def test_an_address_of_a_compaction_that_is_not_there_says_which_ones_are(client
     response = client.get(base + address)
     assert response.status_code == 404
     assert words in response.content.decode()
+    assert f'href="{base.removesuffix("c/")}">Back<' in response.content.decode()
 
 
 @pytest.mark.parametrize("key", ["x1", "r", "-1", "1.5", "9" * 5000])

@@ -186,3 +186,23 @@ def test_a_viewer_chooses_presets_and_changes_none(gap, save, team, team_handler
     assert viewer.post(save, {"name": "mine", "query": "?cap=3"}).status_code == 403
     assert viewer.post(f"{save}/{row.pk}/delete").status_code == 403
     assert viewer.post(f"{save}/restore").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("referer", "back"),
+    [
+        ("http://testserver{page}?policy=codex&window=150000", '"{page}?policy=codex&amp;window=150000">Back<'),
+        ("http://elsewhere.example{page}", None),
+        ("http://testserver//elsewhere.example/", None),
+        ("http://testserver{page}presets", None),  # answers forms alone
+        ("http://[broken", None),
+        ("", None),
+    ],
+)
+def test_a_refused_name_leads_back_to_the_page_with_the_form(client, coding, referer, back):
+    page = coding.get_absolute_url()
+    sent = {"name": "", "query": "?policy=codex"}
+    refused = client.post(f"{page}presets", sent, headers={"referer": referer.format(page=page)})
+    assert refused.status_code == 422
+    text = refused.content.decode()
+    assert back.format(page=page) in text if back else "Back<" not in text
