@@ -29,7 +29,7 @@ from guard_core.report.words import (
 )
 
 PAPER_ROWS = 60  # as in report.css
-NUMERIC_HEADS = frozenset({"", "step", "before", "after", "left", "count", "threshold", "lost"})
+NUMERIC_HEADS = frozenset({"", "step", "before", "after", "remaining", "count", "threshold", "lost"})
 
 
 @cache

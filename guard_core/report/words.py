@@ -69,8 +69,8 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
 
 
 def compaction_row(item: Compaction) -> tuple[str, ...]:
-    """Number, step, trigger, before, after, share left, agreement, instructions lost. What no provider counted has its
-    source behind it: of the request before, also what was added since the last count."""
+    """Number, step, trigger, before, after, share remaining, agreement, instructions lost. What no provider counted has
+    its source behind it: of the request before, also what was added since the last count."""
     share = f"{100 * item.after / item.before:.0f} %" if item.before > 0 else "–"
     share += f" ({item.after_source})" if item.before > 0 and item.after_source != COUNTED else ""
     before = f"{item.before:,}" if item.before > 0 else "–"
@@ -91,7 +91,7 @@ def compaction_row(item: Compaction) -> tuple[str, ...]:
     )
 
 
-COMPACTION_HEADS = ("", "step", "trigger", "before", "after", "left", "count", "threshold", "by the rule", "lost")
+COMPACTION_HEADS = ("", "step", "trigger", "before", "after", "remaining", "count", "threshold", "by the rule", "lost")
 
 
 def forecast_row(error: ForecastError) -> tuple[str, str, str, str]:

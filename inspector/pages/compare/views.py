@@ -19,7 +19,8 @@ from inspector.pages.compare.figure import Line, comparison_figure, comparison_p
 from inspector.pages.compare.report import report_of, side_sentences
 from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, wanted
 from inspector.pages.session.frame import step_of
-from inspector.pages.shared.numbers import DASH, counted, percent, signed, step_number, tokens
+from inspector.pages.shared.listing import about
+from inspector.pages.shared.numbers import DASH, percent, signed, step_number, tokens
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
 
@@ -66,7 +67,7 @@ def _picked(query: QueryDict) -> list[str]:
 def _picker(request: HttpRequest, project: Project, keys: list[str], errors: list[str]) -> HttpResponse:
     rows = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
     wanted_session = (keys[0] if keys else request.GET.get("session", "")).partition("?")[0]
-    sessions = [{"id": str(row.pk), "title": row.title, "about": _about(row)} for row in rows]
+    sessions = [{"id": str(row.pk), "title": row.title, "about": about(row)} for row in rows]
     context = {
         "errors": errors or (["Choose at least two."] if keys else []),
         "numbers": range(1, MOST_SIDES + 1),
@@ -80,13 +81,6 @@ def _picker(request: HttpRequest, project: Project, keys: list[str], errors: lis
     return render(request, "inspector/compare/new.html", context)
 
 
-def _about(row: Session) -> str:
-    """What distinguishes sessions with the same title, such as several runs of one task."""
-    when = f"{'' if row.started_at else 'added '}{row.started_at or row.created:%d %b %Y %H:%M} UTC"
-    words = (row.agent, row.model, counted(row.calls, "call"), when)
-    return ", ".join(filter(None, words))
-
-
 def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict[str, Any]:
     first, count = sides[0], max(side.steps for side in sides)
     parts = [parting(first, side) for side in sides[1:]]
@@ -97,7 +91,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
         "errors": errors,
         "steps": count,
         "sides": [
-            {"name": side.name, "url": side.url, "is_replay": side.is_replay, "about": _about(side.wanted.row)}
+            {"name": side.name, "url": side.url, "is_replay": side.is_replay, "about": about(side.wanted.row)}
             for side in sides
         ],
         "several": len({side.wanted.row.pk for side in sides}) > 1,

@@ -13,6 +13,7 @@ from django.http import QueryDict
 
 from inspector.models import Project, Session
 from inspector.pages.shared import parameters
+from inspector.pages.shared.numbers import counted
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -187,6 +188,13 @@ def totals(sessions: QuerySet[Session]) -> dict[str, int]:
         overflowing=Count("pk", filter=Q(overflows__gt=0)),
     )
     return {name: value or 0 for name, value in sums.items()}
+
+
+def about(row: Session) -> str:
+    """What distinguishes sessions with the same title, such as several runs of one task."""
+    when = f"{'' if row.started_at else 'added '}{row.started_at or row.created:%d %b %Y %H:%M} UTC"
+    words = (row.agent, row.model, counted(row.calls, "call"), when)
+    return ", ".join(filter(None, words))
 
 
 def choices(project: Project, name: str) -> list[str]:

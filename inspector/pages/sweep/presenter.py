@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.urls import reverse
@@ -153,12 +153,13 @@ def trade_offs(answer: Answer) -> dict[str, Any]:
     }
 
 
-def sessions(answer: Answer) -> dict[str, Any]:
-    """How the recommended setting does in each session."""
+def sessions(answer: Answer, abouts: Mapping[str, str]) -> dict[str, Any]:
+    """How the recommended setting does in each session. `abouts`: what distinguishes those of one title, by key."""
     cell = answer.result.cells[answer.result.recommended]
     listed = [
         {
             "title": title or "untitled",
+            "about": abouts.get(key, ""),
             "url": link(answer, cell, at),
             "steps": tokens(answer.result.steps[at]),
             "overflows": tokens(cell.figures[at].overflow_steps),
@@ -167,7 +168,7 @@ def sessions(answer: Answer) -> dict[str, Any]:
             "peak": tokens(cell.figures[at].peak),
             "window": tokens(cell.windows[at]),
         }
-        for at, (_, title) in enumerate(answer.sessions)
+        for at, (key, title) in enumerate(answer.sessions)
     ]
     return {
         "rows": listed[:SHOWN_SESSIONS],

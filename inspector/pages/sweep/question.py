@@ -104,7 +104,8 @@ def parse_question(typed: Mapping[str, str], sessions: int, calls: int = 0) -> t
             continue
         place = f"values{number}"
         if not name:
-            errors[f"axis{number}"] = "Choose what this axis varies."
+            instead = ", or empty its values" if number == "2" else ""
+            errors[f"axis{number}"] = f"Choose what this axis varies{instead}."
             continue
         read(place, lambda name=name, values=values: _check_axis(kind, profile, settings, name, values), None)  # type: ignore[misc]
         axes.append((name if name in PLACES or place in errors else kind.setting(name).name, values))

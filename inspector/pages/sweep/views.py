@@ -16,7 +16,7 @@ from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind
 from guard_core.sweep import MEASURES, Measure
 from inspector.models import Project, Session, Sweep, Tag
 from inspector.pages.shared.htmx import render_part, wants_part
-from inspector.pages.shared.listing import DEFAULT_SORT, Listing, choices
+from inspector.pages.shared.listing import DEFAULT_SORT, Listing, about, choices
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.pages.sweep import presenter, presets, runs
@@ -202,8 +202,15 @@ def _answer(request: HttpRequest, row: Sweep, answer: runs.Answer) -> dict[str, 
             "url": reverse("sweep_figure", args=[row.pk]) + f"?{urlencode({'figure': measure.name})}",
         },
         "trade_offs": presenter.trade_offs(answer),
-        "sessions": presenter.sessions(answer),
+        "sessions": presenter.sessions(answer, _abouts(project_of(request), answer)),
     }
+
+
+def _abouts(project: Project, answer: runs.Answer) -> dict[str, str]:
+    """What distinguishes the sessions of a sweep that have one title, by key, as far as they are still there."""
+    keys = [key for key, _ in answer.sessions[: presenter.SHOWN_SESSIONS]]
+    rows = Session.objects.of(project).filter(pk__in=keys, deleted=None)
+    return {str(row.pk): about(row) for row in rows}
 
 
 def _measure(request: HttpRequest, answer: runs.Answer) -> Measure:

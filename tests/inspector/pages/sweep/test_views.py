@@ -87,6 +87,20 @@ def test_every_cell_opens_a_replay_with_the_figures_of_the_cell(client, two):
         assert int(trace.columns["overflow"].sum()) == cell.overflow_steps
 
 
+def test_sessions_with_one_title_are_told_apart_by_what_else_is_known_of_them(client, db):
+    talk(30, 4_000, "one task")
+    deleted = talk(24, 5_000, "one task")
+    sweep = started(client)
+    work()
+    page = client.get(sweep.get_absolute_url()).content.decode()
+    assert "gpt-4o, 30 calls, added " in page
+    assert "gpt-4o, 24 calls, added " in page
+    Session.objects.of(default_project()).filter(pk=deleted.pk).update(deleted=timezone.now())
+    page = client.get(sweep.get_absolute_url()).content.decode()
+    assert "24 calls" not in page
+    assert page.count(">one task<") == 2
+
+
 def test_one_recording_says_that_it_cannot_be_checked(client, two):
     sweep = started(client, session=str(two[0].pk))
     work()
@@ -127,7 +141,8 @@ def test_rules_that_are_gone_and_results_read_again_are_figures_of_their_own(cli
     [
         ({"values1": "9:1:1"}, "A range is written FROM:TO:STEP"),
         ({"values1": ""}, "The values are a range such as"),
-        ({"axis1": ""}, "Choose what this axis varies"),
+        ({"axis1": ""}, "Choose what this axis varies."),
+        ({"axis2": ""}, "Choose what this axis varies, or empty its values."),
         ({"axis1": "colour"}, "has no setting &#x27;colour&#x27;"),
         ({"values2": "-1"}, "a number from"),
         ({"window": "tiny"}, "a number of tokens such as 200000"),
