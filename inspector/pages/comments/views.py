@@ -18,6 +18,7 @@ from inspector.models import Comment, Session
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.comments import writing
 from inspector.pages.comments.writing import Refused, Writer
+from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import SIDES, frame
 from inspector.pages.shared import comments
 from inspector.pages.shared.comments import NAME_COOKIE, Place, named_place, place_of
@@ -41,6 +42,8 @@ def _page(request: HttpRequest, session_id: UUID, place: Place | None, status: i
     page, asked = frame(request, session_id), _here(request)
     if asked is not None:  # what is wrong is said where the form was
         place = named_place({name: str(value) for name, value in asked.items()})
+    elif place is not None and request.method != "POST" and (missing := _missing(page.row, place)):
+        return plain(request, 404, "There is no such place", missing, page.paths["comments"])
     show = request.GET.get("show", "") if asked is None else asked["show"]
     show = show if show in SHOW else ""
     if place is not None:
@@ -65,6 +68,18 @@ def _page(request: HttpRequest, session_id: UUID, place: Place | None, status: i
         ],
     }
     return render(request, "inspector/comments/index.html", context, status=status)
+
+
+def _missing(row: Session, place: Place) -> str:
+    """Says that the session does not have a place, else "". A place with comments is there: a session that was read
+    again may lack it by now."""
+    if comments.counts(row)[place]:
+        return ""
+    try:
+        writing.check_place(row, place)
+    except writing.Missing as error:
+        return str(error)
+    return ""
 
 
 def _shown(show: str) -> Q:

@@ -67,7 +67,7 @@ def add(session: Session, place: Place, text: str, writer: Writer) -> Comment:
     plain = clean(text)
     if (earlier := _earlier(session, place, None, plain, writer)) is not None:
         return earlier
-    _check_place(session, place)
+    check_place(session, place)
     return _create(session, place, None, plain, writer)
 
 
@@ -148,7 +148,8 @@ def resolve(thread: Comment, by: str, *, is_resolved: bool) -> None:
     thread.save(update_fields=["resolved", "resolved_by"])
 
 
-def _check_place(session: Session, place: Place) -> None:
+def check_place(session: Session, place: Place) -> None:
+    """Raises Missing for a place that the session does not have."""
     if place.kind == PART:
         event = convert.load_some_events(session, [place.number]).get(place.number)
         if event is None:

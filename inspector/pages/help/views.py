@@ -117,7 +117,9 @@ def _session(request: HttpRequest) -> Session | None:
 
 def _steps(session: Session, words: str) -> list[tuple[str, str]]:
     number = words.removeprefix("#").replace(",", "")
-    if not (number.isascii() and number.isdigit() and len(number) <= LONGEST_STEP and int(number)):
+    if not (number.isascii() and number.isdigit() and len(number) <= LONGEST_STEP):
+        return []
+    if not 1 <= int(number) <= session.calls:
         return []
     return [(f"Step {int(number):,}", reverse("session_steps", args=[session.pk]) + f"?at={int(number)}")]
 

@@ -18,7 +18,7 @@ from inspector.pages.shared.numbers import counted
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
-PAGE_SIZE = 50  # rows; a page of them stays under 2,000 elements
+PAGE_SIZE = 40  # rows; a page of them stays under 2,000 elements
 MEGABYTE = 1_000_000  # bytes
 
 HAS = {

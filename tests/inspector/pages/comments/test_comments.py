@@ -158,6 +158,22 @@ def test_what_is_wrong_is_said_and_nothing_is_stored(client, row, fields, words)
     assert not Comment.unscoped.exists()
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("?step=99999", "There is no step 99,999: the session has "),
+        ("?compaction=9", "There is no compaction 9: the session has 1."),
+        ("?message=999999999&part=1", "There is no message 999,999,999"),
+    ],
+)
+def test_an_address_of_a_place_that_is_not_there_offers_no_form(client, row, query, words):
+    answer = client.get(page(row) + query)
+    assert answer.status_code == 404
+    assert words in answer.text
+    assert f'href="{page(row)}">Back<' in answer.text
+    assert "New comment" not in answer.text
+
+
 def test_what_was_typed_is_not_lost_by_a_mistake(client, row):
     assert "Typed text" in client.post(page(row), {"message": "1", "part": "77", "text": "Typed text"}).text
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -12,7 +14,7 @@ from guard_core.recordings import FORMATS
 from guard_core.simulator.samples import SAMPLES
 from inspector.models import Import, Session, default_project
 from inspector.pages.shared.kinds import KINDS
-from inspector.pages.shared.listing import Listing
+from inspector.pages.shared.listing import PAGE_SIZE, Listing
 from tests.inspector.rows import recording_row, session_row
 
 pytestmark = pytest.mark.django_db
@@ -190,11 +192,11 @@ def test_a_value_that_is_not_applied_is_named_beside_its_field(client, query, na
 
 def test_sums_are_of_all_that_was_found_and_not_of_the_page(client):
     shared = recording_row()
-    for number in range(60):
+    for number in range(PAGE_SIZE + 10):
         session_row(f"n{number}", recording=shared, ordinal=number, compactions=2)
     page = client.get("/?page=2")
     assert len(page.context["rows"]) == 10
-    assert page.context["totals"][:2] == ["60 sessions", "600 model calls"]
+    assert page.context["totals"][:2] == [f"{PAGE_SIZE + 10} sessions", f"{10 * PAGE_SIZE + 100} model calls"]
 
 
 def test_htmx_gets_the_list_alone(client):
@@ -245,6 +247,19 @@ def test_a_row_says_where_its_agent_compacts(client):
     text = client.get("/").content.decode()
     assert 'title="155,000 tokens by the agent&#x27;s own rule at the last call">at 155k' in text
     assert "≤ 154k inferred" in text
+
+
+def test_a_full_page_of_many_agents_and_models_stays_under_2_000_elements(client):
+    """Each agent, model and format is one more option of a filter, and a failed import a row above the list."""
+    for number in range(60):
+        few = f"{number % 25}"
+        session_row(f"session {number}", agent=few, model=few, format=few, threshold=155_000, threshold_source="rule")
+    for number in range(9):
+        now = timezone.now()
+        Import.objects.of(default_project()).create(name=f"{number}.jsonl", state="failed", finished=now)
+    text = client.get("/").content.decode()
+    assert text.count('aria-label="Choose session') == PAGE_SIZE < 60
+    assert len(re.findall(r"<[a-z]", text)) < 2_000
 
 
 def test_a_file_that_failed_before_more_of_it_was_imported_is_not_reported(client):
