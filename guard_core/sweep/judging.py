@@ -1,4 +1,5 @@
-"""What the cells of a sweep say: the recommended setting, the next worse one, the trade-offs, and a cross-over.
+"""What the cells of a sweep say: the recommended setting, the one that overflows least or is next worse, the
+trade-offs, and a cross-over.
 
 Settings are ordered by overflows (`Case.overflows`, with those that a policy made smaller), then loops, then a chosen
 figure, then compactions, then total prompt tokens.
@@ -276,7 +277,8 @@ def _evidence(
     sessions = "" if len(steps) == 1 else f" of {counted(len(steps), 'session')}"
     text = (
         f"{words(chosen.values)}: {counted(chosen.overflow_steps, 'overflow')} in {counted(sum(steps), 'step')}"
-        f"{sessions}, {counted(chosen.compactions, 'compaction')}, {_largest(chosen)}"
+        f"{sessions}, {counted(chosen.compactions, 'compaction')}, {chosen.tokens_sent:,} prompt tokens, "
+        f"{_largest(chosen)}"
         f"{'' if chosen.cost is None else ', ' + dollars(chosen.cost)}{by.words(chosen)}"
     )
     overflowing = [cell for cell in cells if cell.overflow_steps]
@@ -289,7 +291,8 @@ def _evidence(
     first = nearest.figures[at]
     where = "" if len(steps) == 1 else f" of {_title(at, titles)}"
     return (
-        f"{text}; the next worse, {words(nearest.values)}, overflows at {at_step(first.first_overflow)}{where} "
+        f"{text}; of the settings that overflow, {words(nearest.values)} has fewest: "
+        f"{counted(nearest.overflow_steps, 'overflow')}, the first at {at_step(first.first_overflow)}{where} "
         f"(largest request {first.peak:,} of {nearest.windows[at]:,} tokens)"
     )
 

@@ -54,7 +54,9 @@ def test_overflows_come_before_the_figure_that_is_made_small():
         column(figures(overflows=1, sent=5), figures(sent=90), figures(sent=80)), by=get_measure("tokens")
     )
     assert result.recommended == 2
-    assert "the next worse, buffer=0, overflows at step 4" in result.evidence
+    assert "80 prompt tokens, largest request 50" in result.evidence
+    assert "of the settings that overflow, buffer=0 has fewest: 1 overflow, the first at step 4" in result.evidence
+    assert "next worse" not in result.evidence  # that is buffer=1, which does not overflow
 
 
 def test_a_setting_without_a_price_comes_after_those_with_one():
@@ -98,7 +100,7 @@ def test_the_session_that_overflows_is_named():
     result = sweep_of(
         column(figures(), figures()), column(figures(), figures(overflows=2, peak=130)), titles=["one", "two"]
     )
-    assert "overflows at step 4 of session 2 (two) (largest request 130 of 100 tokens)" in result.evidence
+    assert "2 overflows, the first at step 4 of session 2 (two) (largest request 130 of 100 tokens)" in result.evidence
 
 
 def test_the_largest_request_is_that_of_the_fullest_window():
