@@ -27,6 +27,12 @@ def test_a_step_is_commented_on_and_the_pages_with_comments_are_accessible(page,
     panel.get_by_label("Answer").fill("It was cut from the request before.")
     panel.get_by_role("button", name="Answer").click()
     page.locator("article.is-answer").wait_for()
+    page.emulate_media(media="print")  # what was said, and nothing to write with
+    assert page.locator("article.is-answer").is_visible()
+    for name in ("Comment", "Answer", "Resolve"):
+        assert not panel.get_by_role("button", name=name, exact=True).is_visible()
+    assert not panel.get_by_label("New comment").is_visible()
+    page.emulate_media(media="screen")
     check_looks(page, "comments-step")
     page.goto(f"{base}c/1/")
     page.get_by_label("New comment").fill("Too early")
