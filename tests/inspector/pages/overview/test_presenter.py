@@ -66,7 +66,7 @@ def test_the_bias_leaves_out_what_is_not_in_the_file():
 
 def test_compactions_are_counted_once_with_those_at_the_end():
     shown = figures(chat(1_000, 1_100, 1_200, compactions=(compaction(3), compaction(4))))["compactions"]
-    assert (shown["value"], shown["note"]) == ("2", "at step 3, 2 automatic, 1 of them at the end of the recording")
+    assert (shown["value"], shown["note"]) == ("2", "at step 3; 2 automatic, 1 of them at the end of the recording")
 
 
 def test_tokens_saved_are_not_summed_where_the_file_lacks_what_was_removed():
