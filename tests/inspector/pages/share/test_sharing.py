@@ -57,7 +57,9 @@ def test_a_report_is_made_reviewed_published_read_and_revoked(client, row, tmp_p
     assert verify(report, read(str(file)).sessions) == []
     share.refresh_from_db()
     assert (share.views, share.draft) == (1, None)
+    assert " Expires " in client.get(share.get_absolute_url()).text
     client.post(reverse("share_revoke", args=[share.pk]))
+    assert "xpire" not in client.get(share.get_absolute_url()).text
     share.refresh_from_db()
     assert share.files is None
     assert {client.get(link + name).status_code for name in ("", *NAMES)} == {404}
