@@ -91,6 +91,14 @@ def test_a_json_value_opens_level_by_level(client, store):
     assert "pear" not in leaf
 
 
+def test_an_empty_text_of_a_json_value_is_not_nothing(read):
+    page = read(tool_result({"stderr": "", "code": 0, "out": None}), **{"as": "json"}).content.decode()
+    assert page.count("empty text") == 1
+    assert re.search(r'<code>stderr</code>\s*<span class="muted">empty text</span>', page)
+    assert ">0</span>" in page
+    assert ">null</span>" in page
+
+
 def test_json_inside_a_text_is_a_tree_too(read):
     page = read(user(json.dumps({"key": [1, 2, 3]})), **{"as": "json"}).content.decode()
     assert "3 items" in page
