@@ -17,6 +17,7 @@ from guard_core.ledger import Ints
 from guard_core.windows.call_windows import Judged, windows_words
 from inspector.models import Event, Project, Session
 from inspector.pages.shared.numbers import step_number
+from inspector.pages.shared.parts import in_order
 from inspector.replays.analysis import Analysis, ReplayUnderWay, analyse
 from inspector.replays.choice import Choice, parse_choice
 from inspector.replays.processes import AT_ONCE, State
@@ -88,7 +89,7 @@ class Side:
     @property
     def name(self) -> str:
         """Its letter, its session, and whether it is the recording or under which settings it is replayed."""
-        return f"{self.letter}: {self.wanted.row.title}, {self._how}"
+        return f"{self.letter}: {in_order(self.wanted.row.title)}, {self._how}"
 
     @property
     def label(self) -> str:

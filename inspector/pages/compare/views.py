@@ -21,6 +21,7 @@ from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, w
 from inspector.pages.session.frame import step_of
 from inspector.pages.shared.listing import about
 from inspector.pages.shared.numbers import DASH, percent, signed, step_number, tokens
+from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
 
@@ -67,7 +68,7 @@ def _picked(query: QueryDict) -> list[str]:
 def _picker(request: HttpRequest, project: Project, keys: list[str], errors: list[str]) -> HttpResponse:
     rows = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
     wanted_session = (keys[0] if keys else request.GET.get("session", "")).partition("?")[0]
-    sessions = [{"id": str(row.pk), "title": row.title, "about": about(row)} for row in rows]
+    sessions = [{"id": str(row.pk), "title": in_order(row.title), "about": about(row)} for row in rows]
     context = {
         "errors": errors or (["Choose at least two."] if keys else []),
         "numbers": range(1, MOST_SIDES + 1),

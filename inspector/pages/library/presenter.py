@@ -14,6 +14,7 @@ from inspector.models import Project, Session, Tag
 from inspector.pages.shared.kinds import KINDS, kind_name
 from inspector.pages.shared.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
 from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short, size, tokens
+from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.peaks import peak_source
 
 NUMERIC = ("calls", "compactions")
@@ -45,7 +46,8 @@ def row(session: Filled) -> dict[str, Any]:
     """One line of the list."""
     return {
         "id": str(session.pk),
-        "title": session.title,
+        "title": in_order(session.title),
+        "given_title": session.title,
         "url": session.get_absolute_url(),
         "format": LABELS.get(session.format, session.format),
         "agent": "" if session.agent.lower() in _same(session.format) else session.agent,

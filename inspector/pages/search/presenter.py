@@ -14,7 +14,7 @@ from guard_core.recordings import LABELS
 from inspector.models import Session
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import compaction_number, message_number, step_number
-from inspector.pages.shared.parts import role_of, visible
+from inspector.pages.shared.parts import in_order, role_of, visible
 from inspector.storage import convert
 from inspector.storage.query_words import Query, snippet
 from inspector.storage.search import Found, SummaryPlace, contents
@@ -25,7 +25,7 @@ def sessions(matches: list[Found], query: Query) -> list[dict[str, Any]]:
     """Each session with its first hits."""
     return [
         {
-            "title": item.session.title,
+            "title": in_order(item.session.title),
             "url": item.session.get_absolute_url(),
             "format": LABELS.get(item.session.format, item.session.format),
             "model": item.session.model,

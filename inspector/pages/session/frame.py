@@ -26,7 +26,7 @@ from inspector.pages.session.zoom import PARAMETER, around, moves, words, zoom_o
 from inspector.pages.shared import comments
 from inspector.pages.shared.comments import Place
 from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
-from inspector.pages.shared.parts import visible
+from inspector.pages.shared.parts import in_order, visible
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, Choice, brief, parse_choice, sentence
@@ -195,7 +195,7 @@ class Frame:
         if overflows := self.analysis.facts.recording.overflows:
             badges.append({"text": counted(overflows, "overflow"), "class": "badge-overflow"})
         return {
-            "title": self.row.title,
+            "title": in_order(self.row.title),
             "steps": f"{self.count:,}",
             "step_count": self.count,
             "badges": badges,

@@ -34,6 +34,15 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(_mark, text)
 
 
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def in_order(title: str) -> str:
+    """A title with a mark in place of each character that turns the reading order of what follows it. Joiners, which
+    scripts and emoji need, stay as they are."""
+    return _TURNING.sub(_mark, title)
+
+
 def _mark(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code == 0x0D:

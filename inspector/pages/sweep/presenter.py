@@ -11,6 +11,7 @@ from guard_core.outcomes.words import dollars
 from guard_core.sweep import LOSSES, MEASURES, Cell, Measure, fold_words, words
 from guard_core.windows.prices import UNIT
 from inspector.pages.shared.numbers import counted, grouped, short, tokens
+from inspector.pages.shared.parts import in_order
 from inspector.pages.sweep.figure import Heat, colour
 from inspector.pages.sweep.runs import Answer
 from inspector.replays.choice import sentence_of
@@ -158,7 +159,7 @@ def sessions(answer: Answer, abouts: Mapping[str, str]) -> dict[str, Any]:
     cell = answer.result.cells[answer.result.recommended]
     listed = [
         {
-            "title": title or "untitled",
+            "title": in_order(title) or "untitled",
             "about": abouts.get(key, ""),
             "url": link(answer, cell, at),
             "steps": tokens(answer.result.steps[at]),

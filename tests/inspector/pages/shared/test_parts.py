@@ -4,6 +4,8 @@ import pytest
 
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from inspector.pages.shared.parts import display_text, piece, role_of, shown, summary_line, visible
+from tests.builders import model, session, user
+from tests.inspector.pages.conftest import stored
 
 
 def test_plain_text_keeps_its_lines_and_tabs():
@@ -62,3 +64,19 @@ def test_a_step_is_named_by_its_tools_or_its_first_words():
     assert summary_line(Event(Role.MODEL, (ToolCallPart("read"), ToolCallPart("grep")))) == "2 calls: read, grep"
     assert summary_line(Event(Role.MODEL, (TextPart("All\n\n done"),))) == "All done"
     assert summary_line(Event(Role.USER, (ToolResultPart("read", "x = 1"),))) == "read: x = 1"
+
+
+def test_a_title_that_turns_the_reading_order_is_read_as_it_was_written(client, db):
+    """ "live" would be displayed of the word behind U+202E; joiners of emoji stay."""
+    family = "👩\u200d👧"
+    row = stored(session(user("go"), model("done"), title=f"\u202eevil {family}"), title="turned")
+    other = stored(session(user("on"), model("done"), title="other"), title="other")
+    shown = f"⟨U+202E⟩evil {family}"
+    pages = ["/", row.get_absolute_url(), f"{row.get_absolute_url()}steps", f"/compare/?side={row.pk}&side={other.pk}"]
+    for address in (*pages, "/compare/"):
+        text = client.get(address).content.decode()
+        assert shown in text, address
+        assert "\u202e" not in text, address
+    assert (
+        'value="\u202eevil' in client.get(f"/?rename={row.pk}").content.decode()
+    )  # what is renamed is the title itself
