@@ -9,7 +9,8 @@ import { isInUse } from "./unsent.js";
 
 const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
-const PAUSE = 250; // milliseconds between two questions that the socket asks for
+const PAUSE = 250; // milliseconds between two questions that the socket asks for, at least
+const LONGEST_PAUSE = 2000;
 const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
 const MISSED = 2; // questions in a row that found no server, after which the page says so
 const GATEWAY = [502, 503, 504]; // statuses of a proxy whose server is away
@@ -40,6 +41,8 @@ function begin(box) {
   // A page that was followed to a step shows that one as the last, also where another has come since it was asked for.
   const isFollowed = box.dataset.last && following() && at === sessionStorage.getItem(REACHED);
   const known = Math.min(Number(box.dataset.steps), isFollowed ? Number(at) : Infinity);
+  // A page that took long to come is not asked for again at once: a slow machine would do nothing else.
+  const pause = Math.min(Math.max(PAUSE, performance.now()), LONGEST_PAUSE);
   let quiet = 0;
   let timer = 0;
   let said = known;
@@ -47,7 +50,7 @@ function begin(box) {
   const notified = new Set();
   let missed = 0; // questions in a row that found no server
   let before = ""; // the words that AWAY stands in place of
-  let looked = 0; // when it last asked
+  let looked = Date.now(); // when it last asked, or came
   let left = 0; // when something last lost the focus: a click that did it is to arrive
 
   const newest = (steps) => {
@@ -83,7 +86,7 @@ function begin(box) {
     socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
     socket.addEventListener("message", () => {
       clearTimeout(timer);
-      timer = setTimeout(look, Math.max(0, looked + PAUSE - Date.now()));
+      timer = setTimeout(look, Math.max(0, looked + pause - Date.now()));
     });
     socket.addEventListener("close", () => (socket = null));
   };
