@@ -72,6 +72,7 @@ RULES: dict[str, Rule] = {
     "selection_tokens": LOOK,  # counts what it was sent
     "compaction": LOOK,
     "compaction_old": LOOK,
+    "compactions_together": LOOK,
     "session_estimator": LOOK,
     "estimator_figure": LOOK,
     "session_rule": LOOK,

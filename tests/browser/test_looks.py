@@ -18,6 +18,7 @@ PAGES = {
     "search": ("long-coding", "search?q=test"),
     "recorded-compaction": ("long-coding", "c/2/"),
     "replayed-compaction": ("timing-gap", "c/1/?side=replayed"),
+    "compactions-together": ("long-coding", "c/1/compare?with=recorded/2&with=recorded/3"),
     "facts": ("long-coding", "facts?q=test"),
     "replayed-facts": ("timing-gap", "facts?show=details&side=replayed&window=100000"),
     "comparison": ("small-window", "policies"),

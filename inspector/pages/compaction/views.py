@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from guard_core.bridge import recorded_bridge, replayed_bridge
+from guard_core.bridge import Bridge, recorded_bridge, replayed_bridge
 from guard_core.estimation.cached_prefix import cached_prefix
 from guard_core.events import Event, utf8_bytes
 from guard_core.forms import get_form
@@ -53,11 +53,11 @@ def compaction(request: HttpRequest, session_id: UUID, number: int) -> HttpRespo
     """A compaction of the recording, or with ?side=replayed of the replay; the number counts from 1."""
     page = frame(request, session_id)
     side = request.GET.get("side", "") or page.side
-    count = _count(page, side)
+    count = count_of(page, side)
     if not 1 <= number <= count:
-        sentence = _no_such(side, count)
+        sentence = no_such(side, count)
         return plain(request, 404, "There is no such compaction", sentence, page.paths["overview"])
-    item = _item(page, side, compaction_index(number))
+    item = item_of(page, side, compaction_index(number))
     context = {**page.context(item.side, item.step), "item": item, **_rows(page, item)}
     if not wants_part(request, "rows"):
         context |= _head(page, item)
@@ -75,16 +75,19 @@ def old_address(request: HttpRequest, session_id: UUID, letter: str, index: str)
     return redirect(f"{path}?{query.urlencode()}" if query else path, permanent=True)
 
 
-def _count(page: Frame, side: str) -> int:
+def count_of(page: Frame, side: str) -> int:
+    """How many compactions a side has."""
     return len(page.analysis.replayed.compactions) if side == "replayed" else page.compactions.total
 
 
-def _no_such(side: str, count: int) -> str:
+def no_such(side: str, count: int) -> str:
+    """Says that an address names a compaction that is not there."""
     which = "The replay makes" if side == "replayed" else "The recording has"
     return f"{which} {counted(count, 'compaction')}, numbered from 1." if count else f"{which} no compaction."
 
 
-def _item(page: Frame, side: str, index: int) -> Compaction:
+def item_of(page: Frame, side: str, index: int) -> Compaction:
+    """The compaction of a side with this index."""
     analysis = page.analysis
     if side == "replayed":
         records = analysis.replayed.compactions
@@ -97,7 +100,7 @@ def _item(page: Frame, side: str, index: int) -> Compaction:
 
 
 def _head(page: Frame, item: Compaction) -> dict[str, Any]:
-    analysis, index, total = page.analysis, item.index, _count(page, item.side)
+    analysis, index, total = page.analysis, item.index, count_of(page, item.side)
     side = "" if item.recorded else "replayed"
     states = presenter.states_of(item, presenter.columns_of(item), analysis.ledger)
     return {
@@ -109,10 +112,12 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "previous": page.compaction_url(index - 1, item.side) if index else "",
         "next": page.compaction_url(index + 1, item.side) if index + 1 < total else "",
         "share_url": _share_url(page, item),
+        "together_url": reverse("compactions_together", args=[page.row.pk, compaction_number(index)])
+        + page.choice.query(side=side),
         "step_url": page.paths["steps"] + page.choice.query(at=step_number(item.step), side=side),
         "step": _step_words(page, item),
         "fates": _fates(presenter.counts(states, analysis.attribution)),
-        "texts": _texts(page, item),
+        "texts": texts_of(page, item),
         "prompt": _prompt(page, item),
         "unseen": _unseen(page, item, states),
         "facts": facts.facts_of(page, item),
@@ -161,15 +166,17 @@ def _own(page: Frame, item: Compaction) -> dict[str, str]:
     return {"words": words, "url": page.paths["rule"] + page.choice.query(at=at)}
 
 
-def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
+def bridge_of(page: Frame, item: Compaction) -> Bridge:
     """From the last request before it to the first one after it, in prompt tokens."""
     analysis = page.analysis
     if item.recorded:
-        bridge = recorded_bridge(analysis.ledger, analysis.attribution, analysis.observed, item.place)
-    else:
-        bridge = replayed_bridge(
-            analysis.ledger, analysis.attribution, analysis.facts.usage, analysis.replayed, item.index
-        )
+        return recorded_bridge(analysis.ledger, analysis.attribution, analysis.observed, item.place)
+    return replayed_bridge(analysis.ledger, analysis.attribution, analysis.facts.usage, analysis.replayed, item.index)
+
+
+def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
+    """The same in words, as a table and as a picture."""
+    analysis, bridge = page.analysis, bridge_of(page, item)
     return {
         "figures": bridges.header(bridge, item.agent_before),
         "bridge": bridges.table(bridge, analysis.attribution, recorded=item.recorded),
@@ -212,7 +219,7 @@ def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
     ]
 
 
-def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
+def texts_of(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     """The messages that replace what is gone, each cut unless the address asks for all of it."""
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
     shown = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -230,17 +231,22 @@ class Frame:
 
 def frame(request: HttpRequest, session_id: UUID) -> Frame:
     """The session of an address under the settings of its query; Http404 where there is none."""
+    query = {name: request.GET.get(name, "") for name in NAMES}
+    return frame_of(request, session_id, query, request.GET.get("side", ""))
+
+
+def frame_of(request: HttpRequest, session_id: UUID, query: Mapping[str, str], side: str) -> Frame:
+    """A session under the settings of `query`, as the page of a request shows it; Http404 where there is none."""
     sessions = Session.objects.of(project_of(request)).select_related("recording")
     row = sessions.filter(pk=session_id, deleted=None).first()
     if row is None:
         raise Http404("There is no such session.")
-    choice, errors = parse_choice({name: request.GET.get(name, "") for name in NAMES})
+    choice, errors = parse_choice(query)
     try:
         analysis = analyse(row, choice)
     except GuardError as error:
         choice, errors = Choice(), {**errors, "": sentence(error)}
         analysis = analyse(row, choice)
-    side = request.GET.get("side", "")
     default = "replayed" if analysis.simulated and analysis.diverges else "recorded"
     side = side if side in SIDES and (side == "recorded" or analysis.diverges) else default
     reading = row.recording.imports.order_by("-created").first()
