@@ -14,6 +14,7 @@ from inspector.models import Session
 from inspector.pages.running.lately import Growing
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
+from inspector.pages.shared.parts import in_order
 from inspector.storage.outlook import outlook_of
 
 MINUTE = 60  # seconds
@@ -62,7 +63,7 @@ def row(one: Growing, now: datetime) -> Row:
     fill = -1.0 if count is None or window <= 0 else count / window
     threshold = session.threshold if session.threshold_source == "rule" else 0
     return Row(
-        title=session.title,
+        title=in_order(session.title),
         url=session.get_absolute_url(),
         agent=session.agent,
         model=session.model or DASH,

@@ -14,7 +14,7 @@ from guard_core.sessions import SubAgent
 from inspector.models import Session
 from inspector.pages.session.family import Family
 from inspector.pages.shared.numbers import counted
-from inspector.pages.shared.parts import visible
+from inspector.pages.shared.parts import in_order, visible
 
 FEW = 6  # sub-agents that are named in a line; more are folded
 
@@ -39,7 +39,7 @@ def line(family: Family, head: CoreSession, source_id: str) -> dict[str, Any]:
 
 
 def _links(sessions: Sequence[Session]) -> list[dict[str, str]]:
-    return [{"title": one.title, "url": one.get_absolute_url()} for one in sessions]
+    return [{"title": in_order(one.title), "url": one.get_absolute_url()} for one in sessions]
 
 
 def _parent(family: Family, source_id: str) -> dict[str, str]:
@@ -47,7 +47,7 @@ def _parent(family: Family, source_id: str) -> dict[str, str]:
         return {}
     steps = reverse("session_steps", args=[family.parent.pk])
     start = f"{steps}?{urlencode({'started': source_id})}"
-    return {"title": family.parent.title, "url": family.parent.get_absolute_url(), "start": start}
+    return {"title": in_order(family.parent.title), "url": family.parent.get_absolute_url(), "start": start}
 
 
 def by_call(family: Family, agents: tuple[SubAgent, ...]) -> dict[str, dict[str, str]]:
@@ -57,5 +57,7 @@ def by_call(family: Family, agents: tuple[SubAgent, ...]) -> dict[str, dict[str,
     for agent in agents:
         child = here.get(agent.session[:200])
         name = visible(agent.session[:80])
-        links[agent.call] = {"url": child.get_absolute_url(), "title": child.title} if child else {"missing": name}
+        links[agent.call] = (
+            {"url": child.get_absolute_url(), "title": in_order(child.title)} if child else {"missing": name}
+        )
     return links

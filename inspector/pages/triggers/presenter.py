@@ -21,6 +21,7 @@ from guard_core.rules.inference import bound_words
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
 from inspector.pages.shared.paging import pager
+from inspector.pages.shared.parts import in_order
 from inspector.pages.triggers import figure
 from inspector.pages.triggers.analysis import Analysis, Wanted, row_id
 from inspector.pages.triggers.figure import Dot, Strip, Times
@@ -46,7 +47,7 @@ class Links:
         self._titles, self._calls = known.titles, known.corpus.calls
 
     def title(self, session: str) -> str:
-        return self._titles.get(session) or "untitled session"
+        return in_order(self._titles.get(session, "")) or "untitled session"
 
     def step(self, session: str, step: int) -> str:
         """The page of a step; the last one for a check at the end."""

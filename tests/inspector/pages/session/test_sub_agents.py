@@ -129,3 +129,14 @@ def test_captured_requests_and_the_agents_own_recording_of_a_session_are_linked_
     are_started = ["Started by" in text for text in texts.values()]
     assert are_started == [False] * 3
     assert texts[other].count("of this session:") == 0
+
+
+def test_a_title_cannot_turn_the_order_in_which_it_is_read(client, store):
+    said = user("Mend it."), model("Done.")
+    turned = "a\u202egnp.exe"
+    own = store(session(*said, source_id="s1", title=turned), title="1")
+    child = store(session(*said, source_id="s2", parent="s1", title="Child"), title="2")
+    text = page(client, child, "")
+    links = re.findall(rf'<a href="{own.get_absolute_url()}">([^<]*)</a>', text)
+    assert links
+    assert [turned in link for link in links] == [False] * len(links)
