@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def database(tmp_path: Path):
     def write(*messages: tuple[str, Any], sessions: tuple[dict[str, Any], ...] = (SESSION,), **marks: Any) -> bytes:
         path = tmp_path / "crush.db"
         path.unlink(missing_ok=True)
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("CREATE TABLE goose_db_version (id INTEGER)")
             columns = "id, parent_session_id, title, message_count, prompt_tokens, completion_tokens, created_at"
             connection.execute(f"CREATE TABLE sessions ({columns}, summary_message_id)")

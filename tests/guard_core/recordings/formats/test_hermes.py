@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_left
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def database(tmp_path: Path):
     def write(*rows: dict[str, Any], sessions: tuple[dict[str, Any], ...] = (SESSION,), schema: int = 0) -> bytes:
         path = tmp_path / "state.db"
         path.unlink(missing_ok=True)
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             more = "parent_session_id, end_reason, ended_at, title, model_config"
             connection.execute(f"CREATE TABLE sessions ({', '.join(SESSION)}, {more})")
             connection.execute(f"CREATE TABLE messages ({COLUMNS})")

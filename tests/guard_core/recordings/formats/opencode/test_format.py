@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -339,7 +340,7 @@ def test_the_database_reads_as_the_export_does(tmp_path):
 
 def test_a_database_that_a_program_closed_has_no_problem_but_a_note_of_the_log_that_a_copy_may_lack(tmp_path):
     path = database(tmp_path, export(*TALK))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     with ByteSource.open(path) as source:
@@ -351,7 +352,7 @@ def test_a_database_that_a_program_closed_has_no_problem_but_a_note_of_the_log_t
 @pytest.mark.parametrize("data", [None, "7", "[]"])
 def test_data_that_are_no_object_are_told_with_their_row(tmp_path, data):
     path = database(tmp_path, export(*TALK))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE part SET data = ? WHERE id = 'm2-1'", (data,))
     connection.close()
     sentence = "the data of part m2-1 are not an object"
@@ -363,7 +364,7 @@ def test_data_that_are_no_object_are_told_with_their_row(tmp_path, data):
 
 def test_messages_in_the_table_of_a_later_layout_are_told(tmp_path):
     path = database(tmp_path, export(*TALK))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE session_message (id, session_id, data)")
         connection.execute("INSERT INTO session_message VALUES ('x', 'ses_1', '{}')")
     connection.close()
@@ -385,7 +386,7 @@ KILO_TURN = (
 def kilo_session(tmp_path, *messages: dict[str, Any]):
     """The session of a database that has a table of Kilo."""
     path = database(tmp_path, export(*messages))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE kilo_board (root_session_id)")
         connection.execute("CREATE INDEX recall ON message (json_extract(data, '$.role'))")
     connection.close()
