@@ -277,14 +277,7 @@ def request_lost(story: Story, finding: Finding) -> None:
     if not quote or not any(_begins(text, quote.lstrip(_MARKS)) for text in (*texts, *typed)):
         raise Wrong(f"message {message} does not begin with the quoted words, but for rules before them")
     quote = _without_courtesy(quote)
-    removals = [
-        index
-        for index in range(len(story.compactions))
-        if (call := story.first_call_after(index)) >= 0
-        and story.request_of(call) == message
-        and all(_takes_away(story, index, message) for index in (index, _in_force(story, call)))
-        and not holds(story.views[call][0], message)
-    ]
+    removals = _removals(story, message)
     quoting = [
         index for index in removals if any(story.quotes(event, quote) for event in own_texts(story.recorded(index)))
     ]
@@ -358,10 +351,9 @@ def _said_in_part(story: Story, finding: Finding, message: int, removals: list[i
     return not forgetful
 
 
-def rule_lost(story: Story, finding: Finding) -> None:
-    """Sentences of a message that only state rules are searched in every later request of its turn."""
-    message = number(finding, "message")
-    removals = [
+def _removals(story: Story, message: int) -> list[int]:
+    """The compactions that took a message away in the middle of its turn."""
+    return [
         index
         for index in range(len(story.compactions))
         if (call := story.first_call_after(index)) >= 0
@@ -369,6 +361,12 @@ def rule_lost(story: Story, finding: Finding) -> None:
         and all(_takes_away(story, index, message) for index in (index, _in_force(story, call)))
         and not holds(story.views[call][0], message)
     ]
+
+
+def rule_lost(story: Story, finding: Finding) -> None:
+    """Sentences of a message that only state rules are searched in every later request of its turn."""
+    message = number(finding, "message")
+    removals = _removals(story, message)
     if not removals:
         raise Wrong("no compaction removed the message in the middle of its turn")
     turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]

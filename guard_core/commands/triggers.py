@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the rows; 2 where no session could be read, or a file that was named."""
     unread: list[tuple[Path, str]] = []
-    found = list(_sessions(args.paths, unread))
-    sessions = _distinct(found)
+    every = list(_sessions(args.paths, unread))
+    sessions = _distinct(every)
     items = [item for named in sessions for item in _stretches(named)]
     _report_unread(unread, args.paths)
-    if copies := len(found) - len(sessions):
+    if copies := len(every) - len(sessions):
         print(f"{counted(copies, 'session')} left out: of those with the same id, the longest counts", file=sys.stderr)
     if not items:
         print("no session with a model call in these files", file=sys.stderr)

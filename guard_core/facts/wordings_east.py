@@ -1,7 +1,7 @@
 """Words by which instructions are known in Dutch, Polish, Russian and Arabic: ours.
 
-As in `wordings`: a word such as "must" or "never" states a rule, and so does an imperative with a negation, which in
-Dutch stands behind the verb, in the others before it.
+As in `wordings`: a word such as "must" or "never" states a rule, and so does an imperative with a negation, which
+follows the verb in Dutch and precedes it in the others.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ PASSAGE_CHARS = 24  # ours: the shortest clause of a request whose repetition is
 MOST_PASSAGES = 20  # clauses of one request that are looked for in summaries: as many at its beginning as at its end
 WIDE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
 MOST_RULES = 5  # of one request that are looked for, the first ones: as costly
-FIRST_WORDS = ""  # stands for them where rules are looked for beside them
+FIRST_WORDS = ""  # the key of a message's first words; those of its rules are the rules
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
 MOST_PLACES = 500  # words found more often than this are not quotations
 # How Claude Code writes commands down: `/name` with arguments, which becomes a prompt, and what is done without the
@@ -104,12 +104,12 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
         places = found[message, FIRST_WORDS]
         if len(places) <= MOST_PLACES:
             quote, quoting = quotation(text), _quoting(session, quotes[message, FIRST_WORDS])
-            tasks, kept = ([one for one in part if quote not in one] for part in clauses[message])
+            tasks, stated = ([one for one in part if quote not in one] for part in clauses[message])
             others = _repeating(session, quoting, tasks)
-            repeating = _repeating(session, (*quoting, *dict(others)), kept)
+            repeating = _repeating(session, (*quoting, *dict(others)), stated)
             in_turn = sorted(_compactions_of_turn(session, ledger, message))
-            untold = [place for place in in_turn if place not in quoting and place not in dict(others)]
-            restated = _restating(session, untold, _asked_for(texts[message]))
+            silent = [place for place in in_turn if place not in quoting and place not in dict(others)]
+            restated = _restating(session, silent, _asked_for(texts[message]))
             is_whole, events = quote == text.rstrip(_END), tuple(sorted(places))
             own = tuple(
                 RuleWords(rule, tuple(sorted(found[message, rule])), _saying(session, in_turn, rule))

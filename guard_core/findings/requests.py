@@ -37,8 +37,8 @@ def lost_rules(case: Case) -> list[Finding]:
 
 
 def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
-    """The rules of a request of which nothing tells the later requests of its turn, up to its end; None where there is
-    none, or where the request is lost with them."""
+    """The rules of a request that later requests of its turn do not have, up to its end; None where there is none, or
+    where the request is lost with them."""
     if _recorded(facts, words).severity == WARNING:
         return None
     removals = _removals(facts, words)

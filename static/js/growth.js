@@ -2,15 +2,15 @@
 // It asks often while something happens and seldom when nothing does; a page in the background asks only
 // where notifications are wanted.
 // Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown
-// within half a second. A page that is in use (a field, a dialog) is not taken away: it says what is new, and continues
+// within half a second of its arrival where the page comes that quickly. A page that is in use (a field, a dialog) is not taken away: it says what is new, and continues
 // once it is left.
 import { notify, offer, wanted } from "./notifying.js";
 import { isInUse } from "./unsent.js";
 
 const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
-const PAUSE = 250; // milliseconds between two questions that the socket asks for, at least
-const LONGEST_PAUSE = 2000;
+const PAUSE = 250; // milliseconds between two questions that the socket asks for
+const LONGEST_PAUSE = 2000; // milliseconds between two loads of a followed page that comes slowly
 const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
 const MISSED = 2; // questions in a row that found no server, after which the page says so
 const GATEWAY = [502, 503, 504]; // statuses of a proxy whose server is away
@@ -41,8 +41,8 @@ function begin(box) {
   // A page that was followed to a step shows that one as the last, also where another has come since it was asked for.
   const isFollowed = box.dataset.last && following() && at === sessionStorage.getItem(REACHED);
   const known = Math.min(Number(box.dataset.steps), isFollowed ? Number(at) : Infinity);
-  // A page that took long to come is not asked for again at once: a slow machine would do nothing else.
-  const pause = Math.min(Math.max(PAUSE, performance.now()), LONGEST_PAUSE);
+  // A followed page is not loaded again sooner than it took to come: a slow machine would do nothing else.
+  const slow = Math.min(Math.max(PAUSE, performance.now()), LONGEST_PAUSE);
   let quiet = 0;
   let timer = 0;
   let said = known;
@@ -86,7 +86,7 @@ function begin(box) {
     socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
     socket.addEventListener("message", () => {
       clearTimeout(timer);
-      timer = setTimeout(look, Math.max(0, looked + pause - Date.now()));
+      timer = setTimeout(look, Math.max(0, looked + (following() ? slow : PAUSE) - Date.now()));
     });
     socket.addEventListener("close", () => (socket = null));
   };

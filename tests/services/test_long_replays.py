@@ -117,12 +117,10 @@ def test_sides_that_both_take_long_are_compared(served: tuple[Running, str]) -> 
     assert len(began - before) == 2, "the second waited for the first"
 
 
-@pytest.mark.long
 @pytest.mark.once
 def test_a_search_shows_its_matches_at_once_and_their_places_when_the_replay_is_done(
     served: tuple[Running, str],
 ) -> None:
-    """Searches of finished replays are tried in `tests/inspector/pages/search`."""
     server, session = served
     path = f"{session}search?q=step&window=1005"
     assert "The curve of the session is being computed" in until(lambda: matches(server, path))
@@ -264,10 +262,8 @@ def test_a_finished_replay_is_not_replayed_by_the_next_server(recording: Path, t
         assert result.read_bytes() == written, "the damaged one was replaced"
 
 
-@pytest.mark.long
 @pytest.mark.once
 def test_a_replay_under_way_ends_with_its_server(recording: Path, tmp_path: Path) -> None:
-    """`tests/inspector/ingest/reading/test_process.py` ends such processes with their parent."""
     with running(tmp_path, **APART) as server:
         server.get(f"{imported(server, recording)}?window=1500")
         processes = until(lambda: replaying(server))

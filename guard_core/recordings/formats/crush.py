@@ -371,8 +371,10 @@ def _notes(header: JSON, rows: int) -> list[str]:
         notes.append(f"A child session of {str(header['parent_session_id'])[:80]}.")
     counted = fields.tokens(header, "message_count")
     if counted is not None and counted > rows:
-        gone = counted - rows
-        notes.append(f"{gone:,} of {counted:,} messages {'is' if gone == 1 else 'are'} no longer in the database.")
+        missing = counted - rows
+        notes.append(
+            f"{missing:,} of {counted:,} messages {'is' if missing == 1 else 'are'} no longer in the database."
+        )
     return notes
 
 

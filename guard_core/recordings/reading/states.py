@@ -12,7 +12,7 @@ from guard_core.recordings.reading.placeholders import is_placeholder
 
 
 class State(NamedTuple):
-    """A session as a file has it at one place: its id, and what tells its messages apart, in their order."""
+    """A session as a file has it at one place: its id, and a key of each message, in their order."""
 
     place: int
     session: str
@@ -20,25 +20,25 @@ class State(NamedTuple):
 
 
 def content_key(value: object) -> bytes:
-    """What tells a message without an id of its own apart."""
+    """The key of a message without an id of its own."""
     return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=16).digest()
 
 
 def superseded(states: Iterable[State]) -> set[int]:
     """The places of those whose messages another state of the session begins with: of equal ones, all but the first."""
-    kept: dict[str, list[State]] = {}
-    left: set[int] = set()
+    fullest: dict[str, list[State]] = {}
+    shorter: set[int] = set()
     for state in states:
         if not state.session or is_placeholder(state.session):
             continue
-        others = kept.setdefault(state.session, [])
+        others = fullest.setdefault(state.session, [])
         if any(_begins_with(other, state) for other in others):
-            left.add(state.place)
+            shorter.add(state.place)
             continue
         earlier = [other for other in others if _begins_with(state, other)]
-        left.update(other.place for other in earlier)
-        kept[state.session] = [*(other for other in others if other not in earlier), state]
-    return left
+        shorter.update(other.place for other in earlier)
+        fullest[state.session] = [*(other for other in others if other not in earlier), state]
+    return shorter
 
 
 def _begins_with(one: State, other: State) -> bool:

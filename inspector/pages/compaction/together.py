@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -26,9 +27,11 @@ from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.requests import DROPPED, KEPT, REWRITTEN, SUMMARISED
 
 MOST = 4
-LONGEST = 300  # characters of one parameter that are read
+LONGEST = 600  # characters of one parameter that are read
+MOST_SETTINGS = 40  # of one address that are read
 OFFERED = 200  # compactions of the session in the form
-# `recorded/2` and `replayed/2` are of this session; an address, or `SESSION/2`, names a recorded one of another.
+# `recorded/2` and `replayed/2` are of this session under the settings of the page; an address, or `SESSION/2`, names
+# one of any session, under its own settings where `side=replayed` says that it is of a replay.
 _OWN = re.compile(r"(?P<side>recorded|replayed)/(?P<number>[0-9]{1,6})")
 _ELSEWHERE = re.compile(r"(?:.*/s/)?(?P<session>[0-9a-fA-F-]{36})/(?:c/)?(?P<number>[0-9]{1,6})(?:/.*)?")
 
@@ -78,7 +81,7 @@ def _others(request: HttpRequest, first: Side) -> tuple[list[Side], list[str]]:
         except ValueError as error:
             errors.append(str(error))
             continue
-        if any((side.page.row.pk, side.item.side, side.item.index) == _key(known) for known in sides):
+        if any(_key(side) == _key(known) for known in sides):
             errors.append(f"{_name(side)} is compared already.")
         else:
             sides.append(side)
@@ -87,8 +90,8 @@ def _others(request: HttpRequest, first: Side) -> tuple[list[Side], list[str]]:
     return sides, errors
 
 
-def _key(side: Side) -> tuple[UUID, str, int]:
-    return side.page.row.pk, side.item.side, side.item.index
+def _key(side: Side) -> tuple[UUID, str]:
+    return side.page.row.pk, side.url
 
 
 def _side(request: HttpRequest, page: Frame, text: str, letter: str) -> Side:
@@ -97,17 +100,26 @@ def _side(request: HttpRequest, page: Frame, text: str, letter: str) -> Side:
     if own := _OWN.fullmatch(text):
         side, number = own["side"], int(own["number"])
     elif there := _ELSEWHERE.fullmatch(text.partition("?")[0]):
-        number = int(there["number"])
+        number, settings = int(there["number"]), _settings(text)
+        side = settings.get("side", side) if settings.get("side") in SIDES else side
         try:
-            page = frame_of(request, UUID(there["session"]), {}, side)
+            page = frame_of(request, UUID(there["session"]), settings if side == "replayed" else {}, side)
         except (ValueError, Http404):
             raise ValueError("There is no such session.") from None
+        if page.errors:
+            raise ValueError(next(iter(page.errors.values())))
     else:
         raise ValueError("A compaction is named by the address of its page, as in …/s/…/c/1/.")
     count = count_of(page, side)
     if not 1 <= number <= count:
         raise ValueError(no_such(side, count))
     return Side(letter, page, item_of(page, side, compaction_index(number)))
+
+
+def _settings(address: str) -> dict[str, str]:
+    """The settings of an address."""
+    query = address.partition("?")[2]
+    return dict(parse_qsl(query)) if query.count("&") < MOST_SETTINGS else {}
 
 
 def _name(side: Side) -> str:
@@ -127,7 +139,8 @@ def _context(first: Side, sides: Sequence[Side], errors: list[str]) -> dict[str,
         "sides": [_about(side, several) for side in sides],
         "rows": _rows(sides) if is_compared else [],
         "open": _instructions(sides) if is_compared else [],
-        "texts": [{"letter": side.letter, "texts": texts_of(side.page, side.item)} for side in sides],
+        "texts": [{"letter": side.letter, "texts": texts_of(side.page, side.item)} for side in sides if is_compared],
+        "letters": [side.letter for side in sides],
         "is_compared": is_compared,
         "action": reverse("compactions_together", args=[page.row.pk, compaction_number(item.index)]),
         "hidden": [*page.choice.pairs().items(), *([("side", item.side)] if not item.recorded else [])],
@@ -146,9 +159,12 @@ def _choices(first: Side, sides: Sequence[Side]) -> list[dict[str, Any]]:
         if (side, index) != (first.item.side, first.item.index)
     ]
     elsewhere = [
-        {"value": _value(first, side), "title": f"{_name(side)} of another session"}
+        {
+            "value": _value(first, side),
+            "title": f"{_name(side)} of {'another session' if _is_elsewhere(first, side) else 'other settings'}",
+        }
         for side in sides
-        if side.page.row.pk != first.page.row.pk
+        if side.page is not first.page
     ]
     chosen = [_value(first, side) for side in sides[1:]]
     return [
@@ -157,11 +173,17 @@ def _choices(first: Side, sides: Sequence[Side]) -> list[dict[str, Any]]:
     ]
 
 
+def _is_elsewhere(first: Side, side: Side) -> bool:
+    return side.page.row.pk != first.page.row.pk
+
+
 def _value(first: Side, side: Side) -> str:
     """How the form names a compaction."""
     number = compaction_number(side.item.index)
-    is_own = side.page.row.pk == first.page.row.pk
-    return f"{side.item.side}/{number}" if is_own else f"{side.page.row.pk}/{number}"
+    if side.page is first.page:
+        return f"{side.item.side}/{number}"
+    replay = "" if side.item.recorded else side.page.choice.query(side="replayed")
+    return f"{side.page.row.pk}/{number}{replay}"
 
 
 def _about(side: Side, several: bool) -> dict[str, Any]:

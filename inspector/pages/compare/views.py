@@ -97,6 +97,7 @@ def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict
         ],
         "several": len({side.wanted.row.pk for side in sides}) > 1,
         "rows": _rows(sides),
+        "letters": [side.letter for side in sides],
         "parts": [
             {"side": side.letter, "step": "" if at is None else f"{step_number(at):,}", "url": _at(address, at)}
             for side, at in zip(sides[1:], parts, strict=True)

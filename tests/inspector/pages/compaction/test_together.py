@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -67,6 +68,16 @@ def test_one_of_another_session_is_named_by_the_address_of_its_page(client, gap,
         page = shown(client, f"{path}?with={html.escape(text).replace('&', '%26').replace('?', '%3F')}")
         assert f'href="{gap.get_absolute_url()}c/1/">B: Compaction 1</a>' in page
         assert gap.title in page
+
+
+def test_the_address_of_a_replayed_one_is_that_one_under_its_own_settings(client, coding, gap, path):
+    for url in (gap.get_absolute_url(), coding.get_absolute_url()):
+        address = f"{url}c/1/?window=100000&side=replayed"
+        text = shown(client, f"{path}?with={quote(address)}")
+        assert f'href="{address}">B: Replayed compaction 1</a>' in text
+        assert f'value="{url.removeprefix("/s/").rstrip("/")}/1?window=100000&side=replayed"' in text
+    wrong = quote(f"{gap.get_absolute_url()}c/1/?window=many&side=replayed")
+    assert "B: " not in shown(client, f"{path}?with={wrong}")
 
 
 @pytest.mark.parametrize(
