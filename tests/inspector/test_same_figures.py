@@ -34,12 +34,15 @@ CASES = {
 }
 
 
-# The samples are longer than the other cases, and have no other columns and pages: a database adds nothing to them.
-ON_ONE_DATABASE = set(SAMPLES) - {"small-window"}
+# The samples are longer than the other cases, and have no other columns and pages: a database adds nothing to them, and
+# in `make test` there is one of them.
+MORE_SAMPLES = set(SAMPLES) - {"small-window"}
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=[pytest.mark.once] if name in ON_ONE_DATABASE else []) for name in CASES],
+    params=[
+        pytest.param(name, marks=[pytest.mark.once, pytest.mark.long] if name in MORE_SAMPLES else []) for name in CASES
+    ],
     scope="module",
 )
 def places(request, handler, shared_rows, tmp_path_factory):

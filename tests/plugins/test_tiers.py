@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from tests.plugins.examples import DEAR
-from tests.plugins.tiers import AGAIN_AT_ONCE, LONG_AGAIN, is_in_long, is_in_short, mostly_long
+from tests.plugins.tiers import AGAIN, WALKED, WALKS, is_in_long, is_in_short, mostly_long
 
 ROOT = Path(__file__).resolve().parents[2]
-LONG, AGAIN = pytest.mark.long.mark, pytest.mark.long("postgresql").mark
+LONG, LONG_THERE = pytest.mark.long.mark, pytest.mark.long("postgresql").mark
 
 
 def item(*marks: pytest.Mark, nodeid: str = "tests/test_a.py::test_x[y]", is_law: bool = False) -> SimpleNamespace:
@@ -30,31 +30,50 @@ def item(*marks: pytest.Mark, nodeid: str = "tests/test_a.py::test_x[y]", is_law
         ((), True, True),
         ((LONG,), False, False),
         ((LONG,), True, False),
-        ((AGAIN,), False, True),
-        ((AGAIN,), True, False),
-        ((AGAIN, LONG), False, False),
+        ((LONG_THERE,), False, True),
+        ((LONG_THERE,), True, False),
+        ((LONG_THERE, LONG), False, False),
         ((pytest.mark.once.mark,), False, True),
     ],
 )
 def test_every_test_is_part_of_one_of_them_on_each_database(marks, is_postgres, is_short):
-    test = item(*marks)
+    test = item(*marks, nodeid=f"{AGAIN[0]}::test_x")
     assert (is_in_short(test, is_postgres), is_in_long(test, is_postgres)) == (is_short, not is_short)
 
 
-def test_the_folders_that_are_repeated_at_length_and_the_files_that_stand_for_them_are_there():
-    assert all((ROOT / folder).is_dir() for folder in LONG_AGAIN)
-    assert all((ROOT / file).is_file() and file.startswith(LONG_AGAIN) for file in AGAIN_AT_ONCE)
-    for place, is_short in ((f"{LONG_AGAIN[0]}overview/test_a.py", False), (AGAIN_AT_ONCE[0], True)):
-        test = item(nodeid=f"{place}::test_x")
-        assert (is_in_short(test, True), is_in_short(test, False)) == (is_short, True)
-        assert is_in_long(test, True) == (not is_short)
+@pytest.mark.parametrize(
+    ("nodeid", "on_sqlite", "on_postgres"),
+    [
+        (f"{AGAIN[0]}::test_x", True, True),
+        (f"{WALKS[0]}::test_x", True, False),
+        (f"{WALKED[0]}test_of_no_walk.py::test_x", False, False),
+        ("tests/guard_core/test_a.py::test_x", True, False),
+    ],
+)
+def test_what_is_not_at_once_on_a_database_is_long_there(nodeid, on_sqlite, on_postgres):
+    test = item(nodeid=nodeid)
+    assert (is_in_short(test, False), is_in_short(test, True)) == (on_sqlite, on_postgres)
+    assert (is_in_long(test, False), is_in_long(test, True)) == (not on_sqlite, not on_postgres)
+
+
+@pytest.mark.parametrize("name", WALKS + AGAIN)
+def test_what_is_tried_at_once_is_there(name):
+    file, _, test = name.partition("::")
+    assert (ROOT / file).exists()
+    assert not test or f"def {test.partition('[')[0]}(" in (ROOT / file).read_text()
+
+
+def test_a_walk_is_one_through_a_browser_or_a_server():
+    assert all(name.startswith(WALKED) for name in WALKS)
+    assert all((ROOT / folder).is_dir() for folder in WALKED)
 
 
 @pytest.mark.parametrize("is_postgres", [False, True])
 def test_what_make_long_does_at_more_length_is_part_of_both(is_postgres):
-    for test in (item(nodeid=f"{DEAR[0]}::test_x[case]", is_law=True), item(pytest.mark.long("more").mark)):
-        assert is_in_short(test, is_postgres)
-        assert is_in_long(test, is_postgres)
+    law = item(nodeid=f"{DEAR[0]}::test_x[case]", is_law=True)
+    assert (is_in_short(law, False), is_in_long(law, False)) == (True, True)
+    test = item(pytest.mark.long("more").mark, nodeid=f"{AGAIN[0]}::test_x")
+    assert (is_in_short(test, is_postgres), is_in_long(test, is_postgres)) == (True, True)
 
 
 def test_what_is_no_law_is_part_of_one_whatever_its_file():

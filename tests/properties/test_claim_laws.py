@@ -189,8 +189,10 @@ def test_every_claim_about_a_bundled_sample_is_confirmed(name):
     assert contradictions(session, (("contextguard", 200_000), ("contextguard-sliding", 30_000))) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not RECORDINGS.exists(), reason="../shared/samples is absent")
 def test_every_claim_about_a_real_recording_is_confirmed():
+    """The bundled samples and random recordings are tried at once."""
     names = [item["file"] for item in json.loads((RECORDINGS / "index.json").read_text())["files"]]
     wrong = {}
     for name in names:
@@ -206,9 +208,10 @@ def test_no_sentence_about_a_bundled_sample_is_believed_with_two_of_its_numbers_
     assert [sentence for sentence, believed in exchanged(sides) if believed] == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not RECORDINGS.exists(), reason="../shared/samples is absent")
 def test_no_sentence_about_a_real_recording_is_believed_with_two_of_its_numbers_exchanged():
-    """No sentence is true both ways round, so that all are caught."""
+    """No sentence is true both ways round, so that all are caught. Those of the bundled samples are tried at once."""
     names = [item["file"] for item in json.loads((RECORDINGS / "index.json").read_text())["files"]]
     sides = [side for name in names for session in read(RECORDINGS / name).sessions for side in claims(session)]
     tried = list(exchanged(sides))

@@ -41,7 +41,9 @@ def test_it_confirms_every_claim_about_the_recordings(recorded):
     assert {name: wrong for name, claims in recorded.items() if (wrong := confirm(claims))} == {}
 
 
+@pytest.mark.long
 def test_it_confirms_every_claim_about_the_replays(replayed):
+    """`tests/properties/test_claim_laws.py` tries the bundled samples and random replays."""
     assert {name: wrong for name, claims in replayed.items() if (wrong := confirm(claims))} == {}
 
 

@@ -42,7 +42,9 @@ def measured(name: str, capsys) -> dict:
     return report
 
 
+@pytest.mark.long
 def test_real_recordings_are_forecast_within_what_is_promised(capsys):
+    """The errors of single recordings are tried below."""
     forecasts = [measured(name, capsys)["forecast"] for name in REAL]
     for horizon, most in {"1": 0.0025, "10": 0.012, "50": 0.035}.items():
         assert statistics.median(item[horizon]["mape"] for item in forecasts) <= most

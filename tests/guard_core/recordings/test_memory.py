@@ -6,6 +6,8 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from guard_core import recordings
 from guard_core.simulator.big_files import write_claude_code
 from tests.benchmarks.test_large_files import counted
@@ -21,7 +23,9 @@ def peak(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.long
 def test_reading_and_counting_holds_less_than_the_file(tmp_path: Path) -> None:
+    """That events are on a shelf, not in memory, `reading/test_shelf.py` tries."""
     transcript = tmp_path / "big.jsonl"
     with transcript.open("wb") as out:
         write_claude_code(out, steps=1_500, size=6_000_000)

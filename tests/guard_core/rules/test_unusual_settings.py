@@ -204,7 +204,9 @@ def written(agent: str, window: int, threshold: int, seed: int, *, manual: bool)
 
 
 @pytest.mark.parametrize(("agent", "window", "settings", "threshold"), CASES)
-@pytest.mark.parametrize("manual", [False, True], ids=["", "one by hand"])
+@pytest.mark.parametrize(
+    "manual", [pytest.param(False, id=""), pytest.param(True, id="one by hand", marks=pytest.mark.long)]
+)
 def test_the_bounds_hold_the_true_threshold_and_its_settings_explain_it(agent, window, settings, threshold, manual):
     for seed in range(3):
         session = written(agent, window, threshold, seed, manual=manual)

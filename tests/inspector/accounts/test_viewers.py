@@ -156,8 +156,9 @@ def offered(there, role: Role) -> dict[str, set[tuple[str, str]]]:
     return pages
 
 
+@pytest.mark.long
 def test_nobody_is_offered_what_would_be_refused_and_an_editor_more_than_a_viewer(there):
-    """The walk of the editor meets the forms that a viewer is not offered."""
+    """The walk of the editor meets the forms that a viewer is not offered; `test_access.py` tries the refusals."""
     for role in (Role.VIEWER, Role.EDITOR):
         pages = offered(there, role)
         assert (role, {url: wrong for url, offers in pages.items() if (wrong := refused(offers, role))}) == (role, {})

@@ -66,7 +66,7 @@ FOR_PYTHON = (
 )
 VALUES = [
     pytest.param(FOR_DATABASES, id="for databases"),
-    pytest.param(FOR_PYTHON, id="for Python", marks=pytest.mark.once),
+    pytest.param(FOR_PYTHON, id="for Python", marks=(pytest.mark.once, pytest.mark.long)),  # at first the others,
 ]
 BODIES = (b"", b"\x00\xff", b"{" * 1000, b"--x\r\nContent-Disposition: form-data\r\n\r\n")
 KINDS = ("multipart/form-data; boundary=x", "multipart/form-data", "application/json", "\x7f")

@@ -16,6 +16,7 @@ from inspector.storage.assessment import assess
 from tests.builders import user
 from tests.inspector.pages.conftest import stored
 from tests.inspector.storage.test_chunks import before_chunks, beginning, digests, whole
+from tests.plugins.tiers import mostly_long
 
 pytestmark = pytest.mark.django_db
 COUNTS = ("events", "calls", "reported_calls", "turns", "tool_calls", "tool_results")
@@ -29,10 +30,10 @@ def append_from(row, start: int, stop: int):
     row.refresh_from_db()
 
 
-# Where a chunk ends is arithmetic; that rows are appended and replaced, one place shows on another database.
+# Where a chunk ends is arithmetic; that rows are appended and replaced, two places show.
 @pytest.mark.parametrize(
     "start",
-    [chunks.ROWS, *(pytest.param(n, marks=pytest.mark.long("postgresql")) for n in (0, 1, 40, chunks.ROWS - 4, 4_100))],
+    mostly_long([chunks.ROWS, 0, 1, 40, chunks.ROWS - 4, 4_100], short=[chunks.ROWS, 0]),
 )
 def test_an_appended_session_is_the_one_stored_at_once(start):
     row, at_once = stored(beginning(whole, start)), stored(whole, title="at once")

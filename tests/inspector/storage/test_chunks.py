@@ -18,6 +18,7 @@ from inspector.storage.compression import compressed
 from inspector.storage.texts import Marks
 from tests.builders import bundled, model, tool_call, tool_result, user
 from tests.inspector.pages.conftest import stored
+from tests.plugins.tiers import mostly_long
 
 pytestmark = pytest.mark.django_db
 WINDOW = Sourced(200_000, Provenance.ASSUMED, "for a test")
@@ -93,10 +94,10 @@ def test_growing_writes_the_last_chunk_of_each_kind_only():
     check_is(row, whole)
 
 
-# Where a chunk ends is arithmetic; that chunks are written and replaced, one place shows on another database.
+# Where a chunk ends is arithmetic; that chunks are written and replaced, two places show.
 @pytest.mark.parametrize(
     "events",
-    [SIZE, *(pytest.param(n, marks=pytest.mark.long("postgresql")) for n in (0, 1, SIZE - 1, SIZE + 1, 4_100))],
+    mostly_long([SIZE, 0, 1, SIZE - 1, SIZE + 1, 4_100], short=[SIZE, 0]),
 )
 def test_it_may_grow_from_anywhere(events):
     row = stored(beginning(whole, events))

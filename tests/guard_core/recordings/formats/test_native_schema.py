@@ -29,6 +29,7 @@ from guard_core.sessions import (
     ToolDefinition,
 )
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
+from tests.plugins.tiers import mostly_long
 
 NOTE = Event(Role.USER, (TextPart("note", {"a": [1, None]}),), "id", 3, 1.5, "me", meta=True, joined=True)
 PLAIN = Event(Role.USER, (TextPart("plain"),))  # in a compaction: what an event may be, its own lines have asked
@@ -121,7 +122,9 @@ def is_taken(line: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: next(key for key in line if key != "index"))
+@pytest.mark.parametrize(
+    "line", mostly_long(LINES, short=LINES[:2]), ids=lambda line: next(key for key in line if key != "index")
+)
 def test_the_schema_allows_exactly_what_is_taken(validator, line):
     assert validator.is_valid(line)
     assert is_taken(line)

@@ -12,6 +12,7 @@ from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPar
 from guard_core.ledger import Ledger
 from guard_core.recordings.reading.shelf import Shelf, ShelvedEvents
 from guard_core.simulator.big_files import write_claude_code
+from tests.plugins.tiers import mostly_long
 
 SAMPLES = Path(__file__).parents[5] / "shared/samples"
 FILES = [path for path in sorted(SAMPLES.rglob("*")) if path.is_file() and path.name not in {"README.md", "index.json"}]
@@ -50,7 +51,7 @@ def test_a_long_transcript_reads_the_same(transcript: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not FILES, reason="../shared/samples is absent")
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SAMPLES)))
+@pytest.mark.parametrize("path", mostly_long(FILES, short=FILES[::6]), ids=lambda path: str(path.relative_to(SAMPLES)))
 def test_a_sample_reads_the_same(path: Path, tmp_path: Path) -> None:
     check_reads_the_same(path, tmp_path)
 
