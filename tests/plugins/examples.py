@@ -15,6 +15,8 @@ USUAL, FEW = 300, 50
 EXAMPLES = int(os.environ.get("EXAMPLES", USUAL))
 DEAR = (  # how the ids of laws begin
     "tests/guard_core/findings/test_arising.py",
+    "tests/guard_core/findings/test_kinds.py",
+    "tests/guard_core/test_view_sums.py",
     *(
         f"tests/properties/test_{name}"
         for name in (

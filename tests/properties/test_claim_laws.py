@@ -178,8 +178,10 @@ def test_every_claim_about_a_random_replay_is_confirmed(session, policy, window)
 @example("timing-gap", 8669014)  # the largest request is of another model, whose window is not known
 @example("small-window", 907)  # a request that was counted far smaller than what is in the log
 @example("timing-gap", 2116161)  # a compaction that no call followed, before one that was caught only by the estimate
+@pytest.mark.long
 @given(st.sampled_from(["healthy", "small-window", "timing-gap"]), st.integers(0, 2**32))
 def test_every_claim_about_an_altered_sample_is_confirmed(name, seed):
+    """Random recordings and replays are tried at once."""
     assert contradictions(altered(_SAMPLE[name], seed)) == []
 
 

@@ -29,6 +29,7 @@ from inspector.capturing.exchanges import Exchange
 from inspector.capturing.log import CaptureLog
 from inspector.capturing.proxy import Proxy, Upstream
 from tests.inspector.capturing.provider import Seen, provider
+from tests.plugins.tiers import mostly_long
 
 ROOT = Path(__file__).parents[3]
 KEY = "sk-ant-secret-key-of-the-user"
@@ -337,11 +338,14 @@ class TeamServer(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize(
     ("key", "said"),
-    [
-        ("ci_key", ", shown at {server}/s/1/\n"),
-        ("ci_old", "; {server} refuses: This key is not known; import it to see them\n"),
-        ("", "; {server} is not a Compaction Inspector, or requires a login; import it to see them\n"),
-    ],
+    mostly_long(
+        [
+            ("ci_key", ", shown at {server}/s/1/\n"),
+            ("ci_old", "; {server} refuses: This key is not known; import it to see them\n"),
+            ("", "; {server} is not a Compaction Inspector, or requires a login; import it to see them\n"),
+        ],
+        short=[("ci_key", ", shown at {server}/s/1/\n")],
+    ),
     ids=["key", "unknown key", "no key"],
 )
 def test_a_server_in_team_mode_is_sent_the_recording_with_a_key(

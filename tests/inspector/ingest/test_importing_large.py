@@ -20,7 +20,6 @@ from inspector.ingest.reading.messages import Batch
 from inspector.models import Import, Payload, Recording, Session, default_project
 from inspector.storage import convert, deleting, search, texts
 from inspector.storage.query_words import parse
-from tests.plugins.tiers import mostly_long
 from tests.recordings.seeds import SEEDS
 
 pytestmark = pytest.mark.django_db
@@ -206,9 +205,10 @@ def branched(long: int, back_to: int, words: int = 5) -> bytes:
     return "".join(lines).encode()
 
 
-@pytest.mark.parametrize("back_to", mostly_long([0, 600], short=[600]))
+@pytest.mark.long
+@pytest.mark.parametrize("back_to", [0, 600])
 def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring):
-    """In `make test` the user went back to an early question; to the beginning in `make long`."""
+    """That a branch which was left takes back what was told of it, `test_early_events.py` of the readers tries."""
     stored: list[int] = []
 
     class Again(Watch):
