@@ -85,6 +85,7 @@ USER, MODEL, SYSTEM = 1, 2, 4
 HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
 STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
 IN_PAIR = 2048  # a cut just before this event would separate a tool call from its result
+IS_BLANK = 4096  # its texts are blanks alone
 _ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
 
 
@@ -206,6 +207,8 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noq
     request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
     role_bytes = len(event.role.value) + 2
     rows = []
+    if is_blank(event):
+        flags |= IS_BLANK
     for index, part in enumerate(event.parts):
         text = part_text(part)
         data = text.encode("utf-8", "surrogatepass")
@@ -271,6 +274,12 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noq
         "time_ms": -1 if event.timestamp is None else _milliseconds(event.timestamp),
     }
     return columns, rows
+
+
+def is_blank(event: Event) -> bool:
+    """Has an event texts, of which each is empty or blanks alone."""
+    texts = [part.text for part in event.parts if isinstance(part, TextPart)]
+    return bool(texts) and all(not text or text.isspace() for text in texts)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -3,9 +3,9 @@
 Source of the rules: specification of policies, section 7; strands-agents 1.62.0, `agent/conversation_manager`, and
 scripted runs of it. Both act when the provider refuses a request and, with proactive compression, when the projected
 tokens of a request reach a share of the window; the sliding window acts after every turn, too. A message of the library
-holds all results of parallel calls, and consecutive messages of the user. Not here: a summarising agent of one's own,
-pictures in tool results, reasoning in estimates, answers of blanks alone, which the library sends as it sends empty
-ones.
+holds all results of parallel calls, and consecutive messages of the user. An answer that has a text beside one of
+blanks has only empty ones replaced. Not here: a summarising agent of one's own, pictures in tool results, reasoning in
+estimates.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import CALL, HAS_CALL, MODEL, REASONING, RESULT, TEXT, text_sizes
-from guard_core.events import Event, Role, TextPart, ToolCallPart
+from guard_core.costs import CALL, HAS_CALL, IS_BLANK, MODEL, REASONING, RESULT, TEXT, is_blank, text_sizes
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart
 from guard_core.forms import Form, brings_form
-from guard_core.forms.base import Columns, PartColumns
+from guard_core.forms.base import GONE, SIZES, Columns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counters import in_steps, outputs_as_of
@@ -23,7 +23,7 @@ from guard_core.policies.pieces.messages import ASSISTANT, Costs, Message, messa
 from guard_core.trace import Head
 from guard_core.views import Span, Synthetic
 
-BLANK = "[blank text]"  # 1.62.0: what an answer without text says in a request
+BLANK = "[blank text]"  # 1.62.0: what an answer of blanks says in a request
 REQUESTS = 61  # of one step: the first, and as many after refusals as the recorded runs allow
 # Refusals in one turn, which are calls within calls: after so many Python's limit was met (scripted runs of 1.62.0).
 MOST_REFUSALS = 726
@@ -41,27 +41,37 @@ class StrandsMemory(ListMemory, frozen=True, omit_defaults=True):
 
 @brings_form
 class BlankAnswers(Form, frozen=True):
-    """Answers with an empty text and no calls say so."""
+    """Answers of empty texts or blanks alone say so; beside calls such texts are left out."""
 
     kind: ClassVar[str] = "blank answers"
 
     @property
     def words(self) -> str:
-        return f"the empty answer is sent as {BLANK}"
+        return f"the blank answer is sent as {BLANK}, or without its text beside calls"
 
     def touches(self, kind: int) -> bool:
         return kind == TEXT
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         flags = ledger.events["flags"][parts["event"]]
-        empty = (parts["kind"] == TEXT) & (parts["chars"] == 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0)
-        return {**parts, **{name: np.where(empty, size, parts[name]) for name, size in text_sizes(BLANK).items()}}
+        is_blank = (parts["chars"] == 0) | ((flags & IS_BLANK) > 0)
+        blank = (parts["kind"] == TEXT) & ((flags & MODEL) > 0) & is_blank
+        without, replaced = blank & ((flags & HAS_CALL) > 0), blank & ((flags & HAS_CALL) == 0)
+        new = {name: np.where(replaced, size, parts[name]) for name, size in text_sizes(BLANK).items()}
+        gone = {name: np.where(without, 0, new.get(name, parts[name])) for name in SIZES}
+        return {**parts, **gone, "kind": np.where(without, GONE, parts["kind"])}
 
     def message(self, event: Event) -> Event:
-        if event.role is not Role.MODEL or any(isinstance(part, ToolCallPart) for part in event.parts):
+        if event.role is not Role.MODEL:
             return event
-        parts = tuple(TextPart(BLANK) if part == TextPart("") else part for part in event.parts)
-        return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
+        has_calls, all_blank = any(isinstance(part, ToolCallPart) for part in event.parts), is_blank(event)
+        parts: list[Part] = []
+        for part in event.parts:
+            if not isinstance(part, TextPart) or (part.text and not all_blank):
+                parts.append(part)
+            elif not has_calls:
+                parts.append(TextPart(BLANK))
+        return event if tuple(parts) == event.parts else msgspec.structs.replace(event, parts=tuple(parts))
 
 
 def block_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:

@@ -113,3 +113,25 @@ def test_an_answer_without_text_is_sent_as_such():
     session = Session(events, (ModelCall(at=3),))
     _, requests = replayed(session, "strands-sliding-window")
     assert requests[0][1].parts == (TextPart("[blank text]"),)
+
+
+@pytest.mark.parametrize("blanks", ["", " ", "\n\n", "\u3000"])
+def test_blanks_are_left_out_beside_a_call_and_are_said_to_be_blank_without_one(blanks):
+    call = ToolCallPart("read", {"path": "a"}, "1")
+    events = (
+        Event(Role.USER, (TextPart(blanks or "Go"),)),
+        Event(Role.MODEL, (TextPart(blanks), call)),
+        Event(Role.USER, (ToolResultPart("read", "text", "1"),)),
+        Event(Role.MODEL, (TextPart(blanks),)),
+        Event(Role.USER, (TextPart("?"),)),
+    )
+    trace, requests = replayed(Session(events, (ModelCall(at=5),)), "strands-sliding-window")
+    assert [event.parts for event in requests[0]] == [
+        events[0].parts,
+        (call,),
+        events[2].parts,
+        (TextPart("[blank text]"),),
+        events[4].parts,
+    ]
+    sent = Ledger.of(Session(tuple(requests[0]), ())).events["text_tokens"]
+    assert trace.columns["heuristic_sent"].tolist() == [sent.sum()]
