@@ -219,7 +219,7 @@ class Agent:
     clears_apart: bool = False
     goes_by_stated: bool = False
     answers: str = ""
-    shows_refusal: Callable[[Ledger, RecordedCompaction], str] = lambda _, __: ""
+    shows_refusal: Callable[[Stretch, Ledger, RecordedCompaction], str] = lambda _, __, ___: ""
     wrote: Callable[[Session], bool] = lambda _: True
     fitted: Callable[[Stretch, int], str] | None = None
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None

@@ -39,6 +39,7 @@ from guard_core.policies.claude_code import (
     rounded_messages_at_first,
     rounded_thirds,
 )
+from guard_core.recordings.formats.claude.requests import UNWRITTEN_TO
 from guard_core.rules.base import Agent, Hypothesis, Keeps, Moment, OwnRule, Shape, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, RuleSetting, Typed, chosen, percentage, whole, window_setting
@@ -203,9 +204,13 @@ def keeps(stretch: Stretch, rule: OwnRule) -> Keeps | None:
     return Keeps(f"the summary and {rounds}", Shape.TAIL)
 
 
-def shows_refusal(ledger: Ledger, item: RecordedCompaction) -> str:
+def shows_refusal(stretch: Stretch, ledger: Ledger, item: RecordedCompaction) -> str:
     """A compaction at a threshold keeps one round of tool calls; after a refused request as many are kept as have room
-    (2.1.160 to 2.1.332, run with and without a window: 40 compactions at a threshold, 20 after a refusal)."""
+    (2.1.160 to 2.1.332, run with and without a window: 40 compactions at a threshold, 20 after a refusal). Several are
+    kept, too, where the request for the summary was refused, so this shows nothing where the file has the requests,
+    and would have the one that was refused (2.1.332, run)."""
+    if stretch.setting("max_output_tokens") is not None and numbers(stretch.version) > UNWRITTEN_TO:
+        return ""
     kept = [part for part in item.base if isinstance(part, Span) and part.stop <= item.at]
     flags = ledger.events["flags"]
     rounds = sum(int(np.count_nonzero(flags[span.start : span.stop] & MODEL)) for span in kept)

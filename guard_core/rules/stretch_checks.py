@@ -322,7 +322,7 @@ class StretchChecks:
             return {}
         items = ((row, self.session.compactions[int(self.checks.place[row])]) for row in self.compacted_rows())
         own = {row: item for row, item in items if trigger_of(item) != MANUAL}
-        shown = {row: self.agent.shows_refusal(self.counted.ledger, item) for row, item in own.items()}
+        shown = {row: self.agent.shows_refusal(self.stretch, self.counted.ledger, item) for row, item in own.items()}
         return {row: words for row, words in shown.items() if words}
 
     # -- evidence
