@@ -56,8 +56,9 @@ COMPACTED = f"{summary_words.PI}\n\n<summary>\n{{}}\n</summary>"
 BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>"
 FAILED = frozenset({"aborted", "error"})
 MOST_SUMMARIES = 100  # older summaries that are looked for in what a compaction keeps; usual are one or two
-# Measured by running: 0.79.0 writes no usage and looks at the end of turns, 0.85.1 does and looks before every call.
-LOOKS_WITHIN_TURNS = AgentSetting("looks_within_turns", 1, "its compactions name their own usage, as 0.85.1 does")
+# Measured by running: compactions name their own usage in 0.84.2, which looks at the end of turns, and in 0.85.1, which
+# looks before every call; 1.6.0, which does so too, writes its system prompt down as messages, as all do from 0.86 on.
+LOOKS_WITHIN_TURNS = AgentSetting("looks_within_turns", 1, "it compacted within a turn, or writes its system prompt")
 PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
 # Whom OpenClaw names as the author of what stays in the transcript: src/shared/transcript-only-openclaw-assistant.ts.
 COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
@@ -219,6 +220,8 @@ class PiSessionReader:
         self.left = LeftBranches()  # on other branches
         self.refused = False  # was the last message a request that the provider found too long?
         self.unsent = 0  # answers that were aborted or failed
+        self.last_role = ""  # of the last message
+        self.names_usage = False  # of its compactions
         self.looks_within_turns = False
 
     def next(self) -> PiSessionReader:
@@ -266,11 +269,14 @@ class PiSessionReader:
         if role == "system":
             if on_path:
                 self.system.take(message)
+                self.looks_within_turns = True
             return
         at = fields.timestamp(line.obj, "timestamp") or fields.timestamp(message, "timestamp")
         place: dict[str, Any] = {"line": line.number, "timestamp": at, "source_id": fields.text(line.obj, "id")}
         self.facts.message()
-        if not on_path:
+        if on_path:
+            self.last_role = role
+        else:
             self._leave(refused=refused)
         if role == "assistant":
             self._answer(message, place, on_path)
@@ -362,10 +368,11 @@ class PiSessionReader:
         summary, has_summary = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
         by_hook = True in (line.obj.get("fromHook"), line.obj.get("fromExtension"))
         message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
-        self.looks_within_turns |= "usage" in line.obj
+        self.names_usage |= "usage" in line.obj
+        self.looks_within_turns |= self.names_usage and self.last_role == "toolResult" and not (by_hook or self.refused)
         # Of versions whose compactions name their usage those whose compactions also have the system prompt (0.87.1 to
         # 1.6.0, run with several settings) send the newest summary alone, like the versions before them.
-        sends_older = self.looks_within_turns and "systemMessage" not in line.obj
+        sends_older = self.names_usage and "systemMessage" not in line.obj
         earlier = self.earlier.get(fields.text(line.obj, "firstKeptEntryId"))
         tail, before = self._tail(start, at, earlier) if sends_older else (_span(start, at), [])
         self.log.compaction(

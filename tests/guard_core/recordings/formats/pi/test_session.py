@@ -141,6 +141,28 @@ def test_an_older_summary_in_what_is_kept_is_sent_at_its_place_where_compactions
     assert view(**newer) == ((Inserted(0), Span(4, 7)), ["Second"])
 
 
+SYSTEM = {"role": "system", "content": "", "sections": {"preamble": "You are pi."}}
+REFUSED = {**assistant("", 0, reason="error"), "errorMessage": "prompt is too long: 9 tokens > 8 maximum"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "looks"),
+    [
+        ([SYSTEM, *(item["message"] for item in TALK)], {}, True),  # 0.86 and later
+        ([user("Go"), assistant("", 90, "c1"), result("c1")], {"usage": {}}, True),
+        ([user("Go"), assistant("", 90, "c1"), result("c1")], {}, False),  # a person asked for it
+        ([user("Go"), assistant("", 90, "c1"), result("c1")], {"usage": {}, "fromHook": True}, False),
+        ([user("Go"), assistant("", 90, "c1"), result("c1"), REFUSED], {"usage": {}}, False),
+        ([user("Go"), assistant("Done", 90)], {"usage": {}}, False),  # 0.84.2 does no other
+    ],
+)
+def test_a_session_shows_whether_pi_looks_within_turns(messages, fields, looks):
+    entries = chain(*messages)
+    cut = entry("k", entries[-1]["id"], "compaction", summary="S", firstKeptEntryId="e1", tokensBefore=90, **fields)
+    settings = session_of(*entries, cut).settings
+    assert [item.name for item in settings] == ["looks_within_turns"] * looks
+
+
 def test_version_one_counts_its_first_kept_entry_over_all_entries():
     flat = [{"type": "message", "timestamp": TIME, "message": item["message"]} for item in TALK]
     model = {"type": "model_change", "timestamp": TIME, "modelId": "m"}
