@@ -168,7 +168,7 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False):
     changes: int
 
 
-def no_hold(_: Session, __: Ledger, checks: Checks) -> Ints:
+def no_hold(_: Session, __: Ledger, checks: Checks, ___: Typed) -> Ints:
     """An agent that compacts whenever its rule fires."""
     return checks.step * 0
 
@@ -209,7 +209,7 @@ class Agent:
     counter: Callable[[Stretch], Counter]
     names: Mapping[str, str]
     aliases: Mapping[str, str] = field(default_factory=dict)
-    held: Callable[[Session, Ledger, Checks], Ints] = no_hold
+    held: Callable[[Session, Ledger, Checks, Typed], Ints] = no_hold
     held_reason: str | Mapping[int, str] = ""
     uncounted: str = ""
     records_count: bool = False

@@ -58,7 +58,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
 BEING_MADE, JUST_RESUMED, CUT_OFF = 1, 2, 4  # marks of checks
 
 
-def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     """Marks of checks while a summary is made, also one that is cancelled, in the first check of a resumed session, and
     where messages were only cut off."""
     unused = [call.at for call in session.side_calls if call.prompt_tokens is None]

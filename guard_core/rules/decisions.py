@@ -128,7 +128,7 @@ class OwnChecks:
 
     @cached_property
     def _counted(self) -> Counted:
-        return Counted(self.session, self.ledger, agent_of(self.session))
+        return Counted(self.session, self.ledger, agent_of(self.session), self.explanation.typed)
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from guard_core.rules.registry import agent_of
 from guard_core.rules.settings import Typed
 from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of, settle_changes
 from guard_core.rules.stretches import stretches_of
-from guard_core.sessions import Session, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.triggers import MANUAL
 
 # Formats of sessions that the simulator made: no agent wrote them.
@@ -52,6 +52,12 @@ class Explanation(msgspec.Struct, frozen=True):
         """What the checks of a stretch prove, by a counter; without one, by the first that says something."""
         own = (item for item in self.inference if item.is_of(stretch))
         return next((item for item in own if counter in ("", item.counter)), None)
+
+    @property
+    def typed(self) -> Typed:
+        """The settings of its rules that were typed, by their names."""
+        settings = chain.from_iterable(rule.settings for rule in self.rules)
+        return {item.name: f"{item.value:.17g}" for item in settings if item.source is Provenance.USER and item.value}
 
     @property
     def is_whole(self) -> bool:
@@ -127,7 +133,7 @@ def explain(
     if agent is None and typed:
         raise SettingError(f"the rule of the agent that wrote this ({_name(session)}) is not known: it has no settings")
     named, stated = ({}, None) if agent is None else agent.named(typed or {})
-    counted = Counted(session, ledger, agent)
+    counted = Counted(session, ledger, agent, named)
     stretches = with_learned(counted, stretches_of(session, stated or window), named)
     parts, belongs = _parts(counted, stretches, named)
     explained = [tuple(part.compactions()) for part in parts]

@@ -59,7 +59,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(text, _threshold(share, window), changes)
 
 
-def held(_: Session, ledger: Ledger, checks: Checks) -> Ints:
+def held(_: Session, ledger: Ledger, checks: Checks, __: Typed) -> Ints:
     """Checks within the first turn, before any compaction: nothing can be cut off there."""
     turns = np.append(ledger.steps["turn"], -1)[checks.step]
     first = ledger.steps["turn"][0] if ledger.step_count else -1
@@ -87,7 +87,7 @@ def silent(agent: Agent, versions: str) -> Agent:
         agent,
         label=f"{agent.label} (compactions not recorded)",
         wrote=lambda session: any(item.name == "writes_compressions" and not item.value for item in session.settings),
-        held=lambda _, __, checks: np.ones(len(checks.step), dtype=np.int64),
+        held=lambda _, __, checks, ___: np.ones(len(checks.step), dtype=np.int64),
         held_reason=f"versions {versions} do not write down that they compacted",
     )
 

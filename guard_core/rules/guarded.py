@@ -67,7 +67,7 @@ def series(session: Session, _: Ledger, checks: Checks, __: Stretch) -> Ints:
     return np.asarray([*compared, UNKNOWN], dtype=np.int64)[checks.step]
 
 
-def beside_the_count(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+def beside_the_count(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     """1 for each check at which the guard compacted below its threshold, or did not at it: most policies look at more
     than one count."""
     stretch = Stretch(0, len(session.calls), "", "", None, settings=session.settings)

@@ -104,7 +104,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             )
 
 
-def held(_: Session, ledger: Ledger, checks: Checks) -> Ints:
+def held(_: Session, ledger: Ledger, checks: Checks, __: Typed) -> Ints:
     """Checks, before any compaction, at which all messages would be kept: then nothing is summarised."""
     own = np.asarray((ledger.events["flags"] & HAS_RESULT) == 0, dtype=np.int64)
     messages = np.append(0, np.cumsum(own))[checks.stop]

@@ -118,7 +118,7 @@ def _kept_tokens(base: Base, prefix: Ints) -> int:
 CANCELLED, LEARNED = 1, 2  # marks of checks
 
 
-def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     """Checks at which the threshold alone does not decide: where a compaction was begun and cancelled, and compactions
     after a refused request from which a window was learned that is not known."""
     unused = unused_summaries(session, ledger, checks)

@@ -65,7 +65,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(f"{size:,} (max_size)", size, 2)
 
 
-def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     """The condensations that the number of events does not explain, of a conversation whose settings are in the file:
     they were made at the limit of tokens."""
     known = next((setting.value for setting in session.settings if setting.name == "max_size"), None)

@@ -1,9 +1,9 @@
 """pi: above the window less `reserveTokens`, looked at when a turn has ended, in later versions before every call, too.
 
-Measured by running 0.73.1, 0.74.2 and 0.79.0, which look at the end of turns alone, and 0.85.1, which looks before
-every call, counts what was appended since as well, and does nothing while all messages are within what it keeps.
-Recordings name no version; those of 0.85.1 have the usage of their summaries. The count is written into the recording
-(`tokensBefore`).
+Measured by running 0.73.1, 0.74.2, 0.79.0 and 0.84.2, which look at the end of turns alone, and 0.85.1 and 1.6.0, which
+look before every call, count what was appended since as well, and do nothing while all messages are within what they
+keep. Recordings name no version: the later ones show by their system prompt (from 0.86 on), or by a compaction within
+a turn that no refused request forced. The count is written into the recording (`tokensBefore`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
 
 WITHIN_TURNS = "looks_within_turns"  # a setting that the reader takes from the file
+KEEP_RECENT = "keep_recent_tokens"
 WAITING = Counter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and ceil(characters / 4) of each message since",
@@ -41,8 +42,8 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     reserve = chosen("reserve_tokens", whole(typed, "reserve_tokens"), RESERVE, "tokens", "default of reserveTokens")
     size = int(reserve.value or 0)
     settings = [window_setting(window), reserve]
-    if (recent := whole(typed, "keep_recent_tokens")) is not None:
-        settings.append(RuleSetting("keep_recent_tokens", recent, "tokens", Provenance.USER, "typed in"))
+    if (recent := whole(typed, KEEP_RECENT)) is not None:
+        settings.append(RuleSetting(KEEP_RECENT, recent, "tokens", Provenance.USER, "typed in"))
     return OwnRule(
         policy="pi",
         settings=tuple(settings),
@@ -69,20 +70,21 @@ def fitted(stretch: Stretch, threshold: int) -> str:
     return f"{window:,} − {window - threshold:,} (reserve)"
 
 
-KEEP_RECENT = 20_000  # tokens by pi's own estimate, characters / 4: keepRecentTokens
+RECENT_TOKENS = 20_000  # by pi's own estimate, characters / 4: its default of keepRecentTokens
 
 
 def keeps(_: Stretch, rule: OwnRule) -> Keeps:
     """Whole messages, back from the newest."""
-    typed = next((item.value for item in rule.settings if item.name == "keep_recent_tokens"), None)
-    words = f"the summary and the newest messages, back to where they reach {int(typed or KEEP_RECENT):,} tokens"
+    typed = next((item.value for item in rule.settings if item.name == KEEP_RECENT), None)
+    words = f"the summary and the newest messages, back to where they reach {int(typed or RECENT_TOKENS):,} tokens"
     return Keeps(words, Shape.TAIL)
 
 
-def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
-    """Checks, in versions that look before every call, at which all messages would be kept: by the default, or by the
-    smallest history that was compacted, which is more than what is kept."""
-    if not any(item.name == WITHIN_TURNS for item in session.settings):
+def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints:
+    """Checks at which all messages would be kept, in versions that look before every call, or where what is kept was
+    typed: by that or the default, or by the smallest history that was compacted, which is more than what is kept."""
+    recent = whole(typed, KEEP_RECENT)
+    if recent is None and not any(item.name == WITHIN_TURNS for item in session.settings):
         return checks.step * 0
     at = np.array([item.at for item in session.compactions], dtype=np.int64)
     starts = [
@@ -92,7 +94,7 @@ def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
     epoch = np.where(checks.place >= 0, checks.place, np.searchsorted(at, checks.stop, side="right"))
     tokens = ledger.prefix_by("messages of pi", message_tokens)
     sizes = tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)]
-    return np.asarray(sizes < min([KEEP_RECENT, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
+    return np.asarray(sizes < min([recent or RECENT_TOKENS, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
 
 
 AGENT = Agent(
@@ -107,7 +109,7 @@ AGENT = Agent(
     keeps=keeps,
     names={
         "reserve_tokens": "compaction.reserveTokens, in tokens",
-        "keep_recent_tokens": "compaction.keepRecentTokens, in tokens: what is kept, not when",
+        KEEP_RECENT: "compaction.keepRecentTokens, in tokens: a smaller history is not compacted",
         AUTO: SWITCH_WORDS,
     },
     fitted=fitted,

@@ -106,7 +106,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
                 yield Hypothesis(_formula(window, share, profile), threshold, changes)
 
 
-def held(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     """Marks of the checks at which a summary was not used, or what could be summarised was too little."""
     marks = unused_summaries(session, ledger, checks) * NOT_USED
     versions = [numbers(version) for _, version in session.versions]

@@ -57,10 +57,11 @@ AT_CHANGE = "it was made between calls of two models, versions or windows, and w
 
 
 class Counted:
-    """The counts of a session's checks, each kind computed once. `agent`: None where its rule is not known."""
+    """The counts of a session's checks, each kind computed once. `agent`: None where its rule is not known; `typed`:
+    settings of that rule, by their names here."""
 
-    def __init__(self, session: Session, ledger: Ledger, agent: Agent | None) -> None:
-        self.session, self.ledger, self.agent = session, ledger, agent
+    def __init__(self, session: Session, ledger: Ledger, agent: Agent | None, typed: Typed) -> None:
+        self.session, self.ledger, self.agent, self.typed = session, ledger, agent, typed
         self.checks = checks_of(session, ledger)
         self._known: dict[str, Ints] = {}
 
@@ -122,7 +123,7 @@ class Counted:
     def _marks(self) -> Ints:
         if self.agent is None:
             return np.zeros(len(self.checks.step), dtype=np.int64)
-        return self.agent.held(self.session, self.ledger, self.checks)
+        return self.agent.held(self.session, self.ledger, self.checks, self.typed)
 
     @cached_property
     def cut(self) -> Ints:

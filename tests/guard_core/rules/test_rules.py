@@ -643,6 +643,28 @@ def test_a_history_that_pi_compacted_shows_that_it_keeps_less_than_its_default()
     assert (interval.above, interval.at_most, explanation.agrees) == (14_010, 16_010, 1)
 
 
+@pytest.mark.parametrize(("recent", "missed"), [(None, 0), ("4000", 1), ("30000", 0)])
+def test_pi_does_not_compact_a_history_within_what_it_was_told_to_keep(recent, missed):
+    """A check of 16,010 tokens whose texts are some 11,000 by pi's own estimate."""
+    log = [
+        user("go"),
+        model("reading"),
+        tool_result("x" * 44_000, id="1"),
+        model("reading"),
+        user("go on"),
+        model("ok"),
+    ]
+    calls = tuple(ModelCall(at, at, 16_000 + at, None, None, 9) for at in (1, 3, 5))
+    session = Session(tuple(log), calls, format="pi", settings=(AgentSetting("looks_within_turns", 1),))
+    typed = {"contextWindow": "20000", "reserveTokens": "4000"}
+    if recent is not None:
+        typed["compaction.keepRecentTokens"] = recent
+    ledger = Ledger.of(session)
+    explanation = explain(session, ledger, typed=typed)
+    assert len(explanation.missed) == 2 * missed
+    assert OwnChecks(session, ledger, explanation).at(2).reason.startswith("all messages" if not missed else "")
+
+
 def test_pi_is_not_asked_within_a_turn():
     explanation = explain(transcript("pi", ""), window=Sourced(160_000, Provenance.USER))
     assert explanation.compactions[0].reason.startswith("within a turn, where the rule is not asked")
