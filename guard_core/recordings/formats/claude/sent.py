@@ -50,6 +50,7 @@ class SentLog:
         self._failed = ""  # that of the last one that failed
         self._answer: int | None = None  # the event that answered it
         self._events: dict[int, range] = {}  # of the messages that were sent
+        self._unsent: dict[int, ClaudeMessage] = {}  # the user's own words that no request held yet, by their events
 
     def waits(self, message: ClaudeMessage) -> bool:
         """Take a message that the next request holds. False: the file has no requests."""
@@ -96,7 +97,7 @@ class SentLog:
         else:
             self._rebuild(view)
         self._flush([item for item in self._waiting if not item.attached])
-        self._sent, self._last = view, request
+        self._sent, self._last, self._unsent = view, request, {}
 
     def _extends(self, view: list[int]) -> bool:
         """Does a request begin with the last one, or the session with it."""
@@ -194,7 +195,9 @@ class SentLog:
     def _flush(self, messages: list[ClaudeMessage]) -> None:
         """Messages that no request shows become events as the lines have them; nothing waits any more."""
         for item in messages:
-            self._log.event(item, item.parts, item.place)
+            event = self._log.event(item, item.parts, item.place)
+            if not item.meta and item.role is Role.USER:
+                self._unsent[event] = item
         self._waiting = []
 
     # -- a history that was built anew
@@ -291,17 +294,25 @@ class SentLog:
         )
 
     def _by_event(self, parts: tuple[Part, ...]) -> list[tuple[int | None, tuple[Part, ...]]]:
-        """The parts of a message by the event that has their result, what has none with those before or behind it:
-        results of calls in parallel are lines of their own, and one message. None: no event has any."""
+        """The parts of a message by the event that has their result or, of the user's words, them; what has none with
+        those before or behind it: results of calls in parallel are lines of their own, and one message. None: no event
+        has any."""
         groups: list[tuple[int | None, tuple[Part, ...]]] = []
         for part in parts:
-            place = self._log.results.get(part.call_id) if isinstance(part, ToolResultPart) else None
+            place = self._log.results.get(part.call_id) if isinstance(part, ToolResultPart) else self._unsent_as(part)
             if groups and (place is None or groups[-1][0] in (None, place)):
                 last, before = groups[-1]
                 groups[-1] = last if place is None else place, (*before, part)
             else:
                 groups.append((place, (part,)))
         return groups
+
+    def _unsent_as(self, part: Part) -> int | None:
+        """The event whose words a part has, where no request held them yet: the user wrote, then it was compacted."""
+        for event, message in self._unsent.items():
+            if any(_is_of(part, own) for own in self._log.parts_of(message)):
+                return event
+        return None
 
 
 BUILT_ANEW = "the history was sent in another form"

@@ -200,6 +200,28 @@ def test_a_question_behind_a_compaction_is_no_part_of_it():
     assert session.events[-2].starts_turn()
 
 
+def test_a_question_that_came_before_the_compaction_is_in_the_request_behind_it():
+    """Claude Code 2.1.332 compacts before the first call of a turn, whose words are in the file by then."""
+    session = session_of(
+        *SECOND,
+        answer("a2", "x2", "Read", requestRef="r2"),
+        user("u3", "a2", "And b.py?"),
+        boundary("c1", "u3", preservedMessages={"anchorUuid": "s1", "uuids": ["a2"]}),
+        user("s1", "c1", SUMMARY, isCompactSummary=True),
+        blob("b3", SUMMARY),
+        blob("b4", REMINDER, "And b.py?"),
+        request("r3", "", 0, "b3", "h2", "b4"),
+        answer("a3", "s1", "Done", requestRef="r3"),
+    )
+    (compaction,) = session.compactions
+    assert sent(session, 2) == [[SUMMARY], ["Read"], [REMINDER, "And b.py?"]]
+    assert compaction.base[:2] == (Inserted(0), Span(4, 5))
+    asked = compaction.base[2]
+    assert isinstance(asked, Rewritten)
+    assert (asked.event, asked.reason, len(compaction.messages)) == (5, JOINED, 1)
+    assert session.events[5].starts_turn()
+
+
 def test_the_summary_before_a_question_is_the_compactions_and_no_event():
     asked = (
         user("u4", "s1", "And b.py?"),
