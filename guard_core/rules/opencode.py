@@ -14,13 +14,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 
 from guard_core.agent_versions import numbers
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies import kilo
 from guard_core.policies.opencode import MOST_OUTPUT, MOST_RESERVED
 from guard_core.recordings.formats.opencode.session import KILO
 from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.counters import LAST_TOTAL, TOTAL, Checks
 from guard_core.rules.settings import (
     AUTO,
     SWITCH_WORDS,
@@ -34,7 +36,7 @@ from guard_core.rules.settings import (
     window_setting,
 )
 from guard_core.rules.thresholds import LARGEST_LIMIT, RESERVES, round_limits, windows_of
-from guard_core.sessions import Provenance
+from guard_core.sessions import Provenance, Session
 
 STRICT_BEFORE = (1, 1, 54)  # 1.1.53 passes at the threshold, 1.1.65 compacts; versions between were not measured
 OTHER_WINDOWS = (32_768, 65_536, 131_072, 256_000, 262_144, 1_048_576)  # tokens; of models that OpenCode is used with
@@ -86,6 +88,14 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(text, window - size - reserved, changes + 1)
 
 
+def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
+    """1 for each check at which a summary was asked for and failed: no other call is beside a conversation."""
+    asked = np.sort(np.array([call.at for call in session.side_calls], dtype=np.int64))
+    called = np.where(checks.last >= 0, np.append(ledger.steps["at"], 0)[checks.last], 0)
+    tried = np.searchsorted(asked, checks.stop, side="right") > np.searchsorted(asked, called, side="right")
+    return np.asarray(tried & (checks.place < 0), dtype=np.int64)
+
+
 # Source: revision 31e22f65 of OpenCode; what does not fit is summarised
 KEEPS = Keeps("the summary and the newest messages, a quarter of the threshold, at most 15,000 tokens", Shape.TAIL)
 
@@ -97,6 +107,8 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: LAST_TOTAL,
     keeps=lambda _, __: KEEPS,
+    held=held,
+    held_reason="a compaction was begun here and failed",
     names={
         "max_output_tokens": "the model's limit of output, in tokens",
         "input_limit": "the model's limit of input, in tokens, where it has one",

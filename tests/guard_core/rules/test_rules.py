@@ -665,6 +665,19 @@ def test_pi_does_not_compact_a_history_within_what_it_was_told_to_keep(recent, m
     assert OwnChecks(session, ledger, explanation).at(2).reason.startswith("all messages" if not missed else "")
 
 
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_check_at_which_opencode_asked_for_a_summary_in_vain_is_no_missed_one(failed):
+    session = transcript("opencode", "1.18.33", prompts=(20_000, 170_000, 169_000, 167_000))
+    session = msgspec.structs.replace(session, compactions=())
+    side = (ModelCall(session.calls[2].at - 1),) if failed else ()
+    session = msgspec.structs.replace(session, side_calls=side)
+    ledger = Ledger.of(session)
+    explanation = explain(session, ledger, window=Sourced(200_000, Provenance.USER))
+    assert [item.count for item in explanation.missed] == ([169_010] if failed else [170_010, 169_010])
+    reason = OwnChecks(session, ledger, explanation).at(2).reason
+    assert reason == ("a compaction was begun here and failed" if failed else "")
+
+
 def test_pi_is_not_asked_within_a_turn():
     explanation = explain(transcript("pi", ""), window=Sourced(160_000, Provenance.USER))
     assert explanation.compactions[0].reason.startswith("within a turn, where the rule is not asked")

@@ -235,7 +235,8 @@ class OpenCodeReader:
 
     def _summary(self, info: JSON, parts: list[JSON]) -> None:
         """The summariser's answer: it stays out of the log. With an error or without any part of text the compaction
-        failed; a part whose text is empty was emptied."""
+        failed, and its question is sent with the messages that follow (1.18.33, run); a part whose text is empty was
+        emptied."""
         marker, self.marker = self.marker, None
         if marker is None:
             self.facts.compaction()
@@ -246,7 +247,9 @@ class OpenCodeReader:
         summary, at = "\n".join(filter(None, texts)), len(self.log.events)
         if not summary and (not texts or info.get("error")):
             self.notes.skip("compaction without a summary")
-            self.log.side_calls += [replace(call, at=at) for call in calls if call.prompt_tokens]
+            self.log.side_calls += [replace(call, at=at) for call in calls]
+            if marker is not None:
+                self.log.event(Role.USER, (TextPart(QUESTION),), timestamp=_created(info), meta=True)
             return
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))

@@ -197,11 +197,15 @@ def test_a_users_summary_object_is_no_compaction():
     assert session_of(*TALK).compactions == ()
 
 
-def test_a_summary_that_failed_changes_nothing():
+def test_the_question_of_a_summary_that_failed_is_sent_with_what_follows():
     failed = assistant("m6", 21, summary=True, error={"name": "APIError"})
-    recording = read_as(FORMAT, export(*TALK, SUMMARY[0], failed))
-    assert recording.sessions[0].compactions == ()
+    again = (user("m7", 22, text("Go on")), assistant("m8", 23, {"type": "step-start"}, text("Done"), finish(160)))
+    recording = read_as(FORMAT, export(*TALK, SUMMARY[0], failed, *again))
+    (session,) = recording.sessions
     assert recording.notes.skipped["compaction without a summary"] == 1
+    assert (session.compactions, [(call.at, call.prompt_tokens) for call in session.side_calls]) == ((), [(5, None)])
+    assert texts(session)[-3:] == ["What did we do so far?", "Go on", "Done"]
+    assert [event.starts_turn() for event in session.events[-3:]] == [False, True, False]
 
 
 def test_a_compaction_whose_summary_was_emptied_is_one():
