@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
-    parser.add_argument("--window", type=cli.window_size, default=None, help="context window in tokens")
+    parser.add_argument("--window", type=cli.window_size, default=None, help="window of the main model in tokens")
     parser.add_argument(
         "--set",
         action="append",

@@ -15,7 +15,8 @@ from guard_core.windows.window_evidence import Status, judge_session, stated_win
 
 
 def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stretch, ...]:
-    """The stretches of a session, in order; one that is empty where it has no call. `window`: typed in by the user.
+    """The stretches of a session, in order; one that is empty where it has no call. `window`: that of its main model,
+    typed in by the user.
 
     An agent reckons with the window that it knows of, not with the limit that its provider states in refusing."""
     session = msgspec.structs.replace(session, refusals=())
@@ -41,7 +42,7 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
     main, own = window or _known(session, judged.sourced), ("", model)
     largest_by = _largest_prompts(session)
     windows = {
-        name: main if window is not None or name in own else _window_of(session, name, largest_by.get(name, 0))
+        name: main if name in own else _window_of(session, name, largest_by.get(name, 0), window)
         for name in {name for _, _, name in changes}
     }
     stretches = []
@@ -66,13 +67,13 @@ def _largest_prompts(session: Session) -> dict[str, int]:
     return largest
 
 
-def _window_of(session: Session, model: str, largest: int) -> Sourced | None:
-    """The window of another model: from the file, else the table's; None where nothing has it. `largest` is its largest
-    prompt in tokens."""
-    if session.window is not None and session.window.value > 0:
+def _window_of(session: Session, model: str, largest: int, typed: Sourced | None) -> Sourced | None:
+    """The window of another model than the main one: from the file, else the table's; where nothing has it, the one
+    that was typed, None without. `largest` is its largest prompt in tokens."""
+    if typed is None and session.window is not None and session.window.value > 0:
         return session.window
     looked_up = models.context_window(model) or Sourced(defaults.WINDOW, Provenance.ASSUMED, models.UNKNOWN)
-    return _known(session, taken_by_agent(session.agent_format, model, looked_up, largest, session.version))
+    return _known(session, taken_by_agent(session.agent_format, model, looked_up, largest, session.version)) or typed
 
 
 def _known(session: Session, window: Sourced) -> Sourced | None:

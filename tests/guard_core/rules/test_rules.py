@@ -946,6 +946,16 @@ def test_the_headline_says_the_rule_with_its_numbers():
     )
 
 
+@pytest.mark.parametrize(("other", "window"), [("claude-opus-4-5-20251101", 200_000), ("of-nobody", 60_000)])
+def test_a_window_that_was_typed_is_that_of_the_main_model(other, window):
+    """Another model keeps the one that the table has of it; one that nothing knows has the typed one."""
+    session = transcript("pi", "", prompts=(9_000, 20_000, 40_000, 30_000))
+    names = ("main-model", "main-model", "main-model", other)
+    calls = [msgspec.structs.replace(call, model=name) for call, name in zip(session.calls, names, strict=True)]
+    explanation = explain(msgspec.structs.replace(session, calls=tuple(calls)), typed={"contextWindow": "60000"})
+    assert [item.window_tokens for item in explanation.stretches] == [60_000, window]
+
+
 def test_a_file_that_states_several_windows_is_judged_by_that_of_each_call():
     built = transcript("codex", "0.169.0", prompts=(150_000, 110_000, 60_000, 116_000, 40_000), place=4)
     start = built.calls[2].at
