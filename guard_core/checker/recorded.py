@@ -27,7 +27,7 @@ from guard_core.checker.story import Story, Wrong, agree, holds, number, own_tex
 from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.facts.instructions import RULE, kind_of
-from guard_core.facts.texts import paraphrases, split_sentences
+from guard_core.facts.texts import common_words, paraphrases, split_sentences
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -473,11 +473,16 @@ def _restates(story: Story, index: int, message: int) -> bool:
 
 
 def _is_foreign(text: str, asked: str) -> bool:
-    """Is a text in letters that are not those of some words, and has as many of them."""
+    """Is a text in another language than some words, or in letters that are not theirs, and long enough to say them."""
     alphas = [[letter for letter in one if letter.isalpha()] for one in (text, asked)]
     if not alphas[1] or 3 * len(alphas[0]) < len(alphas[1]):
         return False
     shares = [sum(ord(letter) > 0x24F for letter in letters) / len(letters) for letters in alphas]
+    if max(shares) < 0.05:
+        counts = [common_words(one) for one in (text, asked)]
+        first, second = (max(one, key=one.__getitem__) for one in counts)
+        is_other = counts[0][first] > 3 * counts[0][second] and counts[1][second] > 3 * counts[1][first]
+        return is_other and len(alphas[0]) >= len(alphas[1])
     return (shares[0] < 0.05 and shares[1] >= 0.5) or (shares[1] < 0.05 and shares[0] >= 0.5)
 
 

@@ -35,31 +35,62 @@ _COMMON = frozenset(
     there these they this those to under up us was we were what when where which who will with would you your
     """.split()  # noqa: SIM905 - a hundred quotation marks less
 )
-# The same of other languages that put spaces between words, without what is a word of content in English: in German,
-# French, Spanish, Portuguese, Italian, Dutch, Polish and Russian. Ours.
-_COMMON_ELSEWHERE = frozenset(
-    """
-    aber alle alles auch auf aus bei bis bitte da dann das dass dem den der des die du ein eine einem einen
-    einer eines er es für ich ihm ihn ihr im ist ja jetzt kann kein keine mich mir mit muss nach nicht nie
-    niemals noch nun nur ob oder ohne sein sich sie sind so soll um und uns unter vom von vor was wenn wer
-    werden wie wir wird zu zum zur über immer
-    au aux avec ce ces cet cette comme dans de des dont du elle elles en est et il ils jamais je la le les leur
-    ma mais me mes mon ne nous où par pas pour que qui sa sans se ses si sont sous sur ta te tes ton toujours
-    tous tout toute toutes tu un une veuillez votre vous
-    al como con del el ella es esa ese esta estas este estos está están favor ha han la las le les lo los mi mis
-    muy más nos nunca o para pero por que quien se ser si siempre sin son su sus sí te toda todas todo todos tu
-    tus un una unas unos y ya
-    ao aos as com da das do dos e em isso mas meu minha na nas no não os ou sem sempre seu seus sua suas são um
-    uma é
-    che chi dei della delle di gli il ma mai mia mio nel nella non per questo questa sempre senza si sono sua
-    suo tutti tutto uno è
-    altijd dat de dit een en er geen het hij ik je maar met naar niet nooit of ook te van voor we wij worden
-    wordt ze zij zijn zonder
-    ale być dla do i jak jego jej jest na nie nigdy od po przez się są tak to w z za zawsze że
-    а бы было в во вот все всегда вы да для его ее еще же за и из или к как меня мне на не нет никогда но о он
-    она от по с со так то ты у что это я
-    """.split()  # noqa: SIM905
-)
+# The same of other languages that put spaces between words, without what is a word of content in English. Ours.
+_COMMON_IN = {
+    "English": _COMMON,
+    "German": frozenset(
+        """
+        aber alle alles auch auf aus bei bis bitte da dann das dass dem den der des die du ein eine einem einen
+        einer eines er es für ich ihm ihn ihr im ist ja jetzt kann kein keine mich mir mit muss nach nicht nie
+        niemals noch nun nur ob oder ohne sein sich sie sind so soll um und uns unter vom von vor was wenn wer
+        werden wie wir wird zu zum zur über immer
+        """.split()  # noqa: SIM905
+    ),
+    "French": frozenset(
+        """
+        au aux avec ce ces cet cette comme dans de des dont du elle elles en est et il ils jamais je la le les leur
+        ma mais me mes mon ne nous où par pas pour que qui sa sans se ses si sont sous sur ta te tes ton toujours
+        tous tout toute toutes tu un une veuillez votre vous
+        """.split()  # noqa: SIM905
+    ),
+    "Spanish": frozenset(
+        """
+        al como con del el ella es esa ese esta estas este estos está están favor ha han la las le les lo los mi mis
+        muy más nos nunca o para pero por que quien se ser si siempre sin son su sus sí te toda todas todo todos tu
+        tus un una unas unos y ya
+        """.split()  # noqa: SIM905
+    ),
+    "Portuguese": frozenset(
+        """
+        ao aos as com da das do dos e em isso mas meu minha na nas no não os ou sem sempre seu seus sua suas são um
+        uma é
+        """.split()  # noqa: SIM905
+    ),
+    "Italian": frozenset(
+        """
+        che chi dei della delle di gli il ma mai mia mio nel nella non per questo questa sempre senza si sono sua
+        suo tutti tutto uno è
+        """.split()  # noqa: SIM905
+    ),
+    "Dutch": frozenset(
+        """
+        altijd dat de dit een en er geen het hij ik je maar met naar niet nooit of ook te van voor we wij worden
+        wordt ze zij zijn zonder
+        """.split()  # noqa: SIM905
+    ),
+    "Polish": frozenset(
+        """
+        ale być dla do i jak jego jej jest na nie nigdy od po przez się są tak to w z za zawsze że
+        """.split()  # noqa: SIM905
+    ),
+    "Russian": frozenset(
+        """
+        а бы было в во вот все всегда вы да для его ее еще же за и из или к как меня мне на не нет никогда но о он
+        она от по с со так то ты у что это я
+        """.split()  # noqa: SIM905
+    ),
+}
+_COMMON_ANYWHERE = frozenset().union(*_COMMON_IN.values())
 # Scripts that put no space between words, or join words with what follows them: kana, CJK ideographs with their
 # extensions, Hangul. Hiragana are mostly endings and particles, and no words here.
 _KATAKANA = "\u30a1-\u30ff"
@@ -96,6 +127,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 LAST_LATIN = "\u024f"  # of the letters with accents of European languages (Latin Extended-B)
 LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
 FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script has of others, in names and quotations
+FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
+MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
 _ENDINGS = ("ing", "ed", "es", "s")  # taken off where at least three letters remain
 
 
@@ -157,7 +190,7 @@ def _content(word: str) -> frozenset[str]:
         return frozenset().union(*map(_pairs, _COMMON_HAN.split(word)))
     if _IS_HANGUL.match(word):
         return frozenset(_korean_pairs(word))
-    return frozenset() if word in _COMMON or word in _COMMON_ELSEWHERE else frozenset({_stem(word)})
+    return frozenset() if word in _COMMON_ANYWHERE else frozenset({_stem(word)})
 
 
 def _pairs(characters: str) -> set[str]:
@@ -220,12 +253,30 @@ def _says_each_clause(text: str, sentence: str) -> bool:
 
 
 def may_translate(text: str, request: str) -> bool:
-    """Is a text that is long enough to say a request written in another script, in which its words are not found."""
+    """Is a text that is long enough to say a request written in another script or another language, in which its words
+    are not found."""
     (said, foreign), (asked, own) = (_letters_in(one) for one in (text, request))
     if not asked or LETTERS_OF_ONE * said < asked:
         return False
     is_latin, was_latin = foreign < FEW_LETTERS * said, own < FEW_LETTERS * asked
+    if is_latin and was_latin:
+        return said >= asked and _are_of_other_languages(text, request)
     return (is_latin and 2 * own >= asked) or (was_latin and 2 * foreign >= said)
+
+
+def _are_of_other_languages(text: str, other: str) -> bool:
+    """Has each of two texts far more of the common words of its own language than of the other's."""
+    counts, others = common_words(text), common_words(other)
+    languages = [max(_COMMON_IN, key=one.__getitem__) for one in (counts, others)]
+    own, foreign = languages
+    return counts[own] > FAR_MORE * counts[foreign] and others[foreign] > FAR_MORE * others[own]
+
+
+@lru_cache(maxsize=256)
+def common_words(text: str) -> dict[str, int]:
+    """How often a text has the words that any text of each language has."""
+    words = _WORD.findall(normalised(text[:MOST_OF_LANGUAGE]))
+    return {language: sum(word in common for word in words) for language, common in _COMMON_IN.items()}
 
 
 def _letters_in(text: str) -> tuple[int, int]:

@@ -51,7 +51,7 @@ _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away wh
 
 class RuleWords(msgspec.Struct, frozen=True):
     """A sentence of a request that states a rule, the events of the log that quote it, its own message too, and the
-    compactions of its turn whose messages quote it, paraphrase it, or may say it in another script."""
+    compactions of its turn whose messages quote it, paraphrase it, or may say it in another script or language."""
 
     text: str
     events: tuple[int, ...]
@@ -64,7 +64,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     clauses of it that the messages of other compactions repeat: the compaction, and the clause; `kept_rules` the same
     of those that repeat only what it states as a rule, and nothing of what it asks for. `restated` are the compactions
     of its turn without quotation or passage whose messages may say each of its sentences in other words
-    (`facts.texts.restates`), or all of it in another script (`may_translate`).
+    (`facts.texts.restates`), or all of it in another script or language (`may_translate`).
     `rules` are its first rules, where it asks for something besides."""
 
     message: int
@@ -295,7 +295,7 @@ def _compactions_of_turn(session: Session, ledger: Ledger, message: int) -> set[
 
 
 def _restating(session: Session, places: Iterable[int], text: str) -> tuple[int, ...]:
-    """Which of some compactions may say a request in other words, or in another script."""
+    """Which of some compactions may say a request in other words, or in another script or language."""
     inserted = {place: list(map(text_to_compare, session.compactions[place].own_messages)) for place in places}
     return tuple(
         place
@@ -305,7 +305,7 @@ def _restating(session: Session, places: Iterable[int], text: str) -> tuple[int,
 
 
 def _saying(session: Session, places: Iterable[int], rule: str) -> tuple[int, ...]:
-    """Which of some compactions quote or paraphrase a rule, or may say it in another script."""
+    """Which of some compactions quote or paraphrase a rule, or may say it in another script or language."""
     quote = readings(rule.rstrip(_END))
     inserted = {place: list(map(text_to_compare, session.compactions[place].own_messages)) for place in places}
     return tuple(

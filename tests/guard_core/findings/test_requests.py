@@ -411,6 +411,29 @@ def test_a_summary_in_another_script_may_say_the_request(ask, said, may_say):
     assert check(built, [finding], judge_session(built)) == []
 
 
+GERMAN = "Behebe bitte den Fehler im Parser, und schreib einen Test für die leere Zeile."
+ENGLISH = "Fix the bug in the parser, and write a test for the empty line."
+
+
+@pytest.mark.parametrize(
+    ("ask", "said", "may_say"),
+    [
+        (GERMAN, "The user wants a repair of how blank input is read, with coverage of it. It is half done.", True),
+        (ENGLISH, "Der Nutzer will eine Reparatur des Einlesens mit einer Prüfung. Das ist zur Hälfte erledigt.", True),
+        (ENGLISH, "Le format du rapport est changé, et les tableaux sont dans un module qui leur est propre.", True),
+        (ENGLISH, "The layout of the report was changed, and the tables are in a module of their own.", False),
+        (GERMAN, "Das Layout des Berichts ist anders, und die Tabellen sind nun in einem eigenen Modul.", False),
+        (ENGLISH, "Das ist gut.", False),  # too short to say it
+        (ENGLISH, "refactor(report): layout, tables, module, docs, index, toc; docs/report.md, src/tables.py", False),
+    ],
+)
+def test_a_summary_in_another_language_of_the_same_script_may_say_the_request(ask, said, may_say):
+    built = talk(compaction(3, summary=said), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["restated"]) == ("info" if may_say else "warning", may_say)
+    assert check(built, [finding], judge_session(built)) == []
+
+
 def test_a_request_that_is_kept_verbatim_is_not_lost():
     assert lost(talk(compaction(3, (0, 1)))) == []
 
