@@ -109,6 +109,11 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "up to step {last:place}, the end",
         "for {count:others} more rule(s)",
     ),
+    "earlier_rule_lost": (
+        "(message {message:place}) left the context at step {step:place} (",
+        "(compaction {compaction:place})",
+        "for {count:others} more rule(s) of earlier turns",
+    ),
     "request_lost": (
         "left the context at step {step:place} (",
         "missing from the request of step {first_absent:place} (",
@@ -310,6 +315,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "missing from the requests of steps {first_absent:place} to {last_absent:place}.",
     ),
     "rule_lost": ("left the context at step {step:place};",),
+    "earlier_rule_lost": ("left the context at step {step:place};",),
     "grown": ("compaction {compaction:place} ", ": {before} to {after} tokens at step {step:place}"),
     "summary_not_kept": (
         "compaction {compaction:place} did not last: {again} tokens are back at step {again_step:place}",

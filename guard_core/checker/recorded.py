@@ -23,11 +23,11 @@ from guard_core.checker.shared import (
     sliding_moves,
     tight_calls,
 )
-from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
+from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, spoken, step_of
 from guard_core.estimation.baselines import count_changes
-from guard_core.events import Event, MediaPart, ReasoningPart, ToolCallPart, ToolResultPart, part_text
-from guard_core.facts.instructions import RULE, kind_of
-from guard_core.facts.texts import common_words, paraphrases, split_sentences
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, ToolCallPart, ToolResultPart, part_text
+from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn, says_something
+from guard_core.facts.texts import common_words, conveys, paraphrases, split_sentences
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -42,10 +42,20 @@ _AUTOMATIC = (
 )
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
+_MOST_MESSAGES = 20  # with rules that a later turn lost
 _MOST_RULES = 5  # of one message that are looked for
 _LONGEST_CYCLE = 6  # calls that are made in turn
 _FEWEST_IN_A_ROW, _SMALLEST_RESULT = 5, 20  # calls with one result that are no accident, and its bytes
 _LARGE_RESULT = 1_000  # bytes of a result that is no accident where it comes again
+_END_MARKS = " \"'.,;:!?…。，；：！？、"
+# The word that joins a rule to what is asked for before it, and what a rule may depend on.
+_LINK = re.compile(r"^(?:and|but|or|und|aber|oder|et|mais|ou|y|pero|o|mas|maar|ale|но|и)\s+", re.IGNORECASE)
+_DEPENDS = re.compile(
+    r"\W*(?:from|when|whenever|if|before|after|while|in|for|on|at|during|as|since|until|to|by|wenn|ab|bei|beim|vor|nach"
+    r"|für|fuer|solange|bevor|quand|lorsque|si|dès|avant|après|pour|dans|cuando|al|antes|después|desde|para|en|se|quando"
+    r"|prima|dopo|per|als|voor|w|przed|po|если|когда|перед|после)\b",
+    re.IGNORECASE,
+)
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 
 
@@ -257,7 +267,11 @@ def _index_of(story: Story, step: int) -> int:
 
 
 # What a clause of a request is known by: where it ends, characters (a Chinese one counts three times), the most shown.
-_CLAUSES = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")
+_CLAUSES = re.compile(
+    r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n|\s+(?:and|but|und|aber|et|mais|y|pero)\s+(?=(?:(?:please|you|we) )?(?:"
+    r"never|always|do not|don['’]?t|only|avoid|make sure|must|nie|niemals|immer|nur|jamais|toujours|nunca|siempre)\b)",
+    re.IGNORECASE,
+)
 _CLAUSE_CHARS, _SHOWN_CHARS, _FIRST_WIDE, _SHORTEST_QUOTE = 24, 48, 0x3000, 12
 _RESTATED = 0.55  # of the words of each of its sentences in a summary that says a request in other words
 _COURTESY = re.compile(
@@ -364,20 +378,17 @@ def _removals(story: Story, message: int) -> list[int]:
 
 
 def rule_lost(story: Story, finding: Finding) -> None:
-    """Sentences of a message that only state rules are searched in every later request of its turn."""
+    """The rules of a message are searched in every later request of its turn."""
     message = number(finding, "message")
     removals = _removals(story, message)
     if not removals:
         raise Wrong("no compaction removed the message in the middle of its turn")
     turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]
     later = [step for step in turn if step >= story.first_call_after(removals[0])]
-    asked = next(text for part in story.session.events[message].parts if (text := part_text(part).strip()))
-    sentences = [" ".join(one.split()) for one in split_sentences(" ".join(_TYPED.findall(asked)) or asked)]
-    if not any(one and not _states_rules_alone(one) for one in sentences):
+    if not any(one and _rule_in(one) != one for one in _sentences_of(story, message)):
         raise Wrong("the message asks for nothing besides its rules")
-    rules = [one for one in dict.fromkeys(sentences) if _weight(one) >= _SHORTEST_QUOTE and _states_rules_alone(one)]
     lost: list[tuple[int, str]] = []
-    for rule in rules[:_MOST_RULES]:
+    for rule in _rules_of(story, message):
         silent = later[:]
         while silent and not _tells(story, silent[-1], rule):
             silent.pop()
@@ -394,15 +405,91 @@ def rule_lost(story: Story, finding: Finding) -> None:
     same("step", finding.step, step)
 
 
+def earlier_rule_lost(story: Story, finding: Finding) -> None:
+    """The rules of every turn that was over when a compaction took them away are searched in all requests since."""
+    lost: dict[str, tuple[bool, int, int, str]] = {}
+    for message in _looked_up(story):
+        turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]
+        for rule in _rules_of(story, message):
+            silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > message]
+            while silent and not _tells(story, silent[-1], rule):
+                silent.pop()
+            first = silent[-1] + 1 if silent else len(story.sent)
+            taking = [
+                index
+                for index in range(len(story.compactions))
+                if 0 <= story.compaction(index).step <= first and _takes_away(story, index, message)
+            ]
+            if outlasts_its_turn(rule) and turn[-1] < first < len(story.sent) and taking:
+                lost.setdefault(spoken(rule), (not is_universal(rule), first, message, rule))
+    if not lost:
+        raise Wrong("the last request has every rule of an earlier turn, or may have it")
+    is_open, step, message, rule = min(lost.values(), key=lambda item: item[:2])
+    if not rule.startswith(str(number(finding, "rule"))) or not number(finding, "rule"):
+        raise Wrong("that is not the rule that is named first")
+    agree(finding, message=message, is_whole=finding.numbers["rule"] == rule, is_universal=not is_open)
+    if is_open != (finding.severity == INFO) or is_open != ("Whether it was meant" in finding.sentence):
+        raise Wrong("the rule says that it holds for later turns, or does not, and the claim says otherwise")
+    fired = [i for i in range(len(story.compactions)) if 0 <= story.compaction(i).step <= step]
+    same("compaction", number(finding, "compaction"), [i for i in fired if _takes_away(story, i, message)][-1])
+    same("count", finding.count, len(lost))
+    same("step", finding.step, step)
+
+
+def _looked_up(story: Story) -> list[int]:
+    """The messages whose rules are looked for: every one that a compaction took away in its turn, and of the others
+    with rules that one did later the first ones."""
+    begun = dict.fromkeys(story.request_of(step) for step in range(len(story.sent)))
+    in_turn = [message for message in begun if message >= 0 and _removals(story, message)]
+    later = [
+        message
+        for message in begun
+        if message >= 0
+        and message not in in_turn
+        and any(item.step >= 0 and _takes_away(story, i, message) for i, item in enumerate(story.compactions))
+        and _rules_of(story, message)
+    ]
+    return sorted([*in_turn, *later[:_MOST_MESSAGES]])
+
+
+def _sentences_of(story: Story, message: int) -> list[str]:
+    """The sentences of what a person wrote, or typed as a command."""
+    written = [text for part in story.session.events[message].parts if (text := part_text(part).strip())]
+    asked = written[0] if written else ""
+    return [" ".join(one.split()) for one in split_sentences(" ".join(_TYPED.findall(asked)) or asked)]
+
+
+def _rules_of(story: Story, message: int) -> list[str]:
+    """The first rules of a message that the system prompt has not."""
+    fixed = Event(Role.SYSTEM, story.session.system or ())
+    rules = dict.fromkeys(filter(None, map(_rule_in, _sentences_of(story, message))))
+    known = [rule for rule in rules if _weight(rule) >= _SHORTEST_QUOTE and says_something(rule)][:_MOST_RULES]
+    return [rule for rule in known if not story.quotes(fixed, rule.strip(_END_MARKS))]
+
+
+def _rule_in(sentence: str) -> str:
+    """A sentence that states a rule, without what it asks for before it where the rule is one by itself."""
+    if kind_of(sentence) != RULE:
+        return ""
+    stating = [clause for clause in _CLAUSES.split(sentence) if directs(clause)]
+    if not stating:
+        return ""
+    rest = _LINK.sub("", sentence[sentence.index(stating[0]) :])
+    depends = _DEPENDS.match(sentence) is not None
+    return sentence if depends or not says_something(rest) or _weight(rest) < _SHORTEST_QUOTE else rest
+
+
 def _tells(story: Story, step: int, rule: str) -> bool:
     """May a request have a rule: a message quotes it, or what the compaction before it put in says it in other words,
     in another script, or cannot be read."""
-    plain = rule.strip(" \"'.,;:!?…。，；：！？、")
+    plain = rule.strip(_END_MARKS)
     place = story.places[step]
     if story.says(step, plain) or place in _unread(story, plain):
         return True
+    if place < 0:
+        return False
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.session.compactions[place])]
-    return _is_foreign("\n".join(said), rule) or any(paraphrases(text, rule) for text in said)
+    return _is_foreign("\n".join(said), rule) or any(conveys(text, rule) for text in said)
 
 
 def _begins(text: str, quote: str) -> bool:
@@ -926,6 +1013,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         needed,
         request_lost,
         rule_lost,
+        earlier_rule_lost,
         grown,
         summary_not_kept,
         loop,

@@ -14,11 +14,22 @@ LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itse
 LONGEST_RULE = 400  # characters of a sentence that is looked at; longer ones are data
 MOST_RULE_CHARS = 200_000  # of one message that are looked at
 # A sentence states a rule if it has one of these words: ours. It finds rules that are worded as rules, and no others.
-_RULE = re.compile(
+_ENGLISH_RULE = re.compile(
     r"\b(?:must(?:n['’]?t)?|never|always|do not|don['’]?t|should(?:n['’]?t)?|shall|may not|cannot|can['’]?t|make sure"
-    r"|ensure|only|avoid|required?|forbidden|prohibited|at most|at least|instead of|without|unless|prefer)\b"
-    "|必须|必須|务必|務必|不要|不得|不能|不可|禁止|请勿|請勿|切勿|绝不|絕不|始终|始終|总是|只能|只准|不许|"
-    "必ず|絶対に|しないで|てはいけ|てはなら|してください|のみ|반드시|절대|하지 마|지 마세요|금지|항상|해야",
+    r"|ensure|only|avoid|required?|forbidden|prohibited|at most|at least|instead of|without|unless|prefer)\b",
+    re.IGNORECASE,
+)
+_EASTERN_RULE = re.compile(
+    "必须|必須|务必|務必|不要|不得|不能|不可|禁止|请勿|請勿|切勿|绝不|絕不|始终|始終|总是|只能|只准|不许|"
+    "必ず|絶対に|しないで|てはいけ|てはなら|してください|のみ|반드시|절대|하지 마|지 마세요|금지|항상|해야"
+)
+# English rules are addressed to whoever works if they have one of the first words, or one of the others at the
+# beginning or behind "you" or "we": "the server can't start" and "it only works here" say how things are. Ours.
+_DIRECTING = re.compile(
+    r"\b(?:must(?:n['’]?t)?|should(?:n['’]?t)?|shall|may not|required?|forbidden|prohibited|make sure|ensure)\b"
+    r"|\b(?:you|we) (?:can(?:not|['’]?t)|never|always|only)\b"
+    r"|^(?:\W|(?:and|but|or|so|also|then|please|pls|rule|note|important|remember)\b)*"
+    r"(?:never|always|do not|don['’]?t|only|avoid|prefer|at most|at least|without|instead of|unless)\b",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\w+://\S+")
@@ -59,6 +70,22 @@ _REQUEST = re.compile(
 )
 
 
+# Requests that say how to work, not what to do: ours.
+_MANNER = re.compile(
+    r"\W*(?:please |pls )?(?:use|keep|follow|format|answer|respond|reply|name|limit|remember|ask|work|stop)\b"
+    r"|.*\b(?:niemals|nie|immer|stets|jamais|toujours|nunca|siempre|sempre)\b",
+    re.IGNORECASE,
+)
+_UNIVERSAL = re.compile(
+    r"\b(?:never|always|must(?:n['’]?t)?|from now on|in (?:the )?future|in general|every time|each time|whenever"
+    r"|under no circumstances|niemals|nie|immer|stets|ab jetzt|in zukunft|jamais|toujours|désormais|nunca|jamás|siempre"
+    r"|sempre|nooit|altijd|nigdy|zawsze|никогда|всегда)\b|必须|必須|务必|務必|始终|始終|总是|永远|永遠|绝不|絕不|必ず|絶対に|항상|절대|반드시",
+    re.IGNORECASE,
+)
+# A clause that begins so says how things are, in the languages of `wordings`.
+_SUBORDINATE = re.compile(r"\W*(?:dass|weil|wenn|obwohl|denn|que|qui|parce|porque|perché|omdat|ponieważ|что)\b", re.I)
+
+
 # A block of Markdown that is fenced as code of a language; prose and blocks without a language may be instructions.
 _PROGRAM = re.compile(
     r"^[ \t]*```[ \t]*(?!(?:md|markdown|text|txt|plain|plaintext)\b)[\w+#.-]+[^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)",
@@ -91,6 +118,28 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
     return REQUEST if _asks(words) or wordings.asks(words) else ""
 
 
+def directs(sentence: str) -> bool:
+    """Is a rule addressed to whoever works, "never push" or "keep it at most 80 wide": that something always fails, or
+    only works somewhere, has the words of a rule and is none. This is known of English alone."""
+    words = sentence.strip()
+    if kind_of(words) != RULE or _SUBORDINATE.match(words):
+        return False
+    if _ENGLISH_RULE.search(_STATED.sub("", words)) is None or _EASTERN_RULE.search(words) or _asks(words):
+        return True
+    return _DIRECTING.search(words) is not None or wordings.states_rule(words)
+
+
+def outlasts_its_turn(sentence: str) -> bool:
+    """Is a rule worded for more than one task: it names none, "use pnpm instead of npm", or says that it is."""
+    words = sentence.strip()
+    return directs(words) and (_MANNER.match(words) is not None or not (_asks(words) or wordings.asks(words)))
+
+
+def is_universal(sentence: str) -> bool:
+    """Does a rule say itself that it holds from then on: "never", "always", "must"."""
+    return _UNIVERSAL.search(sentence) is not None
+
+
 def says_something(sentence: str) -> bool:
     """Has an instruction words of content, so that following it says something."""
     return len(content_words(sentence)) >= (1 if has_unspaced(sentence) else LEAST_WORDS)
@@ -106,7 +155,8 @@ def _asks(words: str) -> bool:
 
 def _states_rule(words: str) -> bool:
     """Does a sentence state a rule, in any of the languages whose words are known."""
-    return _RULE.search(_STATED.sub("", words)) is not None or wordings.states_rule(words)
+    stated = _STATED.sub("", words)
+    return bool(_ENGLISH_RULE.search(stated) or _EASTERN_RULE.search(stated)) or wordings.states_rule(words)
 
 
 def rule_sentences(event: Event) -> int:

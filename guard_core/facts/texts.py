@@ -123,6 +123,7 @@ _CLAUSE_END = re.compile(
     r"[;:]\s+|,\s*(?:and|but|or|und|aber|oder|sowie|et|mais|ou|y|pero|o|e|mas|ma)?\s+"
     r"|\s(?:and|but|und|aber|sowie|et|mais|y|pero|mas)\s|[；，、]"
 )
+_FROM_NOW_ON = frozenset("now future general time whenever jetzt künftig zukunft".split())  # noqa: SIM905
 _LETTER = re.compile(r"[^\W\d_]")
 LAST_LATIN = "\u024f"  # of the letters with accents of European languages (Latin Extended-B)
 LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
@@ -238,6 +239,16 @@ def paraphrases(text: str, sentence: str, cut: float = PARAPHRASE_CUT) -> bool:
     if len(content_words(sentence)) < fewest:
         return False
     return shared_words(sentence, text) >= cut or _says_each_clause(text, sentence)
+
+
+def conveys(text: str, sentence: str) -> bool:
+    """May a summary say what a sentence says: it paraphrases it or, of a sentence that is too short for a paraphrase to
+    be known, has all of its content words in one passage, but for those that say from when on it holds."""
+    fewest = FEWEST_UNSPACED if has_unspaced(sentence) else FEWEST_WORDS
+    words = content_words(sentence)
+    own = words - _FROM_NOW_ON or words
+    is_short = 0 < len(own) < fewest
+    return (is_short and any(own <= passage for passage in _passages(text))) or paraphrases(text, sentence)
 
 
 def _says_each_clause(text: str, sentence: str) -> bool:

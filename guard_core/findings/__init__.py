@@ -76,6 +76,7 @@ _OF_BOTH: tuple[Check, ...] = (
 )
 _OF_RECORDINGS: tuple[Check, ...] = (
     requests.lost_rules,
+    requests.lost_earlier_rules,
     sizes.contradicted_window,
     sizes.doubted_window,
     sizes.counted_over,

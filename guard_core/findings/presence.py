@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import accumulate, islice
 
 import msgspec
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, TextPart, part_text
-from guard_core.facts.instructions import RULE, kind_of, says_something, sentences
-from guard_core.facts.texts import may_translate, paraphrases, restates, split_sentences
+from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
+from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.quoting import HAN, HANGUL, KANA, letters_of, may_say, readings, runs_of, says
 from guard_core.sessions import Session
@@ -45,13 +45,26 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 _WIDE = re.compile(f"[{KANA}{HAN}{HANGUL}]")
-_CLAUSE = re.compile(r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n")  # where one ends
+# Where a clause ends: at a mark, or before a rule that is joined to it, "port it and never touch the old one".
+_CLAUSE = re.compile(
+    r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n|\s+(?:and|but|und|aber|et|mais|y|pero)\s+(?=(?:please |you |we )?(?:"
+    r"never|always|do not|don['’]?t|only|avoid|make sure|must|nie|niemals|immer|nur|jamais|toujours|nunca|siempre)\b)",
+    re.IGNORECASE,
+)
+_CONJUNCTION = re.compile(r"^(?:and|but|or|und|aber|oder|et|mais|ou|y|pero|o|mas|maar|ale|но|и)\s+", re.IGNORECASE)
+# Words that begin what a rule behind a comma depends on: when, where and for what it holds. Ours.
+_CIRCUMSTANCE = re.compile(
+    r"\W*(?:from|when(?:ever)?|if|before|after|while|in|for|on|at|during|as|since|until|to|by|wenn|ab|beim?|vor|nach|f(?:ü|ue)r"
+    r"|solange|bevor|quand|lorsque|si|dès|avant|après|pour|dans|cuando|al|antes|después|desde|para|en|se|quando|prima|dopo"
+    r"|per|als|voor|w|przed|po|если|когда|перед|после)\b",
+    re.IGNORECASE,
+)
 _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away where they are quoted
 
 
 class RuleWords(msgspec.Struct, frozen=True):
-    """A sentence of a request that states a rule, the events of the log that quote it, its own message too, and the
-    compactions of its turn whose messages quote it, paraphrase it, or may say it in another script or language."""
+    """What a message of the user states as a rule, the events of the log that quote it, its own message too, and the
+    compactions behind it whose messages quote it, paraphrase it, or may say it in another script or language."""
 
     text: str
     events: tuple[int, ...]
@@ -65,7 +78,8 @@ class RequestWords(msgspec.Struct, frozen=True):
     of those that repeat only what it states as a rule, and nothing of what it asks for. `restated` are the compactions
     of its turn without quotation or passage whose messages may say each of its sentences in other words
     (`facts.texts.restates`), or all of it in another script or language (`may_translate`).
-    `rules` are its first rules, where it asks for something besides."""
+    `rules` are its first rules, but for those that the system prompt has, too. Of a message that only a compaction of a
+    later turn took away nothing else is looked up, and `quote` is empty."""
 
     message: int
     quote: str
@@ -76,21 +90,68 @@ class RequestWords(msgspec.Struct, frozen=True):
     restated: tuple[int, ...] = ()
     kept_rules: tuple[tuple[int, str], ...] = ()
     rules: tuple[RuleWords, ...] = ()
+    asks: bool = True  # is something asked for besides these rules
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
-    """Look up the requests that compactions took away. `session` may be a head; `read` gives all events in order: up to
-    the last of these requests for their words, then all for the places of these words, earlier ones too."""
-    wanted = removed_requests(session, ledger)
+    """Look up the requests that compactions took away, and the rules of other messages that they did. `session` may be
+    a head; `read` gives all events in order: up to the last of these messages for their words, then all for the places
+    of these words, earlier ones too."""
+    wanted, others = removed_requests(session, ledger), removed_later(session, ledger)
     words, clauses, texts = {}, {}, {}
-    for index, event in enumerate(islice(read(), max(wanted, default=-1) + 1)):
+    for index, event in enumerate(islice(read(), max([*wanted, *others], default=-1) + 1)):
         if index in wanted and width(quotation(asked := asked_words(event))) >= SHORTEST:
             words[index], clauses[index], texts[index] = asked, passages_of(event), _own_text(event)
+        elif index in others:
+            texts[index] = _own_text(event)
+    rules = _rules_in(session, texts, words)
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
-    rules = {message: _rules_of(text) for message, text in texts.items()}
     quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
+    found = _places(quotes, read)
+    requests = []
+    for message in sorted({*words, *rules}):
+        own = tuple(
+            RuleWords(rule, tuple(sorted(found[message, rule])), _saying(session, _behind(session, message), rule))
+            for rule in rules.get(message, ())
+        )
+        if message not in words:
+            requests.append(RequestWords(message, "", False, (), (), rules=own))
+            continue
+        places, text = found[message, FIRST_WORDS], words[message]
+        if len(places) <= MOST_PLACES:
+            quote, quoting = quotation(text), _quoting(session, quotes[message, FIRST_WORDS])
+            tasks, stated = ([one for one in part if quote not in one] for part in clauses[message])
+            passages = _repeating(session, quoting, tasks)
+            repeating = _repeating(session, (*quoting, *dict(passages)), stated)
+            in_turn = sorted(_compactions_of_turn(session, ledger, message))
+            silent = [place for place in in_turn if place not in quoting and place not in dict(passages)]
+            restated, asks = _restating(session, silent, _asked_for(texts[message])), _asks_besides(texts[message])
+            is_whole, events = quote == text.rstrip(_END), tuple(sorted(places))
+            requests.append(
+                RequestWords(message, quote, is_whole, events, quoting, passages, restated, repeating, own, asks)
+            )
+    return tuple(requests)
+
+
+def _rules_in(session: Session, texts: Mapping[int, str], words: Container[int]) -> dict[int, list[str]]:
+    """The rules of some messages that the system prompt has not: of all in `words`, of the first MOST_REQUESTS others
+    that state some."""
+    system = "\n".join(map(part_text, session.system or ()))
+    fixed = readings(system) if system else ""
+    rules: dict[int, list[str]] = {}
+    for message, text in sorted(texts.items()):
+        stated = [rule for rule in _rules_of(text) if not fixed or not says(fixed, readings(rule.rstrip(_END)))]
+        is_known = message in words or sum(one not in words for one in rules) < MOST_REQUESTS
+        rules |= {message: stated} if stated and is_known else {}
+    return rules
+
+
+def _places(
+    quotes: Mapping[tuple[int, str], str], read: Callable[[], Iterable[Event]]
+) -> dict[tuple[int, str], list[int]]:
+    """The events that have each quotation, its own message first."""
     runs = {key: runs_of(quote) for key, quote in quotes.items()}
-    found: dict[tuple[int, str], list[int]] = {(message, what): [message] for message, what in quotes}
+    found = {key: [key[0]] for key in quotes}
     for index, event in enumerate(read() if quotes else ()):
         text = text_to_compare(event)
         letters = letters_of(text)
@@ -99,32 +160,37 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
         for key in likely:
             if says(read_ways, quotes[key]) and index != key[0]:
                 found[key].append(index)
-    requests = []
-    for message, text in words.items():
-        places = found[message, FIRST_WORDS]
-        if len(places) <= MOST_PLACES:
-            quote, quoting = quotation(text), _quoting(session, quotes[message, FIRST_WORDS])
-            tasks, stated = ([one for one in part if quote not in one] for part in clauses[message])
-            others = _repeating(session, quoting, tasks)
-            repeating = _repeating(session, (*quoting, *dict(others)), stated)
-            in_turn = sorted(_compactions_of_turn(session, ledger, message))
-            silent = [place for place in in_turn if place not in quoting and place not in dict(others)]
-            restated = _restating(session, silent, _asked_for(texts[message]))
-            is_whole, events = quote == text.rstrip(_END), tuple(sorted(places))
-            own = tuple(
-                RuleWords(rule, tuple(sorted(found[message, rule])), _saying(session, in_turn, rule))
-                for rule in rules[message]
-            )
-            requests.append(RequestWords(message, quote, is_whole, events, quoting, others, restated, repeating, own))
-    return tuple(requests)
+    return found
+
+
+def _behind(session: Session, message: int) -> list[int]:
+    """The compactions behind a message."""
+    return [place for place, item in enumerate(session.compactions) if message < item.at]
 
 
 def _rules_of(text: str) -> list[str]:
-    """The first sentences of a user's words that only state rules, where others ask for something."""
-    said = [" ".join(one.split()) for one in sentences((TextPart(text),))]
-    rules = [one for one in dict.fromkeys(said) if width(one) >= SHORTEST and _is_rule(one)]
-    has_task = any(one and not _is_rule(one) for one in said)
-    return [one for one in rules if says_something(one)][:MOST_RULES] if has_task else []
+    """The first rules of a user's words."""
+    rules = (_rule_in(" ".join(sentence.split())) for sentence in sentences((TextPart(text),)))
+    return [rule for rule in dict.fromkeys(rules) if width(rule) >= SHORTEST and says_something(rule)][:MOST_RULES]
+
+
+def _rule_in(sentence: str) -> str:
+    """The words of a sentence that state a rule: all of it or, behind clauses that ask for something, from the first on
+    that does, if that says something by itself; "" of a sentence that states none."""
+    starts = [0, *(found.end() for found in _CLAUSE.finditer(sentence))]
+    clauses = [sentence[start:stop] for start, stop in zip(starts, [*starts[1:], len(sentence)], strict=True)]
+    first = next((start for start, clause in zip(starts, clauses, strict=True) if directs(clause)), None)
+    if first is None or kind_of(sentence) != RULE:
+        return ""
+    rest = _CONJUNCTION.sub("", sentence[first:])
+    is_apart = not _CIRCUMSTANCE.match(sentence) and says_something(rest) and width(rest) >= SHORTEST
+    return rest if is_apart else sentence
+
+
+def _asks_besides(text: str) -> bool:
+    """Has a text anything besides its rules."""
+    said = (" ".join(one.split()) for one in sentences((TextPart(text),)))
+    return any(one and _rule_in(one) != one for one in said)
 
 
 def removed_requests(session: Session, ledger: Ledger) -> list[int]:
@@ -137,6 +203,24 @@ def removed_requests(session: Session, ledger: Ledger) -> list[int]:
             if 0 <= message < base.at and not holds(base.view, message):
                 messages[message] = None
     return list(messages)[:MOST_REQUESTS]
+
+
+def removed_later(session: Session, ledger: Ledger) -> set[int]:
+    """Messages that began a turn with calls, and that a compaction of a later turn did not keep."""
+    users = ledger.steps["user_event"]
+    turns = np.unique(users[users >= 0])
+    removed = np.zeros(len(turns), dtype=np.bool_)
+    for item in counted_compactions(session).compactions:
+        if item.step >= 0:
+            base = ledger.bases[item.place]
+            kept = np.zeros(len(turns), dtype=np.bool_)
+            for segment in base.view:
+                if isinstance(segment, Span):
+                    kept[slice(*np.searchsorted(turns, (segment.start, segment.stop)).tolist())] = True
+                elif isinstance(segment, Rewritten) and segment.reason == JOINED:
+                    kept |= turns == segment.event
+            removed |= ~kept & (turns < base.at) & (turns != users[item.step])
+    return set(turns[removed].tolist())
 
 
 def holds(view: View, event: int) -> bool:
@@ -311,8 +395,7 @@ def _saying(session: Session, places: Iterable[int], rule: str) -> tuple[int, ..
     return tuple(
         place
         for place, said in inserted.items()
-        if may_translate("\n".join(said), rule)
-        or any(says(readings(one), quote) or paraphrases(one, rule) for one in said)
+        if may_translate("\n".join(said), rule) or any(says(readings(one), quote) or conveys(one, rule) for one in said)
     )
 
 

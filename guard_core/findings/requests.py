@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.counts import CountedCompaction
+from guard_core.facts.instructions import is_universal, outlasts_its_turn
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, RuleWords, has, holds, may_be_summarised, shortened
 from guard_core.findings.sliding import is_made_anew
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
+from guard_core.quoting import normalised
 from guard_core.view_sums import ViewSums
 from guard_core.views import Span, View
 
@@ -32,7 +34,7 @@ def lost_rules(case: Case) -> list[Finding]:
     """Rules that a compaction took out of the context, while what was asked for beside them stayed."""
     if not case.is_recorded:
         return []
-    with_rules = (words for words in case.facts.words or () if words.rules and _removals(case.facts, words))
+    with_rules = (item for item in case.facts.words or () if item.asks and item.rules and _removals(case.facts, item))
     return [item for words in with_rules if (item := _rules_lost(case.facts, words)) is not None]
 
 
@@ -70,6 +72,56 @@ def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
         f"that turn, no request quotes it, and no summary paraphrases it.{more}"
     )
     return Finding("rule_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
+
+
+def lost_earlier_rules(case: Case) -> list[Finding]:
+    """Rules of a turn that had ended, which a later compaction took out of the context for good: one finding of all."""
+    if not case.is_recorded:
+        return []
+    lost: dict[str, tuple[int, Removal, RuleWords, int]] = {}
+    for words in case.facts.words or ():
+        for rule in words.rules:
+            removal = _lost_later(case.facts, words.message, rule) if outlasts_its_turn(rule.text) else None
+            if removal is not None:
+                lost.setdefault(normalised(rule.text), (removal.step, removal, rule, words.message))
+    if not lost:
+        return []
+    ranked = sorted(lost.values(), key=lambda item: (not is_universal(item[2].text), item[0]))
+    step, removal, rule, message = ranked[0]
+    is_standing = is_universal(rule.text)
+    numbers: dict[str, Any] = {
+        "message": message,
+        "rule": shortened(rule.text, RULE_CHARS),
+        "is_whole": shortened(rule.text, RULE_CHARS) == rule.text,
+        "compaction": removal.compaction,
+        "is_universal": is_standing,
+    }
+    cut = "" if numbers["is_whole"] else " …"
+    more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more rule')} of earlier turns."
+    scope = "" if is_standing else " Whether it was meant for later turns, it does not say."
+    sentence = (
+        f'Your rule "{numbers["rule"]}{cut}" (message {message + 1:,}) left the context at {at_step(step)} '
+        f"({compactions_words([removal.compaction])}), in a later turn: no request since quotes it, and no summary "
+        f"paraphrases it.{scope}{more}"
+    )
+    severity = WARNING if is_standing else INFO
+    return [Finding("earlier_rule_lost", severity, step, sentence, numbers, (), (step,), len(lost))]
+
+
+def _lost_later(facts: Facts, message: int, rule: RuleWords) -> Removal | None:
+    """The compaction behind a message's turn since which no request has a rule of it; None where the last one may."""
+    steps = facts.ledger.steps
+    present, unread = presence(facts, rule)
+    said = np.flatnonzero(present | np.isin(steps["epoch"], list(unread)))
+    first = int(said[-1]) + 1 if len(said) else 0
+    if first >= len(present) or int(steps["user_event"][first]) <= message:
+        return None
+    by = [
+        item
+        for item in facts.recording.fired
+        if item.step <= first and item.counted is not None and _removes(facts, item.counted, message)
+    ]
+    return Removal(by[-1].index, first, by[-1].counted) if by and by[-1].counted is not None else None
 
 
 class Absence(NamedTuple):

@@ -57,6 +57,8 @@ _NO_WHOLE = {
     MAY_BE_SUMMARISED: "No compaction in the file, perhaps continued in another conversation",
 }
 
+_ONLY_IF_GRAVE = ("request_lost", "earlier_rule_lost", "grown", "repeated_call")
+
 Wording = Callable[[Case, Finding], str]
 
 
@@ -92,11 +94,12 @@ def _without_calls(case: Case) -> Verdict:
 
 
 def _leads(finding: Finding) -> bool:
-    """A request that is still quoted, and a growth that only the file's gap shows, lead no verdict; that calls are not
-    counted does, where a sum of them says that estimates are not their sizes."""
+    """A request that is still quoted, a rule that may have been of its turn, and a growth that only the file's gap
+    shows, lead no verdict; that calls are not counted does, where a sum of them says that estimates are not their
+    sizes."""
     if finding.kind == "no_usage":
         return "each" in finding.numbers
-    return finding.severity != INFO or finding.kind not in ("request_lost", "grown", "repeated_call")
+    return finding.severity != INFO or finding.kind not in _ONLY_IF_GRAVE
 
 
 def _of_branch(sentence: str, left: Finding | None) -> str:
@@ -271,13 +274,16 @@ def _request(case: Case, finding: Finding) -> str:
 
 
 def _rule(case: Case, finding: Finding) -> str:
-    numbers = finding.numbers
-    sentence = '{}your rule "{}" left the context at {}; no later request of the turn quotes it.'
-    words = str(numbers["rule"])
-    whole = sentence.format(_head(case), words if numbers["is_whole"] else f"{words} …", at_step(finding.step))
+    is_earlier = finding.kind == "earlier_rule_lost"
+    numbers, words = finding.numbers, str(finding.numbers["rule"])
+    sentence = (
+        f'{_head(case)}your {"earlier " if is_earlier else ""}rule "{{}}" left the context at {at_step(finding.step)}; '
+        f"no later request{'' if is_earlier else ' of the turn'} quotes it."
+    )
+    whole = sentence.format(words if numbers["is_whole"] else f"{words} …")
     if (more := len(whole.split()) - MOST_WORDS) <= 0:
         return whole
-    return sentence.format(_head(case), f"{' '.join(words.split()[:-more])} …", at_step(finding.step))
+    return sentence.format(f"{' '.join(words.split()[:-more])} …")
 
 
 def _loop(case: Case, finding: Finding) -> str:
@@ -536,6 +542,7 @@ _ORDER: dict[str, Wording] = {
     "empty_summary": _empty,
     "request_lost": _request,
     "rule_lost": _rule,
+    "earlier_rule_lost": _rule,
     "usage_repeated": _repeated,
     "cached_above": _cached_above,
     "silent_truncation": _truncated,

@@ -30,6 +30,7 @@ REQUESTS = (
     "now list every place that reads the old name",
     "yes",
     "never touch the migrations folder, whatever happens",
+    "list the callers of the parser, but never edit one",
 )
 _SAMPLE = {name: bundled(name) for name in ("healthy", "small-window", "timing-gap")}
 WORK = st.sampled_from([0, 40, 900, 6_000, 30_000])

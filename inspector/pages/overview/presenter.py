@@ -35,7 +35,7 @@ from inspector.pages.shared.remedies import anchor
 from inspector.replays.choice import Choice
 
 SHOWN_FINDINGS = 30
-LOSSES = ("request_lost", "rule_lost", "tail_lost")  # kinds of findings that the facts page has more of
+LOSSES = ("request_lost", "rule_lost", "earlier_rule_lost", "tail_lost")  # findings that the facts page has more of
 SHOWN_DECISIONS = 10  # steps at which one side compacts and the other does not
 FIRST_FINDINGS = 8  # of them that are unfolded
 MODELS_NAMED = 4

@@ -115,6 +115,7 @@ FINDINGS = {
     "no_fit": "What is always sent alone is larger than the threshold: no compaction can help.",
     "near_miss": "A request above 90 % of the window that was not compacted.",
     "rule_lost": "A compaction took a rule of the user's out of the context, and no later call of the turn has it.",
+    "earlier_rule_lost": "A compaction took a rule of an earlier turn out of the context, and no call since has it.",
     "request_lost": "Later calls of the turn no longer have the first words of what the user asked for.",
     "tail_lost": "Messages that a compaction kept were not sent afterwards.",
     "loop": "Compactions at three or more calls in a row.",

@@ -14,6 +14,7 @@ KINDS = {
     "near_miss": "near miss",
     "request_lost": "request lost",
     "rule_lost": "rule lost",
+    "earlier_rule_lost": "earlier rule lost",
     "tail_lost": "kept messages lost",
     "loop": "loop",
     "sliding_window": "sliding window",

@@ -210,6 +210,26 @@ def with_rules(built: Session) -> Session:
     return msgspec.structs.replace(built, events=(first, *built.events[1:]))
 
 
+def with_earlier_rules() -> Session:
+    """Two turns of their own rules, then work whose first compaction keeps one of the three and the second none."""
+    said = (
+        "Use four spaces, never tabs.",
+        "Thanks. Only touch files below the folder billing. You must squash commits.",
+    )
+    begun = [event for text in said for event in (Event(Role.USER, (TextPart(text),)), _of_model("Understood."))]
+    kept = compaction(5, "The user must have commits squashed; work on the parser began.")
+    built = exchange(14, tokens=lambda turn: None, compactions=(kept, compaction(10, "Half of the parser is done.")))
+    calls = [ModelCall(at, at, 4_000 + 500 * at) for at in (1, 3)]
+    counts = _falling_at(5, 10)
+    calls += [ModelCall(call.at + 4, call.at + 4, counts(turn)) for turn, call in enumerate(built.calls)]
+    moved = tuple(msgspec.structs.replace(item, at=item.at + 4) for item in built.compactions)
+    return msgspec.structs.replace(built, events=(*begun, *built.events), calls=tuple(calls), compactions=moved)
+
+
+def _of_model(text: str) -> Event:
+    return Event(Role.MODEL, (TextPart(text),))
+
+
 def calling_in_turn(rounds: int = 10, *, progress: bool = False) -> Session:
     """A test, an edit and a file, time after time; with `progress` the test finds something else each time."""
     said = {"make test": "Error: the table users is missing", "edit": "", "read": "CREATE TABLE user (id, name)"}
@@ -331,6 +351,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
         "rule lost",
         with_rules(exchange(20, tokens=_falling_at(5), compactions=(compaction(5, f"The task: {WORDS}."),))),
     )
+    yield "rules of an earlier turn lost", with_earlier_rules()
     yield "grown", exchange(10, tokens=growing(50_000, 2_000), compactions=(compaction(5, tokens_before=50_500),))
     twice = tuple(compaction(turn, tokens_before=50_500 + turn) for turn in (5, 8))
     yield "grown twice", exchange(10, tokens=growing(50_000, 2_000), compactions=twice)

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.checker import check
+from guard_core.events import TextPart
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
 from guard_core.ledger import Ledger
 from guard_core.recordings import read
@@ -388,6 +389,117 @@ def test_the_compaction_that_lost_the_rule_is_named_and_others_are_counted():
     (finding,) = rules_lost(built)
     assert (finding.step, finding.numbers["compaction"], finding.count) == (3, 1, 2)
     assert finding.sentence.endswith("The same holds for 1 more rule of that message.")
+
+
+@pytest.mark.parametrize(
+    ("task", "rule", "between"),
+    [
+        (PORT, "Use four spaces, never tabs.", " "),  # "never tabs" says little by itself
+        (PORT, "When you commit, never use --no-verify.", " "),
+        ("Please port the importer", "never touch legacy.py.", ", but "),
+        ("Please port the importer to the new reader", "never touch legacy.py.", " and "),
+        ("Bitte portiere den Importer", "rühre legacy.py niemals an.", ", aber "),
+        ("请把计费导出器迁移到新的队列客户端", "不要改动旧的适配器。", "，"),
+    ],
+)
+def test_a_rule_in_one_sentence_with_a_wish_is_lost_alone(task, rule, between):
+    (finding,) = rules_lost(talk(compaction(3, summary=f'The user: "{task}".'), ask=f"{task}{between}{rule}"))
+    assert (finding.numbers["rule"], finding.severity) == (rule, "warning")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        f"{PORT} It only works with ASCII now.",
+        "Please port the importer, it always fails without the config file.",
+        f"{PORT} The server can't start without its configuration.",
+    ],
+)
+def test_what_always_happens_is_no_rule_of_the_user(ask):
+    assert rules_lost(talk(compaction(3, summary=f'"{PORT}" Please port the importer. Done by half.'), ask=ask)) == []
+
+
+@pytest.mark.parametrize("said", ["legacy.py must not be touched", "No touching of legacy.py"])
+def test_a_short_rule_all_of_whose_words_a_summary_has_is_not_called_lost(said):
+    ask = f"{PORT} Never touch legacy.py."
+    assert rules_lost(talk(compaction(3, summary=f'"{PORT}" {said}.'), ask=ask)) == []
+    assert rules_lost(talk(compaction(3, summary=f'"{PORT}" Half is done.'), ask=ask)) != []
+
+
+def test_a_rule_that_the_system_prompt_has_too_is_in_every_request():
+    ask = f"{PORT} {ON_LEGACY}"
+    built = talk(compaction(3, summary=f'The user: "{PORT}" Half is done.'), ask=ask)
+    assert rules_lost(built) != []
+    assert rules_lost(replace(built, system=(TextPart(f"You are careful. {ON_LEGACY}"),))) == []
+
+
+def later_turns(first, *compactions):
+    """A turn that states rules, one more, and a long one in which the compactions are."""
+    events = [user(first), model("ok"), user("Read the file a.py"), model("read")]
+    events += [user("Please port the importer to the new reader."), *(model(f"step {number}") for number in range(6))]
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in (1, 3, 5, 6, 7, 8, 9, 10))
+    return session(*events, calls=calls, compactions=compactions)
+
+
+def earlier_lost(built):
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+    return [item for item in claims if item.kind == "earlier_rule_lost"]
+
+
+def test_a_rule_of_an_earlier_turn_that_no_later_request_has_is_lost():
+    built = later_turns("Use four spaces, never tabs.", compaction(7, summary=f"{PORT} Half is done."))
+    (finding,) = earlier_lost(built)
+    assert (finding.severity, finding.step, finding.count, finding.numbers["message"]) == ("warning", 4, 1, 0)
+    assert finding.sentence == (
+        'Your rule "Use four spaces, never tabs." (message 1) left the context at step 5 (compaction 1), in a later '
+        "turn: no request since quotes it, and no summary paraphrases it."
+    )
+    facts = Facts.of(built)
+    assert recorded_verdict(facts, recorded_findings(facts)).sentence == (
+        '1 compaction; your earlier rule "Use four spaces, never tabs." left the context at step 5; no later request '
+        "quotes it."
+    )
+
+
+def test_the_second_compaction_is_named_where_the_first_kept_the_rule():
+    kept = compaction(6, summary="Rules: use four spaces, never tabs. The importer is being ported.")
+    (finding,) = earlier_lost(later_turns("Use four spaces, never tabs.", kept, compaction(9, summary=PORT)))
+    assert (finding.step, finding.numbers["compaction"]) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "summary"),
+    [
+        ("Use four spaces, never tabs.", f"{PORT} The user wants four spaces and no tabs."),
+        ("Always answer in French from now on.", f"{PORT} The user wants every answer in French."),
+        ("Use four spaces, never tabs.", "Der Importer wird auf den neuen Leser portiert, das ist zur Hälfte fertig."),
+        ("Add a test that works without network access.", f"{PORT} Half is done."),  # a task of its turn
+        ("The tests only pass on Linux.", f"{PORT} Half is done."),
+    ],
+)
+def test_what_a_summary_may_say_or_was_a_task_is_no_lost_rule(first, summary):
+    assert earlier_lost(later_turns(first, compaction(7, summary=summary))) == []
+
+
+def test_a_rule_that_does_not_say_that_it_holds_on_is_a_note_and_leads_no_verdict():
+    built = later_turns("Only touch files below the folder billing.", compaction(7, summary=f"{PORT} Half is done."))
+    (finding,) = earlier_lost(built)
+    assert (finding.severity, "Whether it was meant for later turns, it does not say." in finding.sentence) == (
+        "info",
+        True,
+    )
+    facts = Facts.of(built)
+    assert recorded_verdict(facts, recorded_findings(facts)).kind != "earlier_rule_lost"
+
+
+def test_rules_of_several_turns_are_one_finding_the_gravest_first():
+    built = later_turns("Only touch files below the folder billing.", compaction(7, summary="Half is done."))
+    events = [*built.events[:2], user("Never push to the branch main."), *built.events[3:]]
+    (finding,) = earlier_lost(replace(built, events=tuple(events)))
+    assert (finding.numbers["rule"], finding.count) == ("Never push to the branch main.", 2)
+    assert finding.sentence.endswith("The same holds for 1 more rule of earlier turns.")
 
 
 TIDES = "日本の港の潮位データを集計して、表にしてください。"
