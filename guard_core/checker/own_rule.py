@@ -238,7 +238,7 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
         compactions = [place for place in places if before < story.session.compactions[place].at <= at]
         for place in compactions:
             item = story.session.compactions[place]
-            least, most = _count(story, counter, last, item.at)
+            least, most = _count(story, counter, last, item.at, item.pending_tokens)
             if counter == "request":
                 least = most = None
             if any(setting.name == "is_of_sdk" for setting in story.session.settings):
@@ -248,7 +248,8 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             yield Check(step, least, most, places[place])
             last = -1
         if not compactions and step < len(calls):
-            count = _count(story, counter, -1 if _clears(story, before, at) else last, at)
+            waiting = calls[step].pending_tokens
+            count = _count(story, counter, -1 if _clears(story, before, at) else last, at, waiting)
             if counter == "request":  # the provider counts what it is sent
                 counted = None if _answered_compacted(story, step) else calls[step].prompt_tokens or None
                 count = counted, counted
@@ -315,8 +316,9 @@ def _clears(story: Story, before: int, at: int) -> bool:
     return story.session.agent_format == "claude-code" and any(before < place <= at for place in edits)
 
 
-def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, int | None]:
-    """The least and the most that was counted at a place of the log: the last call's tokens, and what came since."""
+def _count(story: Story, counter: str, last: int, at: int, waiting: int | None = None) -> tuple[int | None, int | None]:
+    """The least and the most that was counted at a place of the log: the last call's tokens, and what came since;
+    `waiting` is what the reader made of the items since where their JSON counts, which the log does not have."""
     if last < 0:
         return None, None
     call = story.session.calls[last]
@@ -331,7 +333,7 @@ def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, 
     start = call.at if call.response is None else call.response + 1
     added = story.session.events[start:at]
     if story.session.agent_format == "codex":
-        return _counted_by_codex(story, total, start, at)
+        return _counted_by_codex(story, total, start, at, waiting)
     if story.session.agent_format == "claude-code":
         answer = [] if call.response is None else [story.session.events[call.response]]
         model = call.model or story.session.model
@@ -341,9 +343,12 @@ def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, 
     return total, total + sum(_most(part_text(part)) for part in _results(added)) + others
 
 
-def _counted_by_codex(story: Story, total: int, start: int, at: int) -> tuple[int | None, int | None]:
+def _counted_by_codex(
+    story: Story, total: int, start: int, at: int, waiting: int | None
+) -> tuple[int | None, int | None]:
     """Before a turn it counts what came before the user's message; of the turns before the last message of the user,
-    and since the last compaction, the encrypted reasoning, where the file has it."""
+    and since the last compaction, the encrypted reasoning, where the file has it. From 0.95 to 0.155 it counts the JSON
+    of items, which is no less than a quarter of what is said in them, and no more than their escaped text in frames."""
     added = story.session.events[start:at]
     turn = next((place for place, event in enumerate(added) if event.starts_turn()), len(added))
     before = [item.at for item in story.session.compactions if is_counted(item) and item.at < at]
@@ -355,8 +360,31 @@ def _counted_by_codex(story: Story, total: int, start: int, at: int) -> tuple[in
         if any(map(_thoughts, events)) and _is_stripped(story) and _compacts_at(story, at):
             return None, None
         results = sum(_by_codex(part) for part in _results(added[: stop - start]))
+        if _counts_items(story):
+            results = _items_by_codex(added, waiting or 0)
         counts.append(total + results + sum(map(_reasoning_by_codex, events)))
     return min(counts), max(counts)
+
+
+def _counts_items(story: Story) -> bool:
+    versions = _versions(story)
+    return versions != {()} and all((0, 95) <= version < (0, 156) for version in versions)
+
+
+_FRAME = 600  # bytes of JSON around what an item says: its type, ids, status, keys
+
+
+def _items_by_codex(events: Iterable[Event], waiting: int) -> int:
+    """What the reader made of these items, if that is possible."""
+    parts = [part for event in events for part in event.parts]
+    size = sum(len(part_text(part).encode("utf-8", "surrogatepass")) for part in parts)
+    if not parts and waiting:
+        raise Wrong(f"nothing waited to be sent that could have {waiting} tokens")
+    if waiting and not any(isinstance(part, MediaPart) for part in parts):
+        most = (6 * size + sum(part.opaque_bytes for part in parts if isinstance(part, ReasoningPart))) // 4
+        if waiting > most + len(parts) * _FRAME:
+            raise Wrong(f"items of {size} bytes cannot have {waiting} tokens")
+    return waiting
 
 
 def _compacts_at(story: Story, at: int) -> bool:

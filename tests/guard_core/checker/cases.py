@@ -404,7 +404,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
 
 
 def ruled() -> Iterator[tuple[str, Claims]]:
-    """Recordings of Claude Code and of the SDK of Cline that do not fit their rule, or what a person typed of it."""
+    """Recordings of Claude Code, Codex and Cline's SDK that do not fit their rule, or what a person typed of it."""
     late = transcript(prompts=(20_000, 160_000, 120_000, 30_000))
     yield "late and early", of_recording(late)
     yield "another threshold", of_recording(transcript(version="2.1.21"))
@@ -412,6 +412,11 @@ def ruled() -> Iterator[tuple[str, Claims]]:
     yield "a share that never acts", of_recording(transcript(), autocompact_pct="50")
     quiet = msgspec.structs.replace(transcript(prompts=(20_000, 150_000, 156_000, 157_000)), compactions=())
     yield "never compacted", of_recording(quiet)
+    whole = {"pending_tokens": 1_100}  # a version that counts whole items, as their JSON is
+    codex = transcript("codex", "0.99.0", prompts=(20_000, 60_000, 90_000, 30_000), **whole)
+    waiting = tuple(msgspec.structs.replace(call, pending_tokens=1_050) for call in codex.calls)
+    codex = msgspec.structs.replace(codex, calls=waiting, window=Sourced(258_400, Provenance.RECORDER))
+    yield "items of Codex", of_recording(codex)
     yield "written down", of_recording(transcript(version="2.1.21", tokens_before=156_000))
     for prompts, before in (((20_000, 60_000, 150_000, 30_000), 90_000), ((20_000, 170_000, 175_000, 30_000), None)):
         sdk = transcript("cline", "3.0.65", "", prompts=prompts, tokens_before=before)
