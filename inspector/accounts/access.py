@@ -48,6 +48,7 @@ RULES: dict[str, Rule] = {
     "sessions_view_save": WORK,
     "sessions_view_delete": WORK,
     "sessions_view_restore": WORK,
+    "sessions_view_rename": WORK,
     "imports_dismiss": LOOK,  # a cookie of this browser
     "imports_undismiss": LOOK,
     "upload": SEND,
@@ -86,6 +87,7 @@ RULES: dict[str, Rule] = {
     "session_preset_save": WORK,
     "session_preset_delete": WORK,
     "session_preset_restore": WORK,
+    "session_preset_rename": WORK,
     "session_window": WORK,
     "session_rename": WORK,
     "session_delete": WORK,
@@ -117,6 +119,7 @@ RULES: dict[str, Rule] = {
     "triggers_view_save": WORK,
     "triggers_view_delete": WORK,
     "triggers_view_restore": WORK,
+    "triggers_view_rename": WORK,
     "compare": LOOK,
     "compare_share": FORM,
     "sweeps": LOOK,

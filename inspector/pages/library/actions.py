@@ -92,6 +92,13 @@ def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
+def rename_view(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Give a saved view another name."""
+    query = Listing.parse(saved_queries.given_query(request)).address()
+    return saved_views.rename(request, saved_views.SESSIONS, pk, query)
+
+
+@require_POST
 def restore_view(request: HttpRequest) -> HttpResponse:
     """Bring back a saved view that was deleted."""
     return saved_views.restore(

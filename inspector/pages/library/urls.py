@@ -13,6 +13,7 @@ urlpatterns = [
     path("sessions/views", actions.save_view, name="sessions_view_save"),
     path("sessions/views/restore", actions.restore_view, name="sessions_view_restore"),
     path("sessions/views/<uuid:pk>/delete", actions.delete_view, name="sessions_view_delete"),
+    path("sessions/views/<uuid:pk>/rename", actions.rename_view, name="sessions_view_rename"),
     path("imports/dismiss", actions.dismiss, name="imports_dismiss"),
     path("imports/undismiss", actions.undismiss, name="imports_undismiss"),
 ]

@@ -20,6 +20,7 @@ from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, parse_choice
 
 SAVE, DELETE, RESTORE = "session_preset_save", "session_preset_delete", "session_preset_restore"
+RENAME = "session_preset_rename"
 
 
 def menu(page: Frame) -> dict[str, Any]:
@@ -39,7 +40,14 @@ def menu(page: Frame) -> dict[str, Any]:
 
 def _item(page: Frame, offer: Offer, query: str) -> dict[str, Any]:
     row, choice, note = offer
-    item = {"id": row.pk, "name": row.name, "delete": reverse(DELETE, args=[page.row.pk, row.pk]), "note": note}
+    keys = [page.row.pk, row.pk]
+    item = {
+        "id": row.pk,
+        "name": row.name,
+        "delete": reverse(DELETE, args=keys),
+        "rename": reverse(RENAME, args=keys),
+        "note": note,
+    }
     if choice is None:
         return {**item, "current": False}
     return {
@@ -66,6 +74,14 @@ def delete_preset(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpRespo
     session, choice, _ = _asked(request, session_id)
     undo = saved_queries.take_away(get_object_or_404(Preset.objects.of(project_of(request)), pk=pk))
     return _to(session, choice, undo=undo)
+
+
+@require_POST
+def rename_preset(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
+    """Give a preset another name; back to the session under the settings that it is shown with."""
+    session, choice, _ = _asked(request, session_id)
+    rows = Preset.objects.of(project_of(request))
+    return saved_queries.rename(request, WORDS, rows, get_object_or_404(rows, pk=pk)) or _to(session, choice)
 
 
 @require_POST

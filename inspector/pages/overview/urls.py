@@ -10,4 +10,5 @@ urlpatterns = [
     path("presets", presets.save_preset, name=presets.SAVE),
     path("presets/restore", presets.restore_preset, name=presets.RESTORE),
     path("presets/<uuid:pk>/delete", presets.delete_preset, name=presets.DELETE),
+    path("presets/<uuid:pk>/rename", presets.rename_preset, name=presets.RENAME),
 ]

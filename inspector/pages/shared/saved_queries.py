@@ -46,9 +46,9 @@ def given_query(request: HttpRequest) -> QueryDict:
 
 
 def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """What `_saved_queries.html` shows. `items`: id, name, address of each, address that deletes it, is it the current
-    one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save, help, and
-    after a deletion undo (see `offer`)."""
+    """What `_saved_queries.html` shows. `items`: id, name, address of each, those that delete and rename it, is it the
+    current one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save,
+    help, and after a deletion undo (see `offer`)."""
     rows = list(items)
     current = next((row["name"] for row in rows if row["current"]), "")
     return {
@@ -65,7 +65,20 @@ def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str
 def store(request: HttpRequest, words: Words, rows: QuerySet[Any], query: str, **columns: Any) -> HttpResponse | None:
     """Add a query string, as its page writes it, to `rows` under the name of the form; the page that says what is
     wrong where it was not saved."""
-    return _store(request, words, rows, parameters.text(request.POST.get("name", "")), query, **columns)
+    return _store(request, words, rows, _given_name(request), query, **columns)
+
+
+def rename(request: HttpRequest, words: Words, rows: QuerySet[Any], row: Any) -> HttpResponse | None:
+    """Give a row, one of `rows`, the name of the form; the page that says what is wrong where it was not renamed."""
+    name = _given_name(request)
+    wrong = _wrong_name(words, name)
+    if not wrong:
+        try:
+            with transaction.atomic():
+                rows.filter(pk=row.pk).update(name=name)
+        except IntegrityError:
+            wrong = _taken(words, name)
+    return plain(request, 422, f"The {words.one} was not renamed", wrong) if wrong else None
 
 
 def take_away(row: Any, page: str = "") -> str:
@@ -112,18 +125,30 @@ def _store(
             with transaction.atomic():
                 rows.create(name=name, query=query, **columns)
         except IntegrityError:
-            wrong = (
-                f"There is a {words.one} with the name “{name}” already: choose another name, or delete that "
-                f"{words.one} first."
-            )
+            wrong = _taken(words, name)
     return plain(request, 422, f"The {words.one} was not saved", wrong) if wrong else None
 
 
-def _wrong(words: Words, name: str, query: str, count: int) -> str:
+def _given_name(request: HttpRequest) -> str:
+    return parameters.text(request.POST.get("name", ""))
+
+
+def _taken(words: Words, name: str) -> str:
+    known = f"There is a {words.one} with the name “{name}” already"
+    return f"{known}: choose another name, or delete that {words.one} first."
+
+
+def _wrong_name(words: Words, name: str) -> str:
     if not name or not name.isprintable():
         return f"A {words.one} needs a name, of characters that are displayed."
     if len(name) > LONGEST_NAME:
         return f"A name has at most {LONGEST_NAME} characters; this one has {len(name)}."
+    return ""
+
+
+def _wrong(words: Words, name: str, query: str, count: int) -> str:
+    if wrong := _wrong_name(words, name):
+        return wrong
     if len(query) > LONGEST_QUERY:
         return f"What is to be saved has more than {LONGEST_QUERY:,} characters."
     return "" if count < MOST else f"{words.limit} at most {MOST} {words.all.lower()}: delete some first."

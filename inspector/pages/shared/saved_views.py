@@ -1,4 +1,5 @@
-"""Saved views of a page: the menu that chooses one, saving the filters that are set, deleting and bringing back."""
+"""Saved views of a page: the menu that chooses one, saving the filters that are set, renaming, deleting
+and bringing back."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ def menu(request: HttpRequest, page: SavedView.Page, query: str) -> dict[str, An
             "name": view.name,
             "url": path if view.query == "?" else path + view.query,
             "delete": reverse(f"{page}_view_delete", args=[view.pk]),
+            "rename": reverse(f"{page}_view_rename", args=[view.pk]),
             "current": view.query == query,
         }
         for view in views
@@ -57,6 +59,12 @@ def delete(request: HttpRequest, page: SavedView.Page, pk: UUID, query: str) -> 
     """Delete a view; back to the page with the filters that are set, with an undo."""
     undo = saved_queries.take_away(get_object_or_404(_views(request, page), pk=pk), page)
     return _to(page, f"{query}{'' if query == '?' else '&'}{urlencode({'undo': undo})}")
+
+
+def rename(request: HttpRequest, page: SavedView.Page, pk: UUID, query: str) -> HttpResponse:
+    """Give a view another name; back to the page with the filters that are set."""
+    views = _views(request, page)
+    return saved_queries.rename(request, WORDS, views, get_object_or_404(views, pk=pk)) or _to(page, query)
 
 
 def restore(request: HttpRequest, page: SavedView.Page, query: str) -> HttpResponse:

@@ -48,6 +48,13 @@ def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
+def rename_view(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Give a saved view another name."""
+    query = Wanted.parse(saved_queries.given_query(request)).query()
+    return saved_views.rename(request, saved_views.TRIGGERS, pk, query)
+
+
+@require_POST
 def restore_view(request: HttpRequest) -> HttpResponse:
     """Bring back a saved view that was deleted."""
     return saved_views.restore(request, saved_views.TRIGGERS, Wanted.parse(saved_queries.given_query(request)).query())

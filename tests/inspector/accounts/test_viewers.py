@@ -165,7 +165,7 @@ def test_nobody_is_offered_what_would_be_refused_and_an_editor_more_than_a_viewe
     more = {name for offers in pages.values() for _, name in refused(offers, Role.VIEWER)}
     expected = {"upload", "open_sample", "session_window", "session_rule_settings", "session_share", "sweep_new"}
     expected |= {"sessions_bulk", "session_rename", "sessions_restore", "sessions_view_save", "sessions_view_delete"}
-    expected |= {"session_preset_save", "session_preset_delete"}
+    expected |= {"session_preset_save", "session_preset_delete", "session_preset_rename", "sessions_view_rename"}
     expected |= {"share_review", "share_publish", "share_revoke", "import_cancel", "import_choose", "sweep_cancel"}
     expected |= {"gallery_run", "gallery_cancel", "gallery_open", "gallery_new", "session_comments", "comment_edit"}
     expected |= {"comment_delete", "comment_resolve", "sweep_delete", "compare_share", "triggers_share"}

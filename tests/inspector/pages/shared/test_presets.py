@@ -97,6 +97,34 @@ def test_an_undo_is_for_a_day_and_for_its_project(client, gap, save):
     assert saved_queries.taken_away(rows, project, text, within=timedelta(seconds=-1)) is None
 
 
+def test_a_preset_is_renamed_and_keeps_what_it_stands_for(client, gap, save):
+    row = preset("?profile=newest&cap=3", "old")  # with a setting that is no longer taken
+    shown = menu(client.get(gap.get_absolute_url()).text)
+    assert f'action="{save}/{row.pk}/rename"' in shown
+    answer = client.post(f"{save}/{row.pk}/rename", {"name": " Late  and small ", "query": "?cap=2"})
+    assert (answer.status_code, answer["Location"]) == (302, f"{gap.get_absolute_url()}?cap=2#what-if")
+    again = Preset.unscoped.get()
+    assert (again.pk, again.name, again.query) == (row.pk, "Late and small", row.query)
+    assert client.post(f"{save}/{row.pk}/rename", {"name": again.name}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", "A preset needs a name"),
+        ("\u202e", "A preset needs a name"),
+        ("x" * 61, "at most 60 characters; this one has 61"),
+        ("taken", "There is a preset with the name “taken” already"),
+    ],
+)
+def test_a_new_name_that_cannot_be_is_refused_in_words(client, save, name, words):
+    preset("?cap=2", "taken")
+    row = preset("?cap=3", "old")
+    answer = client.post(f"{save}/{row.pk}/rename", {"name": name})
+    assert (answer.status_code, "The preset was not renamed" in answer.text, words in answer.text) == (422, True, True)
+    assert Preset.unscoped.get(pk=row.pk).name == "old"
+
+
 def test_the_default_settings_are_saved_by_the_name_of_their_policy(client, gap, save):
     client.post(save, {"name": "as it is", "query": "?"})
     assert Preset.unscoped.get().query == "?policy=contextguard"
@@ -173,6 +201,7 @@ def test_presets_belong_to_a_project(client, gap, save):
     Preset.unscoped.update(project=Project.objects.create(slug="other", name="Other"))
     assert "zanzibar" not in client.get(gap.get_absolute_url()).text
     assert client.post(f"{save}/{Preset.unscoped.get().pk}/delete").status_code == 404
+    assert client.post(f"{save}/{Preset.unscoped.get().pk}/rename", {"name": "mine"}).status_code == 404
     assert client.post(save, {"name": "zanzibar", "query": "?cap=3"}).status_code == 302
 
 
@@ -185,6 +214,7 @@ def test_a_viewer_chooses_presets_and_changes_none(gap, save, team, team_handler
     assert "<form" not in shown
     assert viewer.post(save, {"name": "mine", "query": "?cap=3"}).status_code == 403
     assert viewer.post(f"{save}/{row.pk}/delete").status_code == 403
+    assert viewer.post(f"{save}/{row.pk}/rename", {"name": "mine"}).status_code == 403
     assert viewer.post(f"{save}/restore").status_code == 403
 
 

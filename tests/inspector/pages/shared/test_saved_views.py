@@ -38,6 +38,22 @@ def test_a_view_is_saved_chosen_and_deleted(client, save):
     assert not SavedView.unscoped.exists()
 
 
+@pytest.mark.usefixtures("one")
+@pytest.mark.parametrize("save", PAGES)
+def test_a_view_is_renamed(client, save):
+    path, query = PAGES[save]
+    client.post(save, {"name": "taken", "query": "?"})
+    client.post(save, {"name": "old", "query": query})
+    view = SavedView.unscoped.get(name="old")
+    assert f'action="{save}/{view.pk}/rename"' in client.get(path).text
+    answer = client.post(f"{save}/{view.pk}/rename", {"name": "taken", "query": query})
+    assert (answer.status_code, "There is a view with the name “taken” already" in answer.text) == (422, True)
+    answer = client.post(f"{save}/{view.pk}/rename", {"name": "Worst first", "query": query})
+    assert (answer.status_code, answer["Location"]) == (302, path + query)
+    assert SavedView.unscoped.get(pk=view.pk).name == "Worst first"
+    assert re.search("View:</span> <b[^>]*>Worst first</b>", client.get(path + query).text)
+
+
 def undo_of(page: str) -> str:
     """What the offer to undo a deletion sends; empty where there is none."""
     match = re.search('name="undo" value="([^"]*)"', page)
@@ -78,6 +94,7 @@ def test_a_view_of_one_page_is_no_view_of_the_other(client):
     client.post("/sessions/views", {"name": "mine", "query": "?q=one"})
     assert "mine" not in client.get("/triggers/").text
     assert client.post(f"/triggers/views/{SavedView.unscoped.get().pk}/delete").status_code == 404
+    assert client.post(f"/triggers/views/{SavedView.unscoped.get().pk}/rename", {"name": "x"}).status_code == 404
 
 
 @pytest.mark.parametrize(
