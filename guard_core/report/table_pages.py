@@ -17,6 +17,7 @@ from guard_core.report.words import redaction_words
 
 KINDS = {
     "comparison": "Comparison",
+    "compactions": "Compactions",
     "sweep": "Sweep",
     "triggers": "Thresholds",
     "compaction": "Compaction",
@@ -32,7 +33,8 @@ def tables_page(report: TableReport) -> str:
 
 def _body(report: TableReport) -> Iterator[Content]:
     yield tag("h1", title_of_tables(report))
-    yield tag("p", f"{KINDS[report.kind]} · {report.about}", class_="muted")
+    kind = KINDS[report.kind]
+    yield tag("p", f"{kind} · {report.about}" if report.title else kind, class_="muted")
     yield [
         tag("p", sentence, class_="verdict info" if not at else None) for at, sentence in enumerate(report.sentences)
     ]
@@ -95,7 +97,9 @@ def tables_markdown(report: TableReport) -> str:
 
 
 def _markdown(report: TableReport) -> Iterator[str]:
-    yield from (f"# {escaped(title_of_tables(report))}", "", escaped(report.about))
+    yield f"# {escaped(title_of_tables(report))}"
+    if report.title:
+        yield from ("", escaped(report.about))
     for at, sentence in enumerate(report.sentences):
         yield from ("", escaped(sentence) if at else f"**{escaped(sentence)}**")
     for item in report.remarks:

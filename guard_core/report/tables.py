@@ -67,7 +67,7 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     engine_version: str
     level: str
-    kind: str  # comparison, sweep, triggers, compaction, decision
+    kind: str  # comparison, compactions, sweep, triggers, compaction, decision
     about: str
     title: str = ""
     remarks: tuple[Remark, ...] = ()

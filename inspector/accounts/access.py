@@ -74,6 +74,7 @@ RULES: dict[str, Rule] = {
     "compaction": LOOK,
     "compaction_old": LOOK,
     "compactions_together": LOOK,
+    "compactions_share": FORM,
     "session_estimator": LOOK,
     "estimator_figure": LOOK,
     "session_rule": LOOK,

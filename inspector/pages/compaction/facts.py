@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from guard_core.facts.across import (
     LAST_REQUEST,
@@ -34,8 +34,18 @@ NAMED = 12  # names of the summary that are listed
 BADGES = {State.VERBATIM: "", State.GONE: "badge-overflow", State.UNKNOWN: "badge-outline"}
 
 
-def facts_of(page: Frame, item: Compaction) -> dict[str, Any]:
-    """The table of what changed for the worse and of open work, and sentences on the rest."""
+class Changes(NamedTuple):
+    """What became of instructions and open work: all of them, those that are pointed out (made worse, or open), those
+    that had left the context before, and those that are open."""
+
+    rows: tuple[Crossing, ...]
+    shown: list[Crossing]
+    left: list[Snippet]
+    open_now: tuple[Snippet, ...]
+
+
+def changes_of(page: Frame, item: Compaction) -> Changes:
+    """What a compaction did to instructions and open work."""
     ledger, request = page.analysis.ledger, last_request(page.analysis.ledger, item.at)
     wanted = [int(event) for event in events_to_read(ledger) if event < item.at]
     events = sorted(convert.load_some_events(page.row, [*wanted, *([request] if request >= 0 else [])]).items())
@@ -46,15 +56,21 @@ def facts_of(page: Frame, item: Compaction) -> dict[str, Any]:
     shown = [row for row in rows if row.is_worse or row.snippet in open_now]
     still_known = {row.snippet for row in rows}
     left = [snippet for snippet in search.snippets if snippet not in still_known]
+    return Changes(rows, shown, left, open_now)
+
+
+def facts_of(page: Frame, item: Compaction) -> dict[str, Any]:
+    """The table of what changed for the worse and of open work, and sentences on the rest."""
+    rows, shown, left, open_now = changes_of(page, item)
     return {
-        "rows": [_row(row) for row in shown[:ROWS]],
+        "rows": [row_of(row) for row in shown[:ROWS]],
         "nothing": "" if shown else _nothing(bool(open_now)),
         "has_given": bool(item.sent),
         "url": page.paths["facts"] + page.choice.query(side=page.shown_side),
         "sentences": [
             *_sentences(rows, shown),
             *_left_before(left, open_now),
-            *_without_result(calls_without_result(ledger, item.at)),
+            *_without_result(calls_without_result(page.analysis.ledger, item.at)),
             *_unsupported(page, item),
         ],
     }
@@ -66,7 +82,8 @@ def _nothing(is_open: bool) -> str:
     return f"{unchanged}." if is_open else f"{unchanged}, and no request or todo was open."
 
 
-def _row(row: Crossing) -> dict[str, Any]:
+def row_of(row: Crossing) -> dict[str, Any]:
+    """One text, what the request before, the summariser and the request after have of it."""
     text = row.snippet.text
     return {
         "kind": row.snippet.kind,

@@ -1,0 +1,135 @@
+"""A comparison of compactions as files, and as a report of tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from django.http import HttpResponse
+
+from guard_core import __version__
+from guard_core.facts.lanes import STATE_WORDS
+from guard_core.outcomes.words import count_words, dollars
+from guard_core.report import Table, TableReport, sealed
+from guard_core.shares import per_cent
+from inspector.pages.compaction import facts
+from inspector.pages.compaction.sides import DOLLARS, SAVED, SHARE, Row, Side, figures_of
+from inspector.pages.shared.attachments import attachment, csv_file
+from inspector.pages.shared.numbers import step_number
+
+FIGURES = "Tokens are prompt tokens: recorded, attributed to parts of a request, or modelled."
+PRICES = (
+    "Costs and savings are modelled: against the same calls without the compaction, up to the next one, at list prices."
+)
+MODELLED = "A replayed compaction is modelled: the same messages, with the recorded answers, under other rules."
+COUNTED = "How many of those that a compaction made worse, or that were open. The texts are not in this report."
+
+
+def as_csv(sides: Sequence[Side]) -> HttpResponse:
+    """One line for each figure; money is in US dollars."""
+    header = ["figure", *(f"{side.letter}: {_named(side)}" for side in sides)]
+    lines = ([_name(row), *row.plain()] for row in figures_of(sides))
+    return csv_file("compactions.csv", header, lines)
+
+
+def as_json(sides: Sequence[Side]) -> HttpResponse:
+    """Each compaction with its figures and what it left of instructions and open work."""
+    figures = [(_name(row), row.plain()) for row in figures_of(sides)]
+    body = {
+        "numbering": "steps and compactions count from 0",
+        "compactions": [
+            {
+                "letter": side.letter,
+                "session": str(side.page.row.pk),
+                "side": side.item.side,
+                "compaction": side.item.index,
+                "step": side.item.step if side.page.count else None,
+                "settings": None if side.item.recorded else side.page.choice.pairs(),
+                "counted_in": side.page.analysis.facts.counted_in or "tokens",
+                "figures": {name: values[place] for name, values in figures},
+                "instructions": [
+                    {
+                        "text": row.snippet.text,
+                        "kind": row.snippet.kind,
+                        "before": STATE_WORDS[row.before],
+                        "given": None if row.given is None else STATE_WORDS[row.given],
+                        "after": STATE_WORDS[row.after],
+                    }
+                    for row in facts.changes_of(side.page, side.item).shown
+                ],
+            }
+            for place, side in enumerate(sides)
+        ],
+    }
+    return attachment(HttpResponse(msgspec.json.encode(body), content_type="application/json"), "compactions.json")
+
+
+def report_of(sides: Sequence[Side], level: str) -> TableReport:
+    """The figures beside each other, and how many instructions each left in which state."""
+    several = len({side.page.row.pk for side in sides}) > 1
+    names = [f"{side.letter}: {_named(side, several and level == 'names')}" for side in sides]
+    letters = tuple(side.letter for side in sides)
+    numeric = tuple(range(1, len(sides) + 1))
+    figures = [row for row in figures_of(sides) if any(row.values)]
+    after = [Counter(row.after for row in facts.changes_of(side.page, side.item).shown) for side in sides]
+    states = [state for state in STATE_WORDS if any(column[state] for column in after)]
+    held = Table(
+        heading="Instructions and open work after it",
+        heads=("state", *letters),
+        numeric=numeric,
+        rows=tuple((STATE_WORDS[state], *(column[state] for column in after)) for state in states),
+        note=COUNTED,
+    )
+    counts = [(side.letter, count_words(side.page.analysis.facts)) for side in sides]
+    return sealed(
+        TableReport(
+            engine_version=__version__,
+            level=level,
+            kind="compactions",
+            about="; ".join(names),
+            sentences=tuple(_sentences(sides, figures)),
+            sessions=tuple(dict.fromkeys(side.page.row.title for side in sides)) if level == "names" else (),
+            tables=(
+                Table(
+                    heading="Figures",
+                    heads=("figure", *letters),
+                    numeric=numeric,
+                    rows=tuple((_name(row), *row.plain()) for row in figures),
+                ),
+                *((held,) if states else ()),
+            ),
+            assumptions=(
+                FIGURES,
+                PRICES,
+                *(() if all(side.item.recorded for side in sides) else (MODELLED,)),
+                *(f"{letter}: {sentence}" for letter, sentence in counts if sentence),
+            ),
+        )
+    )
+
+
+def _named(side: Side, with_title: bool = False) -> str:
+    """A compaction in one line."""
+    where = f"step {step_number(side.item.step):,}" if side.page.count else ""
+    title = side.page.row.title if with_title else ""
+    return ", ".join(filter(None, (side.name, where, side.settings, title)))
+
+
+def _name(row: Row) -> str:
+    return f"{row.name}, {'US dollars' if row.unit == DOLLARS else 'as a share'}" if row.unit else row.name
+
+
+def _sentences(sides: Sequence[Side], figures: Sequence[Row]) -> list[str]:
+    """How much each left, and what it saved where that is known of all."""
+    letters = [side.letter for side in sides]
+    left = next((row.values for row in figures if row.unit == SHARE), None)
+    saved = next((row.values for row in figures if row.name == SAVED), None)
+    sentences = []
+    if left is not None and None not in left:
+        shares = [f"{letter} {per_cent(value or 0, 1)} %" for letter, value in zip(letters, left, strict=True)]
+        sentences.append(f"Remaining of the request without it: {', '.join(shares)}.")
+    if saved is not None and None not in saved:
+        amounts = [f"{letter} {dollars(int(value or 0))}" for letter, value in zip(letters, saved, strict=True)]
+        sentences.append(f"Saved on later calls (modelled): {', '.join(amounts)}.")
+    return sentences
