@@ -6,7 +6,7 @@ from django import template
 
 from guard_core.sessions import Sourced
 from guard_core.windows.window_evidence import shown_source
-from inspector.pages.shared import numbers
+from inspector.pages.shared import numbers, parts
 
 register = template.Library()
 
@@ -21,6 +21,12 @@ def grouped(value: object) -> str:
 def counted(value: object, noun: str) -> str:
     """3 and "session" as "3 sessions"."""
     return f"{grouped(value)} {noun}{'' if value == 1 else 's'}"
+
+
+@register.filter
+def in_order(title: object) -> str:
+    """A title of a row with a mark in place of what turns the reading order."""
+    return parts.in_order(str(title))
 
 
 @register.filter

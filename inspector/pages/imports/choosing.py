@@ -7,6 +7,7 @@ from typing import Any
 from inspector.ingest.importing import Report
 from inspector.models import Session
 from inspector.pages.shared.numbers import DASH
+from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.peaks import peak_source
 
 NEW, LONGER = "new", "longer"
@@ -19,7 +20,7 @@ def row(session: Session, report: Report) -> dict[str, Any]:
     return {
         "id": key,
         "url": session.get_absolute_url(),
-        "title": session.title,
+        "title": in_order(session.title),
         "standing": _standing(key, report),
         "model": session.model or DASH,
         "started": f"{started:%Y-%m-%d %H:%M}" if started else DASH,

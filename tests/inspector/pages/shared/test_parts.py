@@ -1,8 +1,11 @@
 """Parts of messages on a page."""
 
+import re
+
 import pytest
 
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from inspector.models import Share, default_project
 from inspector.pages.shared.parts import display_text, piece, role_of, shown, summary_line, visible
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
@@ -72,11 +75,15 @@ def test_a_title_that_turns_the_reading_order_is_read_as_it_was_written(client, 
     row = stored(session(user("go"), model("done"), title=f"\u202eevil {family}"), title="turned")
     other = stored(session(user("on"), model("done"), title="other"), title="other")
     shown = f"⟨U+202E⟩evil {family}"
-    pages = ["/", row.get_absolute_url(), f"{row.get_absolute_url()}steps", f"/compare/?side={row.pk}&side={other.pk}"]
-    for address in (*pages, "/compare/"):
+    of_row = {"title": row.title, "session": row, "state": Share.State.FAILED}
+    share = Share.objects.of(default_project()).create(request=b"{}", lifetime=60, **of_row)
+    of_it = ("", "steps", "search", "search?q=%E2%80%AEgo", "share", "replay/cancelled?policy=codex")
+    pages = [f"{row.get_absolute_url()}{page}" for page in of_it]
+    pages += ["/", f"/compare/?side={row.pk}&side={other.pk}", f"/sweeps/new?session={row.pk}"]
+    for address in (*pages, "/compare/", "/shares/", share.get_absolute_url()):
         text = client.get(address).content.decode()
         assert shown in text, address
-        assert "\u202e" not in text, address
+        assert "\u202e" not in re.sub('value="[^"]*"', "", text), address  # a form sends on what was typed
     assert (
         'value="\u202eevil' in client.get(f"/?rename={row.pk}").content.decode()
     )  # what is renamed is the title itself
