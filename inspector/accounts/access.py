@@ -70,6 +70,8 @@ RULES: dict[str, Rule] = {
     "message_part": LOOK,
     "request_part": LOOK,
     "system_part": LOOK,
+    "part_old": LOOK,
+    "system_part_old": LOOK,
     "selection_tokens": LOOK,  # counts what it was sent
     "compaction": LOOK,
     "compaction_old": LOOK,

@@ -94,7 +94,7 @@ def _part_url(row: Session, place: Place | None) -> str:
     """The reader of the part that is commented on."""
     if place is None or place.kind != comments.PART:
         return ""
-    return reverse("message_part", args=[row.pk, place.fields["message"], place.part]) + "?as=raw"
+    return reverse("message_part", args=[row.pk, *place.fields.values()]) + "?as=raw"
 
 
 def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:

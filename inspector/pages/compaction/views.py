@@ -35,6 +35,7 @@ from inspector.pages.shared.numbers import (
     counted,
     message_index,
     message_number,
+    part_number,
     step_number,
     tokens,
 )
@@ -316,7 +317,7 @@ def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], stat
     row = presenter.row(seq, events.get(seq), state, bits, analysis.ledger, analysis.attribution, shown)
     event = events.get(seq)
     parts = event is not None and bool(event.parts)
-    url = reverse("message_part", args=[page.row.pk, message_number(seq), 0]) + "?as=raw" if parts else ""
+    url = reverse("message_part", args=[page.row.pk, message_number(seq), part_number(0)]) + "?as=raw" if parts else ""
     return {**row, "badge": presenter.BADGES[state], "url": url}
 
 

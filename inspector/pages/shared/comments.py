@@ -22,6 +22,8 @@ from inspector.pages.shared.numbers import (
     compaction_number,
     message_index,
     message_number,
+    part_index,
+    part_number,
     step_index,
     step_number,
 )
@@ -49,7 +51,7 @@ class Place:
     def words(self) -> str:
         """The place as a person would call it."""
         if self.kind == PART:
-            return f"Message {message_number(self.number):,}, part {self.part + 1:,}"
+            return f"Message {message_number(self.number):,}, part {part_number(self.part):,}"
         if self.kind == COMPACTION:
             return f"Compaction {compaction_number(self.number):,}"
         return f"Step {step_number(self.number):,}"
@@ -58,7 +60,7 @@ class Place:
     def fields(self) -> dict[str, int]:
         """The place as addresses and forms name it."""
         if self.kind == PART:
-            return {"message": message_number(self.number), "part": self.part + 1}
+            return {"message": message_number(self.number), "part": part_number(self.part)}
         if self.kind == COMPACTION:
             return {"compaction": compaction_number(self.number)}
         return {"step": step_number(self.number)}
@@ -82,7 +84,7 @@ def named_place(given: Mapping[str, str]) -> Place | None:
     """The place that an address or a form names; None where it names none that a session could have."""
     numbers = {name: _whole(given.get(name, "")) for name in ("step", "compaction", "message", "part")}
     if (message := numbers["message"]) is not None:
-        return Place(PART, message_index(message), (numbers["part"] or 1) - 1)
+        return Place(PART, message_index(message), part_index(numbers["part"] or 1))
     if (compaction := numbers["compaction"]) is not None:
         return Place(COMPACTION, compaction_index(compaction))
     if (step := numbers["step"]) is not None:

@@ -28,8 +28,8 @@ def step_index(number: Place) -> Place:
     return number - 1
 
 
-message_number = compaction_number = turn_number = step_number
-message_index = compaction_index = turn_index = step_index
+message_number = compaction_number = turn_number = part_number = step_number
+message_index = compaction_index = turn_index = part_index = step_index
 
 
 def tokens(value: float | None) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
@@ -32,6 +32,8 @@ from inspector.pages.shared.numbers import (
     message_index,
     message_number,
     moment,
+    part_index,
+    part_number,
     percent,
     step_index,
     step_number,
@@ -111,43 +113,48 @@ def step_messages(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 
 @require_GET
-def message_part(request: HttpRequest, session_id: UUID, message: int, index: int) -> HttpResponse:
-    """The next piece of a long part of a message, which is counted from 1."""
-    page, seq = frame(request, session_id), message_index(message)
+def message_part(request: HttpRequest, session_id: UUID, message: int, part: int) -> HttpResponse:
+    """A part of a message, both counted from 1: in the reader, or the next piece of a long one."""
+    page, seq, index = frame(request, session_id), message_index(message), part_index(part)
     known = 0 <= seq < page.row.events  # a larger number may be one that no database takes
     event = convert.load_some_events(page.row, [seq]).get(seq) if known else None
-    if event is None or index >= len(event.parts):
+    if event is None or not 0 <= index < len(event.parts):
         raise Http404("There is no such part.")
-    path, title = (
-        reverse("message_part", args=[page.row.pk, message, index]),
-        f"Message {message:,}, part {index + 1:,}",
-    )
-    return _piece(page, event.parts[index], path, title, event, index)
+    path = reverse("message_part", args=[page.row.pk, message, part])
+    return _piece(page, event.parts[index], path, f"Message {message:,}, part {part:,}", event, index)
 
 
 @require_GET
-def request_part(request: HttpRequest, session_id: UUID, step: int, position: int, index: int) -> HttpResponse:
-    """The next piece of a part of a request's message, which may be in no log: a summary, an edited result."""
-    page = frame(request, session_id)
+def request_part(request: HttpRequest, session_id: UUID, step: int, position: int, part: int) -> HttpResponse:
+    """A part of a request's message, which may be in no log: a summary, an edited result."""
+    page, index = frame(request, session_id), part_index(part)
     if not 1 <= step <= page.count:
         raise Http404("There is no such step.")
     view, inserted, repeated = _view(page, step_index(step))
     rows = requests.rows_of(view, message_index(position), position, inserted, repeated)
     message = rows[0].message if rows and position else None
-    if message is None or index >= len(message.parts):
+    if message is None or not 0 <= index < len(message.parts):
         raise Http404("There is no such part.")
-    path = reverse("request_part", args=[page.row.pk, step, position, index])
+    path = reverse("request_part", args=[page.row.pk, step, position, part])
     return _piece(page, message.parts[index], path, f"Step {step:,}, message {position:,} of its request")
 
 
 @require_GET
-def system_part(request: HttpRequest, session_id: UUID, index: int) -> HttpResponse:
-    """The next piece of the system prompt."""
-    page = frame(request, session_id)
+def system_part(request: HttpRequest, session_id: UUID, part: int) -> HttpResponse:
+    """A part of the system prompt."""
+    page, index = frame(request, session_id), part_index(part)
     parts = page.analysis.head.system or ()
-    if index >= len(parts):
+    if not 0 <= index < len(parts):
         raise Http404("There is no such part.")
-    return _piece(page, parts[index], reverse("system_part", args=[page.row.pk, index]), "System prompt")
+    return _piece(page, parts[index], reverse("system_part", args=[page.row.pk, part]), "System prompt")
+
+
+@require_GET
+def old_part(request: HttpRequest, session_id: UUID, place: str, index: str) -> HttpResponse:
+    """Where a part is now whose address of earlier versions counted it from 0."""
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
+    path = f"{row.get_absolute_url()}{place}/parts/{part_number(int(index))}"
+    return redirect(f"{path}?{request.GET.urlencode()}" if request.GET else path, permanent=True)
 
 
 @require_POST
@@ -534,9 +541,9 @@ def _started(page: Frame, part: Part) -> dict[str, str]:
 def _fold(page: Frame, row: MessageRow, part: dict[str, Any], at: int) -> None:
     """Where a part is read, and the rest of a long one comes from: the log, or the request for what is not in it."""
     if row.event is not None and row.message is None:
-        path = reverse("message_part", args=[page.row.pk, message_number(row.event), part["index"]])
+        path = reverse("message_part", args=[page.row.pk, message_number(row.event), part_number(part["index"])])
     else:
-        place = (step_number(at), message_number(row.position or 0), part["index"])
+        place = (step_number(at), message_number(row.position or 0), part_number(part["index"]))
         path = reverse("request_part", args=[page.row.pk, *place])
     part["read"] = path + page.choice.query(side=page.shown_side, **{"as": RAW})
     if part["next"] is None:
@@ -607,9 +614,9 @@ def _fixed(page: Frame) -> list[dict[str, Any]]:
     else:
         shown = [parts.shown(part, index) for index, part in enumerate(head.system)]
         for part in shown:
-            part["read"] = reverse("system_part", args=[page.row.pk, part["index"]]) + f"?as={RAW}"
+            path = reverse("system_part", args=[page.row.pk, part_number(part["index"])])
+            part["read"] = f"{path}?as={RAW}"
             if part["next"] is not None:
-                path = reverse("system_part", args=[page.row.pk, part["index"]])
                 part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"
         size = ledger.system_tokens + ledger.system_metadata_tokens
         rows.append({"name": "System prompt", "note": f"{size:,} tokens est.", "parts": shown})

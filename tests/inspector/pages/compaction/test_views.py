@@ -267,7 +267,7 @@ def test_addresses_of_earlier_versions_which_counted_from_0_lead_to_the_same_com
 
 def test_messages_are_counted_from_1(client, base):
     text = client.get(base + "1/?side=replayed").content.decode()
-    assert re.search(r'href="/s/[^"]*/messages/1/part/0\?as=raw" data-read data-key="r">\s*\w+ #1\s*</a>', text)
+    assert re.search(r'href="/s/[^"]*/messages/1/parts/1\?as=raw" data-read data-key="r">\s*\w+ #1\s*</a>', text)
     assert not re.search(r"/messages/0/|\w #0\b", text)
 
 

@@ -20,7 +20,7 @@ def read(client, store):
 
     def get(event, **query):
         base = store(session(event, model("answer"))).get_absolute_url()
-        return client.get(base + "messages/1/part/0", query)
+        return client.get(base + "messages/1/parts/1", query)
 
     return get
 
@@ -62,7 +62,7 @@ def test_markdown_neither_links_nor_loads_nor_runs_anything(read, text):
 
 def test_the_pieces_of_long_markdown_are_all_of_it(client, store):
     text = "\n\n".join(f"paragraph {number} " + "word " * 50 for number in range(200))
-    url = store(session(user(text), model("answer"))).get_absolute_url() + "messages/1/part/0?as=markdown"
+    url = store(session(user(text), model("answer"))).get_absolute_url() + "messages/1/parts/1?as=markdown"
     numbers = []
     while url:
         page = client.get(url).content.decode()
@@ -82,7 +82,7 @@ def test_markdown_of_any_size_is_a_page_of_at_most_two_thousand_nodes(read, text
 
 def test_a_json_value_opens_level_by_level(client, store):
     value = {"rows": [{"name": "<b>apple</b>"}, {"name": "pear"}]}
-    url = store(session(tool_result(value), model("answer"))).get_absolute_url() + "messages/1/part/0"
+    url = store(session(tool_result(value), model("answer"))).get_absolute_url() + "messages/1/parts/1"
     top = client.get(url, {"as": "json"}).content.decode()
     assert "2 items" in top
     assert "apple" not in top
@@ -152,7 +152,7 @@ def test_a_picture_is_drawn_from_the_uploaded_file(client, bring):
         line([{"type": "text", "text": "a dot"}], "assistant", 2),
     ]
     bring("\n".join(json.dumps(item) for item in lines).encode())
-    url = Session.unscoped.get().get_absolute_url() + "messages/1/part/0"
+    url = Session.unscoped.get().get_absolute_url() + "messages/1/parts/1"
     assert "as=image" in client.get(url).content.decode()
     answer = client.get(url, {"as": "image"})
     assert answer.content == PNG
@@ -171,4 +171,4 @@ def test_the_server_counts_a_selection_and_names_the_tokenizer(client, gap):
 
 def test_every_part_of_a_message_has_a_link_to_its_reader(client, gap):
     page = client.get(gap.get_absolute_url() + "steps?at=2").content.decode()
-    assert re.search(r'href="[^"]+/messages/1/part/0\?as=raw"', page)
+    assert re.search(r'href="[^"]+/messages/1/parts/1\?as=raw"', page)

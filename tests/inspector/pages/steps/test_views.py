@@ -74,7 +74,7 @@ def test_a_long_message_that_a_compaction_inserted_can_be_read_whole(client, sto
     value = session(user("go"), model("one"), user("and"), model("two"))
     item = RecordedCompaction(2, Evidence.DECLARED, "summary", (Inserted(0),), (user(text),))
     base = store(replace(value, compactions=(item,))).get_absolute_url()
-    link = re.search(r'hx-get="([^"]+/messages/1/part/0\?from=900)"', client.get(base + "steps?at=2").content.decode())
+    link = re.search(r'hx-get="([^"]+/messages/1/parts/1\?from=900)"', client.get(base + "steps?at=2").content.decode())
     whole = text[:900]
     while link is not None:
         piece = client.get(link[1]).content.decode()
@@ -88,7 +88,7 @@ def test_a_message_that_no_request_has_is_not_found(client, store, place):
     value = session(user("go"), model("one"), user("and"), model("two"))
     item = RecordedCompaction(2, Evidence.DECLARED, "summary", (Inserted(0),), (user("short"),))
     base = store(replace(value, compactions=(item,))).get_absolute_url()
-    assert client.get(f"{base}steps/{place}/part/0").status_code == 404
+    assert client.get(f"{base}steps/{place}/parts/1").status_code == 404
 
 
 def test_the_step_from_which_on_results_are_cleared_says_so(client, store):
@@ -214,7 +214,7 @@ def test_a_long_part_is_folded_and_comes_whole(client, store):
     text = "".join(f"line {number}\n" for number in range(5_000))
     row = store(session(user("go"), tool_call(), tool_result(text), model("done")))
     shown = client.get(row.get_absolute_url() + "steps?at=2").content.decode()
-    link = re.search(r'hx-get="([^"]+/part/0\?from=900)"', shown)
+    link = re.search(r'hx-get="([^"]+/parts/1\?from=900)"', shown)
     beginning = text[:900]
     while link is not None:
         piece = client.get(link[1]).content.decode()
@@ -236,9 +236,25 @@ def test_a_session_without_model_calls_says_so(client, store):
 
 
 def test_a_part_that_is_not_there_is_not_found(client, gap):
-    assert client.get(gap.get_absolute_url() + "messages/99999/part/0").status_code == 404
-    assert client.get(gap.get_absolute_url() + "messages/1/part/9").status_code == 404
-    assert client.get(gap.get_absolute_url() + "messages/0/part/0").status_code == 404
+    assert client.get(gap.get_absolute_url() + "messages/99999/parts/1").status_code == 404
+    assert client.get(gap.get_absolute_url() + "messages/1/parts/9").status_code == 404
+    assert client.get(gap.get_absolute_url() + "messages/0/parts/1").status_code == 404
+    for address in ("messages/1/parts/0", "steps/1/messages/1/parts/0", "system/parts/0"):
+        assert client.get(gap.get_absolute_url() + address).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("messages/2/part/0?as=raw&window=100000", "messages/2/parts/1?as=raw&window=100000"),
+        ("steps/3/messages/1/part/1", "steps/3/messages/1/parts/2"),
+        ("system/0", "system/parts/1"),
+    ],
+)
+def test_an_old_address_of_a_part_leads_to_the_part_that_it_named(client, gap, old, new):
+    answer = client.get(gap.get_absolute_url() + old)
+    assert (answer.status_code, answer["Location"]) == (301, gap.get_absolute_url() + new)
+    assert client.get(f"/s/00000000-0000-0000-0000-000000000000/{old}").status_code == 404
 
 
 def test_the_replayed_view_shows_what_the_replay_would_have_sent_in_list_head_and_strip(client, gap):
