@@ -187,6 +187,7 @@ KIND = PolicyKind(
             f"{_SPEC} 4.1",
             most=10,
             profiles={"seed": 1.0},
+            needs="output_cap",
         ),
         Setting(
             "count_pending",

@@ -435,6 +435,7 @@ SETTINGS = (
         "newest messages whose arguments are not cut: messages 20, tokens 4000 or fraction 0.1 of the window",
         _SOURCE,
         profiles={UNKNOWN: "messages 20", CONSTRUCTOR: "messages 20"},
+        needs="truncate_trigger",
     ),
     Setting(
         "truncate_length",
@@ -443,6 +444,7 @@ SETTINGS = (
         LONGEST,
         "arguments longer than this are cut",
         _SOURCE,
+        needs="truncate_trigger",
         unit="characters",
     ),
     Setting(
@@ -452,6 +454,7 @@ SETTINGS = (
         NOTE,
         "follows the first 20 characters of a cut argument",
         _SOURCE,
+        needs="truncate_trigger",
         verbatim=True,
     ),
 )

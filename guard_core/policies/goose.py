@@ -164,6 +164,7 @@ KIND = PolicyKind(
             _NEW,
             unit="calls",
             most=1_000_000,
+            needs="tool_pairs",
         ),
         summary_budget(),
     ),

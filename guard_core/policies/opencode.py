@@ -371,6 +371,7 @@ KIND = PolicyKind(
             "results within this many tokens, counted backwards from the last two turns, are not cleared",
             f"{_SPEC} 3.1",
             unit="tokens",
+            needs="prune",
         ),
         Setting(
             "prune_minimum",
@@ -380,6 +381,7 @@ KIND = PolicyKind(
             "results are cleared only if together they have more tokens than this",
             f"{_SPEC} 3.1",
             unit="tokens",
+            needs="prune",
         ),
         Setting(
             "stall_share",

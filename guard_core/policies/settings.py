@@ -32,7 +32,8 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `kind`: count (a whole number), number, share (0 to 1), switch, size ("auto", tokens, or a share of the window such
     as 15%), choice or text. `default` is that of the policy's first profile, `profiles` holds those of others.
-    `not_in` are profiles in which it has no effect. `short` is its name in an address and in a form where the full one
+    `not_in` are profiles in which it has no effect; `needs` names another setting that has to be on for it to have one:
+    a switch, or what is off at 0 or empty. `short` is its name in an address and in a form where the full one
     is long; `main` settings are shown first. `sweep` are the values that a sweep tries where no axis is named. A
     `verbatim` text is what a message says, blanks at its ends included; of any other text they are left out.
     """
@@ -49,6 +50,7 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
     choices: tuple[str, ...] = ()
     profiles: dict[str, Value] = {}
     not_in: tuple[str, ...] = ()
+    needs: str = ""
     short: str = ""
     main: bool = False
     sweep: tuple[Value, ...] = ()
@@ -233,6 +235,14 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
         """The settings that have no effect in a profile."""
         chosen = profile or self.default_profile
         return tuple(setting for setting in self.settings if chosen in setting.not_in)
+
+    def waits_for(self, setting: Setting, values: Mapping[str, Value]) -> Setting | None:
+        """The setting that has to be on before this one has an effect, where it is off; `values` has it by its name."""
+        if not setting.needs:
+            return None
+        value = values[setting.needs]
+        is_off = not (value.strip() if isinstance(value, str) else value)
+        return self.setting(setting.needs) if is_off else None
 
     def make(self, profile: str | None = None, **changes: Any) -> Policy:
         """The policy with some settings changed. Raises UnknownName and SettingError."""

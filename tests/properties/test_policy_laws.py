@@ -69,6 +69,25 @@ def run(session, policy, window, summarizer):
     return ledger, replay(ledger, policy, window=window, usage=usage_for(ledger, None), summarizer=summarizer)
 
 
+NEEDING = [(kind.name, item.name) for kind in map(POLICIES.get, LISTED) for item in kind.settings if item.needs]
+
+
+@given(sessions(), st.sampled_from(NEEDING or [("", "")]), st.data(), windows, summarizers)
+def test_a_setting_has_no_effect_while_the_one_that_it_needs_is_off(session, names, data, window, summarizer):
+    assume(NEEDING)
+    kind, setting = POLICIES[names[0]], POLICIES[names[0]].setting(names[1])
+    needed = kind.setting(setting.needs)
+    off = {needed.name: "" if needed.kind == TEXT else "0"}
+    profile = data.draw(st.sampled_from(kind.profile_names or (None,)))
+    value = "changed" if setting.verbatim else data.draw(values_of(setting))
+    assert kind.waits_for(setting, kind.values(profile, **off)) == needed
+    policies = [kind.make(profile, **off), kind.make(profile, **off, **{setting.name: value})]
+    one, other = (run(session, policy, window, summarizer)[1] for policy in policies)
+    for name in one.columns.keys() - {"head"}:
+        assert np.array_equal(one.columns[name], other.columns[name], equal_nan=True), name
+    assert one.compactions == other.compactions
+
+
 @given(sessions(), listed_policies(), windows, summarizers)
 def test_looking_ahead_gives_the_numbers_of_deciding_step_by_step(session, policy, window, summarizer):
     ledger, ahead = run(session, policy, window, summarizer)

@@ -39,6 +39,7 @@ def _turns(interval: int, overlap: int) -> tuple[Setting, ...]:
             "number of earlier turns that are summarised again",
             _SOURCE,
             unit="turns",
+            needs="compaction_interval",
             main=bool(interval),
         ),
     )

@@ -66,7 +66,14 @@ KIND = PolicyKind(
             profiles={OLDER: False},
         ),
         Setting(
-            "share", "Share", SHARE, DECLARED_SHARE, "share of a declared window", _SOURCE, not_in=(BOUNDED, OLDER)
+            "share",
+            "Share",
+            SHARE,
+            DECLARED_SHARE,
+            "share of a declared window",
+            _SOURCE,
+            not_in=(BOUNDED, OLDER),
+            needs="window_declared",
         ),
         Setting(
             "user_budget",

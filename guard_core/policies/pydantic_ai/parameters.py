@@ -19,6 +19,7 @@ CONTEXT_WINDOW = Setting(
     0,
     "window that the share refers to; 0: the session's",
     SOURCE,
+    needs="max_fraction",
     unit="tokens",
 )
 

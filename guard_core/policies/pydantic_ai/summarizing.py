@@ -190,6 +190,7 @@ SUMMARIZING = PolicyKind(
             20_000,
             "maximum length of each user message that stays this way",
             SOURCE,
+            needs="keep_user_messages",
             unit="characters",
             least=1,
         ),

@@ -50,6 +50,7 @@ SHARED = (
         0.7,
         "projected share of the window at which it acts before a call",
         _SOURCE,
+        needs="proactive",
     ),
     Setting(
         "tool_tokens",

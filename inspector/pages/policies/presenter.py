@@ -85,6 +85,7 @@ def _setting(kind: PolicyKind, item: Setting) -> dict[str, Any]:
         "default": grouped(plain(default)) or "none",
         "others": others,
         "unused": ", ".join(item.not_in),
+        "needs": item.needs,
         "source": item.source,
     }
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from guard_core.errors import GuardError, SettingError
-from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, policy_kind
+from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, Setting, policy_kind
+from guard_core.rules.played import NAMES as PLAYED
 from guard_core.sweep import MEASURES, Measure, axis_of, get_measure, grid, policy_at
 from guard_core.windows.window import parse_window
 from inspector.replays.choice import Choice, parse_choice, sentence
@@ -96,7 +97,9 @@ def parse_question(typed: Mapping[str, str], sessions: int, calls: int = 0) -> t
     window = read("window", lambda: parse_window(texts["window"]) if texts["window"] else 0, 0)
     read("figure", lambda: get_measure(texts["figure"] or "compactions"), MEASURES["compactions"])
     none: tuple[tuple[str, str], ...] = ()
-    settings = read("settings", lambda: _settings(kind, texts["settings"]), none)
+    varied = {texts[f"axis{number}"].replace("-", "_"): texts[f"values{number}"] for number in ("1", "2")}
+    among = _Among(kind, _profiles(varied, profile), frozenset(varied))
+    settings = read("settings", lambda: _settings(among, texts["settings"]), none)
     axes = []
     for number in ("1", "2"):
         name, values = texts[f"axis{number}"].replace("-", "_"), texts[f"values{number}"]
@@ -107,7 +110,7 @@ def parse_question(typed: Mapping[str, str], sessions: int, calls: int = 0) -> t
             instead = ", or empty its values" if number == "2" else ""
             errors[f"axis{number}"] = f"Choose what this axis varies{instead}."
             continue
-        read(place, lambda name=name, values=values: _check_axis(kind, profile, settings, name, values), None)  # type: ignore[misc]
+        read(place, lambda name=name, values=values: _check_axis(among, settings, name, values), None)  # type: ignore[misc]
         axes.append((name if name in PLACES or place in errors else kind.setting(name).name, values))
     question = Question(kind.name, profile, window, tuple(axes), settings, texts["figure"] or "compactions")
     if not errors:
@@ -118,15 +121,52 @@ def parse_question(typed: Mapping[str, str], sessions: int, calls: int = 0) -> t
 FIELDS = ("policy", "profile", "window", "figure", "settings", "axis1", "values1", "axis2", "values2")
 
 
-def _settings(kind: PolicyKind, text: str) -> tuple[tuple[str, str], ...]:
+class _Among(NamedTuple):
+    """What settings of a sweep have their effect among: the policy, its profiles there, and what axes vary."""
+
+    kind: PolicyKind
+    profiles: tuple[str, ...]
+    varied: frozenset[str]
+
+    def check(self, setting: Setting, fixed: Mapping[str, str]) -> None:
+        """Raises SettingError for a setting that has no effect in any of the profiles, or while another is off."""
+        if "policy" in self.varied:
+            return
+        in_effect = [profile for profile in self.profiles if setting not in self.kind.unused(profile)]
+        if not in_effect:
+            names = " or ".join(profile or self.kind.default_profile for profile in self.profiles)
+            raise SettingError(f"{setting.title} has no effect in profile {names}")
+        needed = setting.needs and self.kind.setting(setting.needs)
+        if not needed or {needed.name, needed.key} & self.varied:
+            return
+        if needed.name not in fixed and self.kind.name in PLAYED:  # a recording may have turned it on
+            return
+        values = [{needed.name: needed.parse(fixed.get(needed.name, needed.default_in(name)))} for name in in_effect]
+        if all(self.kind.waits_for(setting, value) for value in values):
+            raise SettingError(f"{setting.title} has no effect while {needed.title} is off: fix that, too")
+
+
+def _profiles(varied: Mapping[str, str], profile: str) -> tuple[str, ...]:
+    """The profiles of a sweep: those of an axis, else the chosen one."""
+    if "profile" not in varied:
+        return (profile,)
+    try:
+        return tuple(str(value) for value in axis_of("profile", varied["profile"])[1])
+    except SettingError:  # said of its axis
+        return (profile,)
+
+
+def _settings(among: _Among, text: str) -> tuple[tuple[str, str], ...]:
     """Settings as typed, "name=value, name=value". Raises SettingError."""
-    pairs = {}
+    kind, pairs = among.kind, {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = item.partition("=")
         if not sign or not value.strip():
             raise SettingError(f"a setting is written name=value, not {item[:40]!r}")
         setting = kind.setting(name)
         pairs[setting.name] = str(setting.parse(value.strip()))
+    for name in pairs:
+        among.check(kind.setting(name), pairs)
     return tuple(pairs.items())
 
 
@@ -135,15 +175,18 @@ def fixed_names(text: str) -> set[str]:
     return {part.partition("=")[0].strip().replace("-", "_") for part in text.split(",")}
 
 
-def _check_axis(kind: PolicyKind, profile: str, settings: tuple[tuple[str, str], ...], name: str, values: str) -> None:
+def _check_axis(among: _Among, settings: tuple[tuple[str, str], ...], name: str, values: str) -> None:
     """Each value of an axis alone. Raises SettingError or UnknownName."""
+    kind = among.kind
     if not values:
         raise SettingError("the values are a range such as 100k:200k:10k, or a list such as 2, 3, 5")
     plain, items = axis_of(name, values)
     if len(items) > MOST_CELLS:
         raise SettingError(f"the axis has {len(items):,} values; at most {MOST_CELLS:,} are allowed")
-    if plain not in PLACES and kind.setting(plain) in kind.unused(profile):
-        raise SettingError(f"{kind.setting(plain).title} has no effect in profile {profile or kind.default_profile}")
+    if plain not in PLACES:
+        among.check(kind.setting(plain), dict(settings))
+    elif plain == "profile" and not kind.profiles and "policy" not in among.varied:
+        raise SettingError(f"{kind.title} has no profiles")
     if plain != "window":
         fixed = {key: value for key, value in settings if plain != "policy"}
         for item in items:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -12,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind
+from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting
 from guard_core.sweep import MEASURES, Measure
 from inspector.models import Project, Session, Sweep, Tag
 from inspector.pages.shared.htmx import render_part, wants_part
@@ -55,8 +56,9 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
         _, wrong = parse_question(given.dict(), len(sessions))  # of an address only what it holds is judged
         errors = {name: words for name, words in wrong.items() if name in IN_ADDRESS and given.get(name)}
         errors |= {"sessions": error} if error else {}
-    # a form whose policy was changed still sends the axes of the policy before
-    keeps_axes = request.method == "POST" or ("axis1" in given and given.get("policy") == given.get("policy_before"))
+    # a form whose policy or profile was changed still sends the axes of the one before
+    is_as_before = given.get("policy") == given.get("policy_before") and _has_effect(given)
+    keeps_axes = request.method == "POST" or ("axis1" in given and is_as_before)
     fields, filters = _form(given, errors, keeps_axes), _filters(project, given)
     kept = [("session", chosen["session"])] if "session" in chosen else filters["kept"]
     kept = [*kept, ("figure", fields["figure"])]
@@ -121,6 +123,14 @@ def _filters(project: Project, given: QueryDict) -> dict[str, Any]:
     }
 
 
+def _has_effect(given: QueryDict) -> bool:
+    """Has every axis of a form an effect in its profile."""
+    kind = POLICIES.get(given.get("policy", ""), POLICIES[DEFAULT_POLICY])
+    unused = {item.name for item in kind.unused(given.get("profile", ""))}
+    axes = {given.get("axis1", ""), given.get("axis2", "")}
+    return "profile" in axes or not axes & unused
+
+
 def _form(given: QueryDict, errors: dict[str, str], keeps_axes: bool) -> dict[str, Any]:
     kind = POLICIES.get(given.get("policy", ""), POLICIES[DEFAULT_POLICY])
     typed = {name: str(given.get(name, ""))[:200] for name in FIELDS}
@@ -133,6 +143,7 @@ def _form(given: QueryDict, errors: dict[str, str], keeps_axes: bool) -> dict[st
             typed |= {f"axis{number}": item.name, f"values{number}": ", ".join(plain(value) for value in item.sweep)}
         if not axes and not typed["window"]:
             typed |= {"axis1": "window", "values1": "100k, 200k"}
+    options = _options(kind, typed, {typed["axis1"], typed["axis2"]})
     return {
         "errors": errors,
         "typed": typed | {"policy": kind.name},
@@ -146,7 +157,7 @@ def _form(given: QueryDict, errors: dict[str, str], keeps_axes: bool) -> dict[st
                 "number": number,
                 "name": typed[f"axis{number}"],
                 "values": typed[f"values{number}"],
-                "options": _options(kind),
+                "options": options,
             }
             | {"name_error": errors.get(f"axis{number}", ""), "error": errors.get(f"values{number}", "")}
             for number in ("1", "2")
@@ -158,14 +169,30 @@ def _form(given: QueryDict, errors: dict[str, str], keeps_axes: bool) -> dict[st
                 "allowed": item.allowed,
                 "default": plain(item.default),
                 "help": item.help,
+                "note": _note(kind, item, typed["profile"]),
             }
             for item in kind.settings
         ],
     }
 
 
-def _options(kind: PolicyKind) -> list[tuple[str, str]]:
-    return [*((item.name, item.label) for item in kind.settings), *PLACES.items()]
+def _options(kind: PolicyKind, typed: Mapping[str, str], chosen: set[str]) -> list[tuple[str, str]]:
+    """What an axis may vary: what has an effect in the profile, and what is chosen already, which is then refused."""
+    unused = () if "profile" in chosen else kind.unused(typed["profile"])
+    settings = [item for item in kind.settings if item not in unused or {item.name, item.key} & chosen]
+    places = {name: label for name, label in PLACES.items() if name != "profile" or kind.profiles or name in chosen}
+    return [*((item.name, _option(kind, item)) for item in settings), *places.items()]
+
+
+def _note(kind: PolicyKind, item: Setting, profile: str) -> str:
+    """What keeps a setting from having an effect."""
+    if item in kind.unused(profile):
+        return f"no effect in profile {profile or kind.default_profile}"
+    return f"no effect while {kind.setting(item.needs).name} is off" if item.needs else ""
+
+
+def _option(kind: PolicyKind, item: Setting) -> str:
+    return f"{item.label} (needs {kind.setting(item.needs).label.lower()})" if item.needs else item.label
 
 
 @require_GET

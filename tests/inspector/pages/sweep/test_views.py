@@ -29,6 +29,8 @@ from tests.inspector.pages.conftest import stored
 pytestmark = pytest.mark.django_db
 FORM = {"policy": "contextguard", "axis1": "buffer", "values1": "500, 3000, 6k", "axis2": "cap", "values2": "2:5:3"}
 
+SLIDING = {"policy": "strands-sliding-window", "axis2": "", "values2": ""}
+
 
 def talk(turns: int, size: int, title: str) -> Session:
     events = [item for n in range(turns) for item in (user(f"{n} " + "x" * size), model("y" * 400))]
@@ -149,6 +151,14 @@ def test_rules_that_are_gone_and_results_read_again_are_figures_of_their_own(cli
         ({"settings": "buffer"}, "written name=value"),
         ({"settings": "cap=3"}, "is an axis and cannot have a fixed value too"),
         ({"axis2": "buffer"}, "both axes vary"),
+        ({"profile": "tail"}, "Factor cap (cap) has no effect in profile tail."),
+        ({"settings": "max_turns=3"}, "(max_turns) has no effect in profile current."),
+        ({"policy": "goose", "axis2": "profile", "values2": "x", "axis1": "threshold"}, "Goose has no profiles."),
+        (
+            {**SLIDING, "axis1": "compression_threshold", "values1": "50%"},
+            "Share of the window (compression_threshold) has no effect while Act before a call (proactive) is off",
+        ),
+        ({**SLIDING, "axis1": "window_size", "settings": "compression_threshold=0.5"}, "is off: fix that, too."),
         ({"policy": "nothing"}, "no policy"),
         ({"figure": "beauty"}, "no figure"),
         ({"values1": "1:2600:1", "axis2": "", "values2": ""}, "at most 2,500 are allowed"),
@@ -167,6 +177,37 @@ def test_another_policy_brings_its_own_settings_into_the_form(client, two):
     page = client.get("/sweeps/new", {**FORM, "policy": "codex", "policy_before": "contextguard"}).content.decode()
     assert 'value="buffer" selected' not in page
     assert re.search(r'<option value="codex" selected', page)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settings": "proactive=yes"},
+        {"axis2": "proactive", "values2": "yes, no"},
+        {"policy": "opencode", "axis1": "prune_protect", "values1": "10k,20k"},  # a recording may turn it on
+        {"policy": "contextguard", "axis1": "cap", "values1": "5", "axis2": "profile", "values2": "tail,early"},
+    ],
+)
+def test_a_setting_may_be_swept_where_it_can_have_an_effect(client, two, changes):
+    assert started(client, **(SLIDING | {"axis1": "compression_threshold", "values1": "0.5"} | changes))
+
+
+def options(page: str, axis: int) -> list[str]:
+    menu = re.search(f'<select[^>]*name="axis{axis}".*?</select>', page, re.DOTALL)[0]
+    return re.findall('<option value="([a-z_]+)"', menu)
+
+
+def test_only_settings_that_have_an_effect_in_the_profile_are_offered(client, two):
+    assert "max_turns" not in options(client.get("/sweeps/new").text, 1)
+    changed = {**FORM, "profile": "tail", "policy_before": "contextguard"}
+    page = client.get("/sweeps/new", changed).text
+    assert not {"cap", "floor", "default_factor"} & set(options(page, 1) + options(page, 2))
+    assert 'value="cap" selected' not in page
+    sliding = client.get("/sweeps/new?policy=strands-sliding-window").text
+    assert "Share of the window (needs act before a call)" in sliding
+    assert "profile" not in options(sliding, 1)
+    kept = client.get("/sweeps/new", FORM | {"policy_before": "contextguard", "profile": "early", "values1": "1k"}).text
+    assert re.search('value="1k"', kept), "what was typed stays where it has an effect"
 
 
 def test_policies_can_be_an_axis(client, two):
