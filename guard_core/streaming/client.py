@@ -5,7 +5,8 @@ recorder = Recorder(Client("http://127.0.0.1:8000"), agent="my agent", model="gp
 What the agent writes is queued and never waits: neither a slow nor an absent server is noticed by it. Lines are sent
 until they are acknowledged, with pauses that grow while the server is away. With a `spool` folder they are in a file as
 well, until all are acknowledged; what a run could not send is sent by the next one that uses the folder, beside its own
-lines, which do not wait for it.
+lines, which do not wait for it. What a server will never take, as its session was deleted there, gets the ending
+`.refused`, and no server is asked again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -38,13 +40,19 @@ MOST_WAITING = (
 _jitter = random.Random()  # noqa: S311 - no secret; of its own, for the program that it is in may count on its numbers
 PATIENCE = 5.0  # seconds that `close` waits for the last acknowledgement
 ENDING = ".stream.jsonl"  # of a file in the spool
+REFUSED = ".refused"  # what its name ends with once a server has refused it for good
 AGAIN = (408, 429, 500, 502, 503, 504, 507)  # HTTP status after which the same may be taken later
 CONFLICT, OK = 409, 200
+FOR_GOOD = (400, CONFLICT, 410, 413)  # after which the same lines are not taken later either, by whatever key
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 
 
 class _GaveUp(Exception):
-    """The server does not take this stream, and would not take it later."""
+    """The server does not take this stream from this client."""
+
+
+class _Refused(_GaveUp):
+    """The server will never take this stream: its session was deleted, or its lines are not what the server has."""
 
 
 class _Away(Exception):
@@ -156,9 +164,9 @@ class Client:
     def _warn_of_rest(self) -> None:
         """Once, for the lines that are not acknowledged at the end."""
         with self._changed:
-            count, is_first, self._has_warned = self._lines - self._outbox.first, not self._has_warned, True
-        if count and is_first:
-            lines = f"{count:,} line{'' if count == 1 else 's'}"
+            number, is_first, self._has_warned = self._lines - self._outbox.first, not self._has_warned, True
+        if number and is_first:
+            lines = f"{number:,} line{'' if number == 1 else 's'}"
             where = "left in the spool" if self._file is not None else "without a spool lost when the program ends"
             log.warning("stream %s was closed with %s not acknowledged, %s", self.name, lines, where)
 
@@ -187,6 +195,9 @@ class Client:
             except (_GaveUp, OutOfStep) as error:
                 with self._changed:
                     self._give_up(str(error))
+                if self._spool and self._file is not None and isinstance(error, _Refused | OutOfStep):
+                    with suppress(OSError):  # what the agent writes from now on is in the same file
+                        _set_aside(self._spool / f"{self.name}{ENDING}")
                 return
 
     def _send(self, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> None:
@@ -242,14 +253,30 @@ class Client:
             name = path.name.removesuffix(ENDING)
             if name == self.name or NAME.fullmatch(name) is None:
                 continue
-            with suppress(OSError, _Away, _GaveUp, OutOfStep), _locked(path) as lines:
-                _send_all(self._server, name, lines)
-                path.unlink()
+            with suppress(OSError, _Away), _locked(path) as lines:
+                try:
+                    _send_all(self._server, name, lines)
+                    path.unlink()
+                except (_Refused, OutOfStep) as error:
+                    aside = _set_aside(path)
+                    reason = str(error).rstrip(".")
+                    log.warning(
+                        "stream %s of an earlier run is not sent any more: %s; it is in %s", name, reason, aside
+                    )
+                except _GaveUp as error:
+                    log.warning("stream %s of an earlier run stays in the spool: %s", name, error)
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename a file of the spool so that no run sends it, over no other one; its new place. Raises OSError."""
+    names = (f"{path.name}{REFUSED}{f'-{number}' if number > 1 else ''}" for number in count(1))
+    aside = next(place for place in map(path.with_name, names) if not place.exists())
+    return path.rename(aside)
 
 
 def _send_all(server: _Server, name: str, lines: list[bytes]) -> None:
     """Send a whole stream from where the server has it: a run that is too short for all of it helps the next one.
-    Raises _Away, _GaveUp and OutOfStep."""
+    Raises _Away, _GaveUp, _Refused and OutOfStep."""
     outbox = Outbox()
     for line in lines:
         outbox.add(line)
@@ -267,7 +294,8 @@ def _send_all(server: _Server, name: str, lines: list[bytes]) -> None:
 
 
 def _sent(server: _Server, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> dict[str, Any]:
-    """What the server answers: how far it has the stream, or which line it expects. Raises _Away and _GaveUp."""
+    """What the server answers: how far it has the stream, or which line it expects. Raises _Away, _GaveUp and
+    _Refused."""
     body = b'{"first":%d,"lines":[%s],"ended":%s}' % (first, b",".join(lines), b"true" if ended else b"false")
     status, answer = server.post(name, body)
     if status == OK and isinstance(answer.get("acknowledged"), int):
@@ -275,7 +303,7 @@ def _sent(server: _Server, name: str, first: int, lines: tuple[bytes, ...], *, e
     if status == CONFLICT and "index" not in answer and isinstance(answer.get("expected"), int):
         return {"expected": answer["expected"]}
     reason = f"{status}: {answer.get('error', 'no reason given')}"
-    raise (_Away if status in AGAIN else _GaveUp)(reason)
+    raise (_Away if status in AGAIN else _Refused if status in FOR_GOOD else _GaveUp)(reason)
 
 
 @contextmanager

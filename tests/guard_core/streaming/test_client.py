@@ -11,6 +11,7 @@ import pytest
 
 from guard_core.streaming import Client
 from guard_core.streaming.client import TIMEOUT
+from tests.services.server import until
 
 NOBODY = "http://127.0.0.1:9"  # the port of a service that no machine runs any more
 
@@ -79,6 +80,8 @@ class Inspector(ThreadingHTTPServer):
         self.firsts: dict[str, list[int]] = {}
         self.ended: set[str] = set()
         self.held, self.released = "", threading.Event()
+        self.refusals: dict[str, tuple[int, str]] = {}  # by stream: what it is answered with
+        self.asked: list[str] = []
 
     @property
     def origin(self) -> str:
@@ -91,16 +94,24 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         name = self.path.split("/")[-2]
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(name)
         if name == self.server.held:
             self.server.released.wait(60)
+        if name in self.server.refusals:
+            status, words = self.server.refusals[name]
+            self._answer(status, {"error": words})
+            return
         lines = self.server.lines.setdefault(name, [])
         if message["lines"]:
             self.server.firsts.setdefault(name, []).append(message["first"])
         lines += message["lines"][len(lines) - message["first"] :]
         if message["ended"]:
             self.server.ended.add(name)
-        body = json.dumps({"acknowledged": len(lines)}).encode()
-        self.send_response(200)
+        self._answer(200, {"acknowledged": len(lines)})
+
+    def _answer(self, status: int, answer: dict[str, object]) -> None:
+        body = json.dumps(answer).encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -141,3 +152,58 @@ def test_what_an_earlier_run_left_is_sent_from_where_the_server_has_it(inspector
     assert inspector.firsts == {"new": [0], "old": [2]}
     assert inspector.ended == {"new", "old", "whole"}
     assert not any(tmp_path.iterdir())
+
+
+def run(inspector, folder, name):
+    """One run of an agent with a spool."""
+    client = Client(inspector.origin, name, spool=folder)
+    client.write(b"{}\n")
+    assert client.close(60)
+
+
+@pytest.mark.parametrize("status", [400, 409, 410, 413])
+def test_what_a_server_will_never_take_is_set_aside_and_no_server_is_asked_again(status, inspector, tmp_path, caplog):
+    (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n')
+    (tmp_path / "old.stream.jsonl.refused").write_bytes(b"of a run before\n")
+    inspector.refusals["old"] = status, "The session of this stream was deleted."
+    run(inspector, tmp_path, "first")
+    run(inspector, tmp_path, "second")
+    assert inspector.asked.count("old") == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "old.stream.jsonl.refused": b"of a run before\n",
+        "old.stream.jsonl.refused-2": b'{"old":0}\n',
+    }
+    assert caplog.messages == [
+        f"stream old of an earlier run is not sent any more: {status}: The session of this stream was deleted; "
+        f"it is in {tmp_path / 'old.stream.jsonl.refused-2'}"
+    ]
+
+
+def test_a_stream_of_which_the_server_has_more_is_set_aside(inspector, tmp_path):
+    (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n{"cut')
+    inspector.lines["old"] = [{"old": 0}, {"old": 1}]
+    run(inspector, tmp_path, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.stream.jsonl.refused"]
+
+
+def test_what_another_key_may_send_stays_in_the_spool_and_a_warning_says_why(inspector, tmp_path, caplog):
+    (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n')
+    inspector.refusals["old"] = 403, "This key may not send."
+    run(inspector, tmp_path, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.stream.jsonl"]
+    assert caplog.messages == ["stream old of an earlier run stays in the spool: 403: This key may not send."]
+    del inspector.refusals["old"]
+    run(inspector, tmp_path, "later")
+    assert inspector.lines["old"] == [{"old": 0}]
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_stream_that_is_refused_while_its_agent_works_is_set_aside_whole(inspector, tmp_path):
+    inspector.refusals["mine"] = 410, "The session of this stream was deleted."
+    client = Client(inspector.origin, "mine", spool=tmp_path)
+    client.write(b'{"a":1}\n')
+    until(lambda: [path.name for path in tmp_path.iterdir()] == ["mine.stream.jsonl.refused"])
+    client.write(b'{"a":2}\n')
+    assert not client.close(60)
+    assert (tmp_path / "mine.stream.jsonl.refused").read_bytes() == b'{"a":1}\n{"a":2}\n'
+    assert inspector.asked == ["mine"]
