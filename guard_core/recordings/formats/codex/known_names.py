@@ -17,9 +17,10 @@ NAMES = Names(
     tools=words(
         "payload item items McpToolCall DynamicToolCall CollabAgentToolCall custom_tool_call custom_tool_call_output"
         " function function_call function_call_output function_group mcp_tool_call dynamic_tools invocation tools"
+        " additional_tools namespace"
     )
     | words("tool_search_call tool_search_output mcp_tool_call_begin mcp_tool_call_end view_image_tool_call"),
-    # of patches, whose keys are paths of files; and notes on a message, which is read itself
-    passed_over=words("changes internal_chat_message_metadata_passthrough"),
+    # of patches, whose keys are paths of files; notes on a message, which is read itself; and hashes of tools
+    passed_over=words("changes internal_chat_message_metadata_passthrough top_level_tools"),
     tool_endings=("_tool_call", "_tool_call_request", "_tool_call_response", "_tool_call_begin", "_tool_call_end"),
 )

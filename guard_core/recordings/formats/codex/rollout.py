@@ -9,7 +9,8 @@ encrypted summary is opaque. The summariser's answer, where it is in the file, s
 rollouts have bare items and no tokens; the first ones (spring of 2025) are one object, `session` and `items`. Turns
 that `thread_rolled_back` took back leave the log, and their calls count apart. A fork of older versions holds its
 parent's history; one of newer versions names the file it continues (`history_base`), as does what follows a reverted
-turn. Tool schemas are not in the file; the system prompt is in newer ones (`base_instructions`).
+turn. The system prompt is in newer files (`base_instructions`); the tools are only where Codex sends both as items of
+the input (`additional_tools` and a developer's message with the same prompt), as 0.171 does for some models.
 Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 """
 
@@ -32,14 +33,14 @@ from guard_core.recordings.formats.codex import look
 from guard_core.recordings.formats.codex import words as codex_words
 from guard_core.recordings.formats.codex.known_names import NAMES
 from guard_core.recordings.formats.openai import items as responses_items
-from guard_core.recordings.reading import fields, summary_words
+from guard_core.recordings.reading import chat, fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.placeholders import is_placeholder
 from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import View
 
 TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
@@ -136,6 +137,7 @@ class CodexRolloutReader:
         self.log = SessionBuilder("codex", source, first=first)
         self.index = LogIndex(self.log)
         self.meta: dict[str, Any] = {}
+        self.tools: dict[str, ToolDefinition] = {}  # by name; the last one of a name
         self.copied = False  # does the parent's own header follow that of a fork?
         self.parents = ""  # the id in that header
         self.model = ""
@@ -224,6 +226,8 @@ class CodexRolloutReader:
         elif kind == "agent_message":
             parts = responses_items.message_parts(item)
             self._user(parts, item, where, author=fields.text(item, "author"), meta=True)
+        elif kind == responses_items.ADDED_TOOLS:
+            self.tools |= {tool.name: tool for tool in chat.tool_definitions(item.get("tools")) or ()}
         elif kind == "tool_search_output":
             self._came_back(responses_items.hosted_parts(item, kind), item, where, meta=True)
         elif kind.endswith("_call"):
@@ -242,11 +246,17 @@ class CodexRolloutReader:
             is_own = codex_words.is_own(item, parts)
             self.asked |= not is_own
             self._user(parts, item, where, meta=is_own)
-        else:
+        elif parts != self._system:
             self._settle()
             self.log.event(
                 Role.SYSTEM, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=True
             )
+
+    @property
+    def _system(self) -> tuple[Part, ...] | None:
+        """The system prompt; a developer's message with these words is the same prompt, which is sent once."""
+        text = fields.text(fields.mapping(self.meta, "base_instructions"), "text")
+        return (TextPart(text),) if text else None
 
     def _is_echo(self) -> bool:
         """Does an answer follow that Codex itself took over from a review, which ran elsewhere?"""
@@ -402,9 +412,8 @@ class CodexRolloutReader:
         waiting = self.waiting.before if len(self.log.events) < events else self.waiting.now
         note = ""
         if isinstance(history, list):
-            messages = tuple(
-                event for item in fields.objects(history) if (event := codex_words.replacing(item)) is not None
-            )
+            said = (codex_words.replacing(item) for item in fields.objects(history))
+            messages = tuple(event for event in said if event is not None and event.parts != self._system)
             base, inserted = self.index.rebase(messages)
         else:
             base, inserted = self._old_base(summary)
@@ -518,12 +527,13 @@ class CodexRolloutReader:
         self._settle()
         if not self.meta and not self.log.events and not self.log.calls:
             raise DamagedRecording("the rollout holds no item that can be read")
-        system = fields.text(fields.mapping(self.meta, "base_instructions"), "text")
-        notes = ["The schemas of the tools are not in the file."]
+        system = self._system
+        notes = [] if self.tools else ["The schemas of the tools are not in the file."]
         notes += [] if system else ["The system prompt is not in the file."]
         notes += _origin(self.meta, self.copied)
         session = self.log.session(
-            system=(TextPart(system),) if system else None,
+            system=system,
+            tools=tuple(self.tools.values()) or None,
             source_id=fields.text(self.meta, "id"),
             parent=_parent(self.meta),
             title=self.title,

@@ -8,6 +8,7 @@ from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, ToolCal
 from guard_core.recordings.reading import fields, placeholders
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "mcp_call", "computer_call", "shell_call"})
+ADDED_TOOLS = "additional_tools"  # the tools of a request as an item of its input: Codex from 0.169.0 on
 _BLOBS = ("result", "encrypted_content")  # base64 or encrypted: their length is not text
 
 

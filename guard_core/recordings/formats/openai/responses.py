@@ -41,7 +41,6 @@ NAME = "openai-responses"
 _OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
 _COUNTS = ("input_tokens", "output_tokens")
 _HEADS = 50
-ADDED_TOOLS = "additional_tools"  # requests of Codex 0.169.0
 COMPACT_THRESHOLD = "compact_threshold"  # in tokens; above it the server compacts by itself
 SEALED_NOTE = "The summary is encrypted."
 
@@ -418,7 +417,7 @@ def _input_items(body: JSON) -> list[JSON]:
 def _tools(body: JSON) -> tuple[ToolDefinition, ...] | None:
     """The tools of a request; newer ones come as an item of the input."""
     given = chat.tool_definitions(body.get("tools"))
-    later = (item for item in _input_items(body) if fields.text(item, "type") == ADDED_TOOLS)
+    later = (item for item in _input_items(body) if fields.text(item, "type") == responses_items.ADDED_TOOLS)
     added = tuple(tool for item in later for tool in chat.tool_definitions(item.get("tools")) or ())
     return (*(given or ()), *added) if given is not None or added else None
 

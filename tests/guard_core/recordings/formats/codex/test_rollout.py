@@ -9,7 +9,7 @@ import pytest
 
 from guard_core import recordings
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.events import ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.codex.rollout import FORMAT
 from guard_core.requests import materialise
@@ -88,6 +88,32 @@ def test_system_prompt_and_window_come_from_the_file():
     assert session.window is not None
     assert session.window.value == 121_600
     assert session.tools is None
+
+
+def developer(text: str) -> dict[str, Any]:
+    return item(type="message", role="developer", content=[{"type": "input_text", "text": text}])
+
+
+def test_tools_and_a_system_prompt_that_are_sent_as_items_are_in_the_session_once():
+    """As 0.171.0 writes them for models that take both in the input."""
+    tool = {"type": "custom", "name": "exec", "description": "Run"}
+    tools = item(type="additional_tools", role="developer", tools=[{"type": "namespace", "name": "f", "tools": [tool]}])
+    state = line("world_state", full=True, state={"top_level_tools": {"f.exec": "056c51947a5ff3696d99"}})
+    prompt, rest = developer("Be brief."), developer("<permissions instructions>")
+    history = [prompt["payload"], user("List the files")["payload"]]
+    compacted = line("compacted", message="", replacement_history=history)
+    data = lines(META, tools, prompt, rest, state, *TURN, compacted, user("Go on."), assistant("Done."))
+    recording = read_as(FORMAT, data)
+    (session,) = recording.sessions
+    assert not recording.notes.problems
+    assert session.system == (TextPart("Be brief."),)
+    assert [tool.name for tool in session.tools or ()] == ["exec"]
+    assert [part_text(event.parts[0]) for event in session.events[:2]] == [
+        "<permissions instructions>",
+        "List the files",
+    ]
+    assert not session.compactions[0].messages, "nothing but the user's message, which is in the log"
+    assert not any("not in the file" in note for note in session.notes)
 
 
 def test_windows_that_change_hold_from_the_call_with_which_they_are_stated():
