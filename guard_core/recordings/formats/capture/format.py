@@ -27,15 +27,16 @@ JSON = dict[str, Any]
 
 
 # Formats of the agents' own recordings, by the names under which `capture` starts them, and how each begins its
-# User-Agent, which its version follows; one that begins otherwise says no version.
+# User-Agent, which its version follows; one that begins otherwise says no version. What Codex and Gemini CLI put behind
+# their names is how they run (`codex_exec`, `GeminiCLI-tui`).
 AGENTS = {
     "claude": ("claude-code", "claude-cli/"),
-    "codex": ("codex", "codex_cli_rs/"),
-    "gemini": ("gemini-cli", "GeminiCLI/"),
+    "codex": ("codex", r"codex[\w-]*/"),
+    "gemini": ("gemini-cli", r"GeminiCLI[\w-]*/"),
     "opencode": ("opencode", "opencode/"),
     "pi": ("pi", "pi/"),
 }
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_VERSION = r"(\d+\.\d+\.\d+)"
 _USERS_SESSION = re.compile(r"_session_([\w-]+)\Z")  # how Claude Code 2.1.14 to 2.1.74 ends `metadata.user_id`
 
 
@@ -102,9 +103,8 @@ def _known(recording: Recording, head: JSON, names: dict[int | None, str]) -> Re
     name, begin = AGENTS.get(fields.text(head, "client"), ("", ""))
     if not name:
         return replace(recording, sessions=tuple(named))
-    text = fields.text(head, "user_agent")
-    version = _VERSION.match(text, len(begin)) if text.startswith(begin) else None
-    versions = ((0, version[0]),) if version else ()
+    version = re.match(begin + _VERSION, fields.text(head, "user_agent"))
+    versions = ((0, version[1]),) if version else ()
     sessions = (msgspec.structs.replace(one, written_by=name, versions=versions) for one in named)
     return replace(recording, sessions=tuple(sessions))
 

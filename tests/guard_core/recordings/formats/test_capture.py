@@ -162,7 +162,14 @@ def test_an_agent_that_was_captured_is_known_with_its_version_and_explained_by_i
 
 @pytest.mark.parametrize(
     ("client", "agent", "versions"),
-    [("claude", "curl/8.1.0", ()), ("codex", "codex_cli_rs/0.169.0 (Linux)", ((0, "0.169.0"),)), ("claude", "", ())],
+    [
+        ("claude", "curl/8.1.0", ()),
+        ("claude", "", ()),
+        ("codex", "codex_cli_rs/0.169.0 (Linux)", ((0, "0.169.0"),)),
+        ("codex", "codex_exec/0.171.0 (Debian 12.0.0; x86_64)", ((0, "0.171.0"),)),
+        ("codex", "Codex/0.171.0", ()),
+        ("gemini", "GeminiCLI-tui/0.61.0/gemini-2.5-pro (linux; x64; terminal)", ((0, "0.61.0"),)),
+    ],
 )
 def test_a_version_is_taken_from_the_agents_own_name_alone(client: str, agent: str, versions: Any) -> None:
     assert captured(client, agent).versions == versions
