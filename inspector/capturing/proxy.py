@@ -26,6 +26,7 @@ READ_BYTES = 65_536  # at a time
 MOST_HEAD = 262_144  # bytes of a request's or answer's head
 CONNECT_SECONDS = 30.0  # for name, connection and TLS together
 CLOSE_SECONDS = 5.0
+UPGRADE_REQUIRED = 426
 _HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"upgrade"}  # RFC 9110, section 7.6.1
 
 
@@ -124,8 +125,9 @@ class Proxy:
     def _refusal(self, request: h11.Request, path: str) -> tuple[int, str] | None:
         if not path.startswith(f"{self._key}/"):
             return 404, "This address belongs to another program."
-        if any(name == b"upgrade" for name, _ in request.headers):
-            return 501, "Only HTTP requests are forwarded, not WebSockets."
+        if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in request.headers):
+            # Codex then asks by HTTP at once; upon 501 it tries five more times before (0.171.0).
+            return UPGRADE_REQUIRED, "Only HTTP requests are forwarded, not WebSockets."
         return None
 
     async def _connect(self) -> _Side:
@@ -205,6 +207,7 @@ class _Side:
         """Answer for the provider, in the form in which providers say errors; the connection ends."""
         body = json.dumps({"type": "error", "error": {"type": "capture_proxy", "message": words}}).encode()
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
+        headers += [("Upgrade", "HTTP/1.1")] if status == UPGRADE_REQUIRED else []  # RFC 9110, section 15.5.22
         with suppress(Broken, OSError):
             await self.send(h11.Response(status_code=status, headers=headers, reason=b""))
             await self.send(h11.Data(data=body))

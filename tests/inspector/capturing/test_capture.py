@@ -223,8 +223,20 @@ async def test_only_its_own_address_is_served_and_no_websocket(tmp_path: Path) -
         origin = captured.address.rsplit("/", 1)[0]
         assert (await client.post(f"{origin}/v1/messages", json={"messages": HELLO})).status_code == 404
         upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
-        assert (await client.get(f"{captured.address}/v1/responses", headers=upgrade)).status_code == 501
+        refused = await client.get(f"{captured.address}/v1/responses", headers=upgrade)
+        assert (refused.status_code, refused.headers["upgrade"]) == (426, "HTTP/1.1")
     assert captured.seen.requests == []
+
+
+async def test_a_client_that_offers_http_2_is_answered_by_http_1(tmp_path: Path) -> None:
+    """As the HTTP client of Java does over a plain connection: whoever does not want to upgrade answers as usual."""
+    async with capturing(tmp_path / "log.jsonl") as captured, httpx2.AsyncClient() as client:
+        offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAA"}
+        url, body = f"{captured.address}/v1/messages", {"model": "m", "max_tokens": 9, "messages": HELLO}
+        for _ in range(2):  # the second on the same connection
+            assert (await client.post(url, json=body, headers=offer)).status_code == 200
+    (_, headers, _), _ = captured.seen.requests
+    assert not {"upgrade", "http2-settings"} & {name.lower() for name in headers}
 
 
 async def test_a_provider_that_is_away_or_whose_certificate_is_not_valid_is_named(tmp_path: Path) -> None:
