@@ -24,7 +24,7 @@ ROLES = {
 }
 RESULT_ROLES = frozenset({"tool", "function"})
 _THOUGHTS = ("thinking", "text", "summary")  # of a block of reasoning: Anthropic's, OpenRouter's
-_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 
 
 def chat_event(message: JSON, **rest: Any) -> Event | None:

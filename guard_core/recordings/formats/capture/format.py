@@ -74,8 +74,9 @@ class CaptureFormat:
 def session_name(request: JSON) -> str:
     """What the agent calls the session of a request in its own recording, "" where the request does not say it.
     Measured: Claude Code (2.1.14 to 2.1.332) in `metadata.user_id`, as its end or in JSON; Codex (0.72 to 0.171) and
-    Kimi Code as the key of the provider's cache. From its source: Qwen Code in `metadata.sessionId`, to DashScope.
-    Other programs may name anything by such a key."""
+    Kimi Code as the key of the provider's cache, as pi does to OpenAI. From their programs: Qwen Code in
+    `metadata.sessionId`, to DashScope, and Gemini CLI in what it asks Code Assist. Other programs may name anything by
+    such a key."""
     metadata = fields.mapping(request, "metadata")
     user = fields.text(metadata, "user_id")
     if found := _USERS_SESSION.search(user):
@@ -85,7 +86,8 @@ def session_name(request: JSON) -> str:
             return fields.text(msgspec.json.decode(user), "session_id")
         except (msgspec.DecodeError, RecursionError):
             return ""
-    return fields.text(metadata, "sessionId") or fields.text(request, "prompt_cache_key")
+    of_code_assist = fields.text(fields.mapping(request, "request"), "session_id")
+    return fields.text(metadata, "sessionId") or of_code_assist or fields.text(request, "prompt_cache_key")
 
 
 def _known(recording: Recording, head: JSON, names: dict[int | None, str]) -> Recording:

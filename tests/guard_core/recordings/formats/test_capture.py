@@ -14,6 +14,7 @@ from guard_core.ledger import Ledger
 from guard_core.recordings.formats.capture.format import FORMAT
 from guard_core.recordings.formats.capture.lines import FULL_EVERY, LISTS, NAME, VERSION, Expander, Shortener
 from guard_core.rules import explain
+from guard_core.sessions import ToolDefinition
 from tests.guard_core.recordings.checks import check_hostile, lines, read_as, recognises, spoiled
 
 HEAD = {"format": NAME, "version": VERSION, "client": "test"}
@@ -62,7 +63,9 @@ def test_geminis_requests_and_streams_are_read() -> None:
         {"candidates": [{"content": {"role": "model", "parts": [{"text": "ne"}]}}], "usageMetadata": usage},
     ]
     stream = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces)
-    request = {"contents": contents, "systemInstruction": system, "tools": [{"functionDeclarations": [TOOL]}]}
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    tool = {"name": "ls", "description": "List", "parametersJsonSchema": schema}  # as Gemini CLI spells it
+    request = {"contents": contents, "systemInstruction": system, "tools": [{"functionDeclarations": [tool]}]}
     path = "/v1beta/models/gemini-2.5-pro:streamGenerateContent"
     for response in (stream, pieces):
         (session,) = read_as(FORMAT, lines(HEAD, call("gemini", request, response, path=path))).sessions
@@ -74,7 +77,7 @@ def test_geminis_requests_and_streams_are_read() -> None:
             7,
         )
         assert session.system == (TextPart("Be brief."),)
-        assert [tool.name for tool in session.tools or ()] == ["ls"]
+        assert session.tools == (ToolDefinition("ls", "List", schema),)
         kinds = [type(part) for event in session.events for part in event.parts]
         assert kinds[:3] == [TextPart, ToolCallPart, ToolResultPart]
         assert session.events[-1].parts[-1] == TextPart("Done")
@@ -192,6 +195,7 @@ USERS = "user_f0ab_account__session_cc9c2a58-ae4e-47f3-9246-0fa95e7b997f"
         ({"metadata": {"user_id": "[" * 10_000}}, ""),
         ({"metadata": {"user_id": "someone"}}, ""),
         ({"metadata": {"sessionId": "qwen-1", "promptId": "p"}}, "qwen-1"),
+        ({"request": {"contents": [], "session_id": "gemini-1"}}, "gemini-1"),
         ({"prompt_cache_key": "01a22402-dd2c-7132-a009-719b13c26c6c"}, "01a22402-dd2c-7132-a009-719b13c26c6c"),
         ({"prompt_cache_key": 7, "metadata": []}, ""),
     ],
