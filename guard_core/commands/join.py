@@ -1,21 +1,28 @@
-"""`join TRANSCRIPT CAPTURE -o FILE`: a Claude Code transcript with the requests that were captured beside it."""
+"""`join RECORDING CAPTURE -o FILE`: an agent's own recording with the requests that were captured beside it."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from guard_core import cli
 from guard_core.errors import DamagedRecording, GuardError
+from guard_core.recordings import Recording
+from guard_core.recordings.formats import native
+from guard_core.recordings.formats.capture import joining
+from guard_core.recordings.formats.capture.format import FORMAT as CAPTURE
 from guard_core.recordings.formats.claude.joining import captured_calls, joined
+from guard_core.recordings.formats.claude.transcript import FORMAT as CLAUDE
 from guard_core.recordings.reading.source import ByteSource
+from guard_core.sessions import Session
 
-HELP = "write a Claude Code transcript together with the requests that were captured"
+HELP = "write an agent's recording together with the requests that were captured"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
-    parser.add_argument("transcript", metavar="TRANSCRIPT", help="a session file of Claude Code")
+    parser.add_argument("recording", metavar="RECORDING", help="what the agent itself recorded, as a file or a folder")
     parser.add_argument("capture", metavar="CAPTURE", nargs="+", help="what `capture` recorded, one file or several")
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
 
@@ -26,25 +33,44 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    calls = []
-    for path in args.capture:
-        with ByteSource.open(path) as source:
-            calls += captured_calls(line.obj for line in source.lines())
-    try:
-        with Path(args.transcript).open("rb") as transcript:
-            result = joined(transcript, calls)
-    except OSError as error:
-        raise GuardError(f"{args.transcript}: {error.strerror or 'cannot be read'}") from error
-    if not result.answers:
-        raise DamagedRecording("no answer with an id is in the transcript: is it a session file of Claude Code?")
-    words = f"{result.paired:,} of {result.answers:,} answers have their request now"
-    if not result.paired:
+    recording = cli.read_noting(args.recording)
+    lines, answers, paired = (_transcript if recording.format == CLAUDE.name else _sessions)(recording, args)
+    if not answers:
+        raise DamagedRecording("no answer of a model is in the recording")
+    words = f"{paired:,} of {answers:,} answers have their request now"
+    if not paired:
         print(f"{words}: the files are of two sessions. Nothing was written.")
         return 1
     try:
         with Path(args.output).open("wb") as out:
-            out.writelines(result.lines)
+            out.writelines(lines)
     except OSError as error:
         raise GuardError(f"{args.output}: {error.strerror or 'cannot be written'}") from error
     print(f"{words}.")
     return 0
+
+
+def _transcript(_: Recording, args: argparse.Namespace) -> tuple[Iterable[bytes], int, int]:
+    """A transcript of Claude Code with each request in a line of its own, the answers and how many have theirs."""
+    calls = []
+    for path in args.capture:
+        with ByteSource.open(path) as source:
+            calls += captured_calls(line.obj for line in source.lines())
+    with Path(args.recording).open("rb") as transcript:
+        return joined(transcript, calls)
+
+
+def _sessions(recording: Recording, args: argparse.Namespace) -> tuple[Iterable[bytes], int, int]:
+    """The sessions of any other agent that were captured, as an export; their answers and how many have a request."""
+    captured = [session for path in args.capture for session in _captured(path)]
+    results = [joining.joined(session, captured) for session in recording.sessions]
+    found = [result for result in results if result.paired] or results
+    lines = native.write_all(result.session for result in found)
+    return lines, sum(result.answers for result in found), sum(result.paired for result in found)
+
+
+def _captured(path: str) -> Sequence[Session]:
+    recording = cli.read_noting(path)
+    if recording.format != CAPTURE.name:
+        raise DamagedRecording(f"not a capture: {path} is of the format {recording.format}")
+    return recording.sessions
