@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +28,7 @@ COPIES = "backups"  # folder of the copies before upgrades
 KEPT_COPIES = 3
 COPY, UPGRADING = ".sqlite3", ".upgrading.sqlite3"  # how they end; the second until the upgrade is done
 UNFINISHED = "unfinished"
+UPGRADE_LOCK = 0x757067726164  # "upgrad": of the locks that programs agree upon in one PostgreSQL database
 Applied = set[tuple[str, str]]  # migrations: app, name
 
 
@@ -106,7 +109,29 @@ def _upgrade_beside(folder: Path) -> None:
 
 def upgrade() -> None:
     """Apply what the database has not seen yet, with a copy before. Raises Refused where that fails."""
-    if not is_outdated():
+    if is_outdated():
+        with _one_at_a_time():
+            _upgrade()
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Wait until no other process upgrades this PostgreSQL database: servers with folders of their own may share it. Of
+    an SQLite database the folder's lock sees to that."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [UPGRADE_LOCK])
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [UPGRADE_LOCK])
+
+
+def _upgrade() -> None:
+    if not is_outdated():  # another process has done it
         return
     copy = _copy_database()
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -11,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from inspector.data_folder import opening
+from tests.services.databases import ROOT, fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
-from tests.services.server import command, running, until
+from tests.services.server import PATIENCE, clean_environment, command, running, until
 
 pytestmark = pytest.mark.once
 
@@ -201,3 +204,23 @@ def test_no_upgrade_begins_while_another_process_uses_the_folder(old: Path) -> N
     finally:
         shared.close()
     assert digest(old) == before
+
+
+UPGRADE = "import django; django.setup(); from inspector.data_folder.opening import upgrade; upgrade()"
+
+
+def test_two_servers_that_begin_at_once_upgrade_one_postgresql_in_turn(tmp_path: Path) -> None:
+    with fresh_postgres() as url:
+        environment = {**clean_environment(), "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "inspector.settings"}
+        servers = [
+            subprocess.Popen(
+                [sys.executable, "-c", UPGRADE],
+                cwd=ROOT,
+                env={**environment, "DATA_DIR": str(tmp_path / name)},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for name in ("first", "second")
+        ]
+        assert [server.communicate(timeout=2 * PATIENCE)[1] for server in servers] == ["", ""]
+        assert [server.returncode for server in servers] == [0, 0]
