@@ -253,7 +253,7 @@ class OpenCodeReader:
             return
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
-        start = self.starts.get("" if marker is None else marker.tail, self._here)
+        start = self.starts.get(marker.tail, self._here) if marker and marker.tail else self._here
         first = start if marker is None or not self._is_scoped(marker) else max(start, self.prompt)
         self.waiting = _Waiting(start, first, len(messages)) if start < first else None
         tail, again = self._between(first, self._here, len(messages))

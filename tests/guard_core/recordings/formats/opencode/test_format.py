@@ -153,6 +153,13 @@ def test_a_tail_from_before_the_last_compaction_holds_what_that_one_put_in():
     ]
 
 
+def test_a_message_without_an_id_begins_no_tail():
+    marker = user("m3", 20, {"type": "compaction", "auto": True})
+    summary = assistant("m4", 21, text("Summary."), summary=True)
+    compaction = session_of(user("", 1, text("Go.")), assistant("m2", 2, text("Done.")), marker, summary).compactions[0]
+    assert (compaction.kind, compaction.base) == ("summary", (Inserted(0), Inserted(1)))
+
+
 def test_an_older_summary_has_no_question_before_it():
     session = session_of(*TALK, SUMMARY[1], user("m7", 22, text("More")))
     compaction = session.compactions[0]
