@@ -568,6 +568,8 @@ class Thread:
         more = sum(item.index is None for item in items[:cut]) - (cut if inserts is None else inserts)
         while cut and items[cut - 1].index is None and (more > 0 or self._is_new(items[cut - 1].event)):
             cut, more = cut - 1, more - 1
+        if inserts is None and cut == len(items) and self._begins_turn(items):
+            cut -= 1
         return items[:cut], [(item.event, item.key) for item in items[cut:]]
 
     def _aligned(self, keys: list[bytes]) -> list[int | None]:
@@ -594,6 +596,15 @@ class Thread:
         last = self.events[-1].parts if self.events else ()
         asked = {part.id for part in last if isinstance(part, ToolCallPart)}
         return any(isinstance(part, ToolResultPart) and part.call_id in asked for part in event.parts)
+
+    def _begins_turn(self, items: list[_Item]) -> bool:
+        """Does a changed request end with what a user says after the turn before was over, behind a summary: the agent
+        would not have called the model otherwise."""
+        if not self.events or len(items) < 2 or items[-1].index is not None or items[-2].index is not None:
+            return False
+        last, event = self.events[-1], items[-1].event
+        is_over = last.role is Role.MODEL and not any(isinstance(part, ToolCallPart) for part in last.parts)
+        return is_over and event.starts_turn() and not begins_with_summary((event,)) and not _speaks_of_summary(event)
 
     def _take_summariser(self, request: Request) -> ModelCall | None:
         """The call whose answer the changed request contains: out of the main line, with what it added to the log."""

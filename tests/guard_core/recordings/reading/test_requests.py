@@ -116,6 +116,21 @@ def test_news_behind_a_compaction_go_to_the_log():
     assert [call.at for call in session.calls] == [1, 3, 5]
 
 
+def test_what_a_user_says_behind_a_summary_when_the_turn_was_over_begins_the_next_one():
+    said = user("And now the docs, please")
+    before = [ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=DONE)]
+    (session,) = sessions(*before, ask(A, user("Files listed, bug found."), said, reply=model("On")))
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0))
+    assert session.events[4] == said
+
+
+def test_words_behind_a_summary_in_the_middle_of_a_turn_belong_to_it():
+    before = [ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=model("More", "c2"))]
+    (session,) = sessions(*before, ask(A, user("Files listed, bug found."), user("Go on then."), reply=DONE))
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0), Inserted(1))
+    assert len(session.events) == 5
+
+
 def test_a_cleared_result_is_known_by_its_call_where_others_were_dropped_beside_it():
     again, other = model("Again", "c2"), result("c2", "other")
     built = sessions(
