@@ -239,7 +239,7 @@ def decisions(recorded: Case, replayed: Case, divergence: int | None, path: str,
     first = "" if divergence is None else path + choice.query(at=step_number(divergence), side="replayed")
     return {
         "rows": rows,
-        "count": counted(len(changed), "changed decision"),
+        "count": f"{len(changed):,}",
         "left": max(0, len(changed) - SHOWN_DECISIONS),
         "same": counted(len(ours.keys() & theirs.keys()), "compaction"),
         "first": {"step": "" if divergence is None else f"{step_number(divergence):,}", "url": first},

@@ -316,6 +316,7 @@ def test_steps_at_which_only_one_side_compacts_are_listed_with_the_first_differe
     recorded, replayed = (shown["comparison"]["rows"][1][side] for side in ("recorded", "replayed"))
     steps = [row["step"] for row in shown["decisions"]["rows"]]
     same = int(shown["decisions"]["same"].split()[0])
+    assert shown["decisions"]["count"] == f"{len(steps):,}"  # beside a heading that says of what
     assert len(steps) == int(recorded) + int(replayed) - 2 * same
     assert all("side=replayed" in row["url"] for row in shown["decisions"]["rows"] if row["side"] == "replayed")
     text = page(client, gap, "?window=100000").content.decode()
