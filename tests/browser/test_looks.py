@@ -69,6 +69,10 @@ INVISIBLE = """() => {
 }"""
 
 
+KEY_COLOURS = "all => all.map(one => getComputedStyle(one).backgroundColor)"
+FILLED = "() => document.querySelector('[data-plot]').data.filter(one => /^messages/.test(one.name ?? ''))"
+
+
 def visit(page, sessions, name: str) -> None:
     sample, path = PAGES[name]
     page.goto((sessions(sample) if sample else "") + path)
@@ -105,13 +109,26 @@ def test_nothing_covers_a_text_on_a_phone_however_far_it_is_scrolled(open_page, 
         assert page.evaluate(COVERED) == [], place
 
 
-@pytest.mark.parametrize("name", ["overview", "step", "recorded-compaction"])
+@pytest.mark.parametrize("name", ["overview", "step", "recorded-compaction", "context", "compactions-together"])
 def test_forced_colours_keep_lines_and_text(open_page, sessions, name):
     page = open_page(forced_colors="active")
     visit(page, sessions, name)
     shot(page, f"{name}-forced")
     assert complaints(page) == []
     assert page.evaluate(INVISIBLE) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_forced_colours_keep_what_only_a_colour_says(open_page, sessions, theme):
+    page = open_page(theme=theme, forced_colors="active")
+    visit(page, sessions, "context")
+    fills = page.eval_on_selector_all(".context-area", "all => all.map(one => getComputedStyle(one).fill)")
+    keys = page.eval_on_selector_all("#context tbody .context-key", KEY_COLOURS)
+    assert len(set(fills)) == len(fills) > 4
+    assert set(fills) <= set(keys)
+    visit(page, sessions, "overview")
+    lanes = {shape["fillcolor"] for shape in page.evaluate(FILLED)}
+    assert len(lanes) > 1, "what is sent and what is not"
 
 
 def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
