@@ -9,7 +9,7 @@ from guard_core.findings.claims import INFO, LISTED, RULE_DEFAULTS, WARNING, Fin
 from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, window_assumptions
 from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
-from guard_core.rules.agreement import count_below
+from guard_core.rules.agreement import count_below, or_failed
 from guard_core.rules.inference import bound_words
 from guard_core.rules.registry import agent_of
 from guard_core.sessions import Provenance
@@ -134,11 +134,11 @@ def _never_acts(case: Case, ruled: _Ruled, typed: RuleSetting, numbers: dict[str
     rule, value = ruled.rule, typed.value or 0.0
     numbers = {**numbers, "setting": typed.name, "value": int(value) if float(value).is_integer() else value}
     fired = numbers["high"] <= (rule.threshold or 0)
-    what = "compacted" if fired else "did not compact"
+    what, failed = ("compacted", "") if fired else ("did not compact", or_failed(rule))
     count, step = (numbers[f"{'high' if fired else 'low'}{name}"] for name in ("", "_step"))
     sentence = (
         f"The typed {typed.name} of {numbers['value']:,} never acts: with it the threshold is {rule.threshold:,}, but "
-        f"{rule.agent} {what} at {count:,} ({at_step(step)}){_conditions(case, rule)}."
+        f"{rule.agent} {what} at {count:,} ({at_step(step)}){_conditions(case, rule)}{failed}."
     )
     return _finding("setting_never_acts", WARNING, case, rule, sentence, numbers, [step])
 
@@ -180,7 +180,7 @@ def _missed(case: Case, ruled: _Ruled) -> Finding | None:
     where = "first at" if len(missed) > 1 else "at"
     sentence = (
         f"The rule of {rule.agent} fires at {checks} at which it did not compact, {where} {at_step(first.step)}: "
-        f"{first.count:,} {SIGNS[rule.relation]} {rule.threshold:,}{_conditions(case, rule)}."
+        f"{first.count:,} {SIGNS[rule.relation]} {rule.threshold:,}{_conditions(case, rule)}{or_failed(rule)}."
     )
     numbers = {"count": first.count, "checks": len(missed)}
     return _finding("own_missed", INFO, case, rule, sentence, numbers, [item.step for item in missed])

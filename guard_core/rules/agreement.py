@@ -118,6 +118,11 @@ def if_assumed(rule: OwnRule) -> str:
     return if_window_is(rule.window.value) if unsure and rule.window is not None else ""
 
 
+def or_failed(rule: OwnRule) -> str:
+    """That a compaction may have failed where none was made, in brackets."""
+    return f" ({rule.failing})" if rule.failing else ""
+
+
 def explaining(interval: Interval) -> str:
     """Which of the known formulas give a threshold inside, as the end of a sentence."""
     count = len(interval.hypotheses) + interval.more

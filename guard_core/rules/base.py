@@ -46,7 +46,9 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     `threshold` is None where there is none or a setting is not known, which `reason` says. `formula` is the threshold
     as a sum with its numbers. `profile` is the group of versions with the same rule. `is_window_assumed`: little or
     nothing says that the window among its settings is the model's. `is_window_doubted`: the agent compacted far below
-    it. A module states what differs from the values below; `Agent.ruled` adds agent, version and the usual reason.
+    it. `failing` says why a compaction may have failed at a check that seems to have passed, "" where the file would
+    show it or that was not measured. A module states what differs from the values below; `Agent.ruled` adds agent,
+    version, `failing` and the usual reason.
     """
 
     agent: str = ""
@@ -62,6 +64,7 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     reason: str = ""
     is_window_assumed: bool = False
     is_window_doubted: bool = False
+    failing: str = ""
 
     @property
     def window(self) -> Sourced | None:
@@ -199,7 +202,7 @@ class Agent:
     which it goes by it where it is smaller. `keeps` says what stays verbatim at a compaction, None where it was not
     measured. `shows_refusal` says by what a compaction shows that a refused request forced it, "" where nothing does.
     `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts. `answers` is the
-    setting of the most tokens that it allows an answer, "" where its rule has none.
+    setting of the most tokens that it allows an answer, "" where its rule has none. `failing` is as in `OwnRule`.
     """
 
     format: str
@@ -219,6 +222,7 @@ class Agent:
     clears_apart: bool = False
     goes_by_stated: bool = False
     answers: str = ""
+    failing: str = ""
     shows_refusal: Callable[[Stretch, Ledger, RecordedCompaction], str] = lambda _, __, ___: ""
     wrote: Callable[[Session], bool] = lambda _: True
     fitted: Callable[[Stretch, int], str] | None = None
@@ -289,7 +293,8 @@ class Agent:
         """The rule as its module states it, with agent, version, and why there is no threshold."""
         rule = self.rule(stretch, typed)
         reason = rule.reason or (NO_WINDOW if rule.threshold is None else "")
-        return msgspec.structs.replace(rule, agent=rule.agent or self.label, version=stretch.version, reason=reason)
+        about = {"agent": rule.agent or self.label, "version": stretch.version, "failing": self.failing}
+        return msgspec.structs.replace(rule, **about, reason=reason)
 
     def _without_window(self, stretch: Stretch, typed: Typed) -> OwnRule:
         """The rule where a larger prompt than its window was answered: by the agent's own default, else without a

@@ -217,6 +217,9 @@ def shows_refusal(stretch: Stretch, ledger: Ledger, item: RecordedCompaction) ->
     return f"{rounds} rounds of tool calls were kept, as it does only after a refused request" if rounds > 1 else ""
 
 
+# 2.1.332, run with a provider that fails to summarise
+FAILING = "one that failed would not be in the file, and after three in a row it tries none until its next start"
+
 AGENT = Agent(
     format="claude-code",
     label="Claude Code",
@@ -227,6 +230,7 @@ AGENT = Agent(
     recorded_by=recorded_by,
     clears_apart=True,
     answers="max_output_tokens",
+    failing=FAILING,
     keeps=keeps,
     shows_refusal=shows_refusal,
     names={

@@ -106,6 +106,7 @@ AGENT = Agent(
     held=held,
     held_reason="all messages are within what is kept",
     records_count=True,
+    failing="one that failed would not be in the file",  # 1.6.0, run
     keeps=keeps,
     names={
         "reserve_tokens": "compaction.reserveTokens, in tokens",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guard_core.plural import counted as counted_words
-from guard_core.rules.agreement import Agreement, ExplainedCompaction, explaining, if_assumed
+from guard_core.rules.agreement import Agreement, ExplainedCompaction, explaining, if_assumed, or_failed
 from guard_core.rules.base import Moment, OwnRule, equation
 from guard_core.rules.counters import BRIEFLY, PROMPT
 from guard_core.rules.decisions import Decision
@@ -45,7 +45,7 @@ def _rule_words(explanation: Explanation) -> str:
         first = f"{'' if len(passed) == 1 else 'first '}before step {passed[0].step + 1:,} at {passed[0].count:,}"
         return (
             f"{_settings_words(rule)}, {name} would compact {says}{if_assumed(rule)}. It did not at "
-            f"{counted_words(len(passed), 'check')} that reached it, {first}."
+            f"{counted_words(len(passed), 'check')} that reached it, {first}{or_failed(rule)}."
         )
     return f"{name} compacts {says}{_condition(explanation, rule)}."
 
@@ -254,7 +254,7 @@ def decision_words(decision: Decision) -> str:
     left = decision.rule.threshold - decision.count
     if decision.fires:
         over = f"{-left:,} tokens above its threshold" if left else "at its threshold"
-        return f"The rule fires here, {over}, and {decision.rule.agent} did not compact."
+        return f"The rule fires here, {over}, and {decision.rule.agent} did not compact{or_failed(decision.rule)}."
     return f"No compaction: {left:,} tokens remain to the threshold."
 
 

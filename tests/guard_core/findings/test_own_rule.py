@@ -12,6 +12,7 @@ from guard_core.checker.story import Wrong
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.rules import AGENTS, explain
 from guard_core.rules.base import Stretch
+from guard_core.rules.claude_code import FAILING
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import judge_session
@@ -115,7 +116,7 @@ def test_checks_that_fit_none_are_early_and_late():
     )
     assert by_kind["own_missed"].sentence == (
         "The rule of Claude Code fires at 1 check at which it did not compact, at step 3: 161,010 ≥ 155,000, if its "
-        "settings are the defaults."
+        f"settings are the defaults ({FAILING})."
     )
 
 

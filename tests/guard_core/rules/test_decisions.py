@@ -5,6 +5,7 @@ import pytest
 
 from guard_core.ledger import Ledger
 from guard_core.rules import OwnChecks, explain
+from guard_core.rules.claude_code import FAILING
 from guard_core.rules.words import decision_words, inequality
 from guard_core.sessions import Provenance, Session, Sourced
 from tests.builders import model, transcript, user
@@ -43,7 +44,7 @@ def test_a_check_at_which_only_the_rule_fires_says_so():
     decision = checks(transcript(), max_output_tokens="32000", autocompact_pct="50").at(2)
     assert decision.fires
     assert decision_words(decision) == (
-        "The rule fires here, 67,010 tokens above its threshold, and Claude Code did not compact."
+        f"The rule fires here, 67,010 tokens above its threshold, and Claude Code did not compact ({FAILING})."
     )
 
 
