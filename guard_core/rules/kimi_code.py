@@ -25,6 +25,7 @@ from guard_core.policies.kimi_code import (
     learned_window,
     sent_prefix,
 )
+from guard_core.recordings.formats.kimi_code.wire import SUMMARY_REFUSED
 from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter, unused_summaries
 from guard_core.rules.settings import WINDOW, Typed, chosen, percentage, whole, window_setting
@@ -115,18 +116,19 @@ def _kept_tokens(base: Base, prefix: Ints) -> int:
     return tokens
 
 
-CANCELLED, LEARNED = 1, 2  # marks of checks
+CANCELLED, LEARNED, SHRUNK = 1, 2, 4  # marks of checks
 
 
 def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
-    """Checks at which the threshold alone does not decide: where a compaction was begun and cancelled, and compactions
-    after a refused request from which a window was learned that is not known."""
-    unused = unused_summaries(session, ledger, checks)
-    if fixed_tokens(ledger) is not None:
-        return unused
-    refused = np.array([item.trigger == OVERFLOW for item in session.compactions] or [False])
-    learned = (checks.place >= 0) & np.logical_or.accumulate(np.append(False, refused[:-1]))[checks.place]
-    return np.asarray(unused | learned * LEARNED)
+    """Marks of checks at which the threshold alone does not decide: where a compaction was begun and cancelled, and
+    compactions after a refused request from which a window was learned that is not known."""
+    marks, compacted = unused_summaries(session, ledger, checks) * CANCELLED, checks.place >= 0
+    shrunk = [item.value for item in session.settings if item.name == SUMMARY_REFUSED]
+    marks |= (compacted & (checks.stop >= min(shrunk, default=len(session.events) + 1))) * SHRUNK
+    if fixed_tokens(ledger) is None:
+        refused = np.array([item.trigger == OVERFLOW for item in session.compactions] or [False])
+        marks |= (compacted & np.logical_or.accumulate(np.append(False, refused[:-1]))[checks.place]) * LEARNED
+    return np.asarray(marks)
 
 
 KEEPS = Keeps("the user's own messages, up to 20,000 tokens, and the summary", Shape.USERS, 20_000, is_derived=True)
@@ -144,6 +146,10 @@ AGENT = Agent(
         LEARNED: (
             "a request was refused before, after which it goes by a smaller window; the file lacks system prompt or"
             " tools, of which that follows, too"
+        ),
+        SHRUNK: (
+            "a request for a summary was refused as too long before, and until its process ends it goes by a smaller"
+            " window, 85 % of its estimate of that request"
         ),
     },
     learns=learns,

@@ -1329,6 +1329,23 @@ def test_kimi_code_learns_nothing_that_can_be_known_where_the_file_lacks_the_too
     assert len(explain(built, window=Sourced(100_000, Provenance.USER)).stretches) == 1
 
 
+@pytest.mark.parametrize("tools", [(ToolDefinition("t"),), None])
+def test_compactions_of_kimi_code_after_a_refused_summary_bound_no_threshold_below_its_own(tools):
+    """2.1.0, run: it goes by 85 % of its estimate of that request from then on."""
+    built = transcript("kimi-code", "", "auto", prompts=(3_000, 60_000, 20_000, 80_000, 2_500), place=2)
+    at = built.calls[4].at
+    again = msgspec.structs.replace(built.compactions[0], at=at, base=(Inserted(0), Span(at, at)))
+    refused = AgentSetting("summary_refused_at", 1)
+    built = msgspec.structs.replace(
+        built, compactions=(*built.compactions, again), settings=(refused,), tools=tools, system=(TextPart("s"),)
+    )
+    explanation = explain(built, window=Sourced(120_000, Provenance.USER))
+    early, due = explanation.compactions
+    assert (early.verdict, due.verdict) == (Agreement.NOT_MODELLED, Agreement.AGREES)
+    assert early.reason.startswith("a request for a summary was refused as too long before")
+    assert explanation.inference[0].at_most == 80_000 + 10
+
+
 def slid(calls=12, keep=4, format_="homemade"):
     """A log of requests that hold the newest messages alone, from an agent whose rule is not known."""
     events, made, cuts = [], [], []

@@ -24,9 +24,19 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.lost_lines import NumberedStep, skipped_in_turns, skipped_turns
 from guard_core.recordings.reading.source import ByteSource, Line
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced, ToolDefinition
+from guard_core.sessions import (
+    AgentSetting,
+    Evidence,
+    ModelCall,
+    Provenance,
+    RecordedCompaction,
+    Session,
+    Sourced,
+    ToolDefinition,
+)
 
 MAIN = "main"  # the agent that the user talks to
+SUMMARY_REFUSED = "summary_refused_at"  # name of a setting: events before a request for a summary that was too long
 SUMMARY_OUTPUT = 128 * 1024  # tokens: the most that a compaction asks for where no limit of the output is configured
 SLASH = "user-slash"  # the trigger of commands and skills that the user typed
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -75,6 +85,8 @@ class WireReader:
         self._requests: tuple[set[int], set[int]] = (set(), set())  # limits of answers: of steps, of compactions
         self._refused = False  # the last request was answered by nothing, and the user said nothing since
         self._begun = False  # a compaction was begun
+        self._dropped: int | None = None  # messages that its last request for a summary left out
+        self._shrunk: list[AgentSetting] = []  # requests for summaries that were refused
         self._begun_at = 0  # events before it
         self._trigger = ""
         self._checked: int | None = None  # estimated tokens behind the last count when it began
@@ -136,8 +148,16 @@ class WireReader:
         if limit := fields.window(line.obj, "maxTokens"):
             self._requests[summarises].add(limit)
         self.model = fields.text(line.obj, "model") or self.model
-        if self._step is not None and not summarises:
+        if summarises:
+            self._asked_for_summary(fields.tokens(line.obj, "droppedCount") or 0)
+        elif self._step is not None:
             self._step.place["model"] = self.model
+
+    def _asked_for_summary(self, dropped: int) -> None:
+        """A request for a summary that leaves out so many messages: more than the one before, which was too long."""
+        if self._dropped is not None and dropped > self._dropped:
+            self._shrunk.append(AgentSetting(SUMMARY_REFUSED, len(self.log.events), "droppedCount of its requests"))
+        self._dropped = dropped
 
     @property
     def window(self) -> Sourced | None:
@@ -291,7 +311,7 @@ class WireReader:
         self._settle()
         self._begun, self._trigger = True, fields.text(line.obj, "source")
         self._checked, self._summariser = self.context.pending_at_check(), None
-        self._begun_at = len(self.log.events)
+        self._begun_at, self._dropped = len(self.log.events), None
         if self._trigger == "auto" and self._refused:
             self._trigger = "overflow"
             self.log.refuse()
@@ -393,6 +413,7 @@ class WireReader:
             agent="Kimi Code",
             model="" if self.log.calls else self.model,
             window=self.window,
+            settings=tuple(self._shrunk),
             notes=tuple(notes),
         )
 

@@ -280,6 +280,14 @@ def test_what_a_compaction_used_that_ran_beside_a_step_and_was_cancelled_is_a_ca
     assert session.compactions == ()
 
 
+@pytest.mark.parametrize(("dropped", "places"), [((0, 5), [3]), ((2, 5, 6), [3, 3]), ((0, 0), []), ((3,), [])])
+def test_a_request_for_a_summary_that_was_made_again_of_fewer_messages_was_refused(dropped, places):
+    asked = [record("llm.request", kind="compaction", maxTokens=131_072, droppedCount=count) for count in dropped]
+    begun, _, *done = compacted()
+    session = session_of(said("Go"), *read_file(), begun, *asked, *done, *read_file("c2"), *compacted())
+    assert [(item.name, item.value) for item in session.settings] == [("summary_refused_at", at) for at in places]
+
+
 def test_a_compaction_that_was_cancelled_is_none():
     records = [record("full_compaction.begin", source="manual"), record("full_compaction.cancel")]
     assert session_of(said("Go"), *read_file(), *records).compactions == ()
