@@ -56,3 +56,9 @@ def test_borders_of_controls_and_the_focus_ring_can_be_seen(theme_index):
 def test_figures_use_the_light_colours_of_the_sheet():
     for colour, custom_property in theme.PALETTE.items():
         assert TOKENS[custom_property.removeprefix("--")][0] == colour
+
+
+@pytest.mark.parametrize("drawn", ["#000000", "#ffffff"])
+def test_a_picture_of_black_and_one_of_white_lines_are_seen_on_their_ground(drawn):
+    for index in (0, 1):
+        assert max(contrast(drawn, TOKENS[name][index]) for name in ("check-1", "check-2")) >= 3

@@ -17,6 +17,11 @@ from inspector.storage.images import image_of
 
 RAW, MARKDOWN, JSON, TEXT, IMAGE = "raw", "markdown", "json", "text", "image"
 PIECE_CHARS = 64_000  # of raw text in the reader
+REFERRED_TO = "The recording only refers to this picture. Nothing is fetched."
+NOT_SHOWN = (
+    "It cannot be shown: the uploaded file does not hold it on the message's own line, or it is not PNG, JPEG, GIF or "
+    "WebP."
+)
 BODIES = {RAW: "_raw.html", MARKDOWN: "_markdown.html", JSON: "_json.html"}
 
 
@@ -50,7 +55,7 @@ def reader(page: Frame, part: Part, path: str, title: str, event: Event | None =
         "body": f"inspector/steps/{BODIES[form]}",
         "session": page.session(),
         "urls": page.links,
-        "picture": _picture(part, url),
+        "picture": _picture(page, part, event, index, url),
     }
     htmx = bool(getattr(page.request, "htmx", False))
     if htmx and page.request.GET.get("only") == "body":  # one more piece, or one more level of a tree
@@ -110,10 +115,16 @@ def _tree(page: Frame, part: Part, url: Any) -> dict[str, Any]:
     return {"rows": rows, "is_empty": not value, "more": more, "left": f"{len(value) - stop:,}"}
 
 
-def _picture(part: Part, url: Any) -> dict[str, str]:
+def _picture(page: Frame, part: Part, event: Event | None, index: int, url: Any) -> dict[str, str]:
+    """What is shown of a picture: its address where its bytes can be shown, else why not."""
     if not isinstance(part, MediaPart) or not part.mime.startswith("image/"):
         return {}
-    return {"url": url(**{"as": IMAGE}) if part.size else "", "size": size(part.size), "mime": parts.visible(part.mime)}
+    words = {"size": size(part.size), "mime": parts.visible(part.mime)}
+    if not part.size:
+        return {**words, "note": REFERRED_TO}
+    if event is None or image_of(page.row, event, index) is None:
+        return {**words, "note": NOT_SHOWN}
+    return {**words, "url": url(**{"as": IMAGE})}
 
 
 def _image(page: Frame, event: Event | None, index: int) -> HttpResponse:

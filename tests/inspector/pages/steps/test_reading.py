@@ -1,6 +1,7 @@
 """One part of a message as raw text, markdown, a tree, a picture or plain bytes."""
 
 import base64
+import html
 import json
 import re
 
@@ -153,7 +154,10 @@ def test_a_picture_is_drawn_from_the_uploaded_file(client, bring):
     ]
     bring("\n".join(json.dumps(item) for item in lines).encode())
     url = Session.unscoped.get().get_absolute_url() + "messages/1/parts/1"
-    assert "as=image" in client.get(url).content.decode()
+    page = client.get(url).content.decode()
+    assert "as=image" in page
+    assert f"image/png, {len(PNG)} bytes" in page
+    assert not re.search("data-copy|0 characters|cannot be shown", page), "there is no text of it"
     answer = client.get(url, {"as": "image"})
     assert answer.content == PNG
     assert answer["Content-Type"] == "image/png"
@@ -162,6 +166,12 @@ def test_a_picture_is_drawn_from_the_uploaded_file(client, bring):
 
 def test_a_picture_that_is_not_in_the_file_is_not_found(read):
     assert read(image(700, "image/svg+xml"), **{"as": "image"}).status_code == 404
+
+
+def test_why_a_picture_is_not_shown_is_said(read):
+    page = read(image(700, "image/svg+xml"), **{"as": "raw"}).content.decode()
+    assert "It cannot be shown: the uploaded file does not hold it" in html.unescape(page)
+    assert "as=image" not in page
 
 
 def test_the_server_counts_a_selection_and_names_the_tokenizer(client, gap):
