@@ -162,6 +162,7 @@ def judged(
             (
                 _evidence(cells, ranks, best, steps, titles, by),
                 _condition(cells[best], assumed),
+                _unknown(cells[best], by),
                 _within(cells),
                 _uncounted(cells[best], disproved),
             )
@@ -305,6 +306,16 @@ def _within(cells: Sequence[Cell]) -> str:
         for window, item in zip(cell.windows, cell.figures, strict=True)
     )
     return f"; {WITHIN}" if is_within else ""
+
+
+def _unknown(cell: Cell, by: Measure) -> str:
+    """That the chosen figure decides nothing, where it is not known of every session."""
+    if by.value(cell) is not None:
+        return ""
+    count = len(cell.figures)
+    missing = sum(by.value(cell.of((at,))) is None for at in range(count))
+    some = "" if count == 1 else f" of {missing:,} of {counted(count, 'session')}"
+    return f"; the chosen figure, {by.title}, is not known{some} and decides nothing"
 
 
 def _condition(cell: Cell, assumed: Sequence[bool]) -> str:

@@ -64,6 +64,17 @@ def test_a_setting_without_a_price_comes_after_those_with_one():
     assert result.recommended == 1
 
 
+def test_a_chosen_figure_that_is_not_known_is_said_to_decide_nothing():
+    some = sweep_of(column(figures(cost=3)), column(figures(cost=None)), by=get_measure("cost"))
+    assert (
+        "; the chosen figure, cost of all calls, is not known of 1 of 2 sessions and decides nothing" in some.evidence
+    )
+    one = sweep_of(column(figures(cost=None)), by=get_measure("cost"))
+    assert "; the chosen figure, cost of all calls, is not known and decides nothing" in one.evidence
+    for known in (sweep_of(column(figures(cost=3)), by=get_measure("cost")), sweep_of(column(figures(cost=None)))):
+        assert "decides nothing" not in known.evidence
+
+
 def test_where_nothing_overflows_the_next_worse_has_its_figures():
     result = sweep_of(column(figures(compactions=2), figures(compactions=1), figures(compactions=3)))
     assert result.evidence.endswith(
