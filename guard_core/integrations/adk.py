@@ -37,7 +37,7 @@ from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.memory import REAL_TOKENS, TODOS, Memory, dump_memory, load_memory
 from guard_core.recordings.formats.adk.parts import content_parts
-from guard_core.recordings.reading import chat
+from guard_core.recordings.reading import chat, normalise
 from guard_core.replay import Asked
 from guard_core.requests import synthetic_text
 from guard_core.sessions import Session, ToolDefinition
@@ -216,7 +216,9 @@ def asked_llm(llm: BaseLlm) -> AskedModel:
 
 
 def _dumped(value: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = value.model_dump(mode="json", exclude_none=True)
+    """A value of the framework as JSON that can be counted and written: names of files, for one, may be no text that
+    UTF-8 has. What is sent stays as it was."""
+    dumped: dict[str, Any] = normalise.tree(value.model_dump(mode="json", exclude_none=True))[0]
     return dumped
 
 
@@ -230,11 +232,11 @@ def _system(request: LlmRequest) -> tuple[Part, ...] | None:
     if given is None:
         return None
     if isinstance(given, str):
-        return (TextPart(given),)
+        return (TextPart(normalise.clean(given)),)
     items = given if isinstance(given, list) else [given]
     texts = (item if isinstance(item, str) else None for item in items)
     contents = (_dumped(item) for item in items if not isinstance(item, str) and hasattr(item, "model_dump"))
-    parts = tuple(TextPart(text) for text in texts if text is not None)
+    parts = tuple(TextPart(normalise.clean(text)) for text in texts if text is not None)
     return (
         *parts,
         *(part for item in contents for part in content_parts(item if "parts" in item else {"parts": [item]})),
@@ -251,11 +253,12 @@ def _tools(request: LlmRequest) -> tuple[ToolDefinition, ...] | None:
 def _words(content: types.Content | None) -> str:
     """The user's request of this invocation: the first text that is not empty."""
     parts = (content.parts if content else None) or []
-    return next((part.text for part in parts if part.text), "")
+    return normalise.clean(next((part.text for part in parts if part.text), ""))
 
 
 def _todos(value: Any) -> tuple[Todo, ...]:
-    items = [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    given = [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    items = [normalise.tree(dict(item))[0] for item in given]
     names = (("content", "status", "activeForm"), ("content", "status", "active_form"))
     return tuple(
         Todo(*(next((str(item[name]) for name in pair if item.get(name)), "") for pair in zip(*names, strict=True)))

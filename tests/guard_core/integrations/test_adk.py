@@ -230,3 +230,14 @@ def test_what_cannot_be_is_refused(adk):
         adk.guarded(strategy="hope")
     with pytest.raises(UnknownName):
         adk.guarded(policy="hope")
+
+
+async def test_words_with_half_a_character_are_guarded_like_any_others_and_sent_as_they_were(adk):
+    """A file's name as Python gives it where its bytes are no UTF-8: the guard failed from then on."""
+    llm = adk.Scripted(answers=[adk.call(60_000), "done"], sent=[], asked=[], count=adk.by_size(2.0))
+    words = "Read caf\udce9.log."
+    agents = adk.Agents(llm, adk.guarded(max_tokens=20_000))
+    await agents.say(words)
+    assert adk.texts(llm.sent[0]) == [words]
+    assert len(llm.asked) == 1
+    assert MARK in adk.texts(llm.sent[1])[0]
