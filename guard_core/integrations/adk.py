@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.llm_agent import LlmAgent
@@ -49,8 +49,10 @@ logger = logging.getLogger(__name__)
 
 NAME = "context_guard"
 STATE = "__guard_state_"  # of a policy other than ContextGuard, followed by the agent's name
+MOST_REMEMBERED = 1_000  # conversations; of those before them there is what the session's state holds
 STRATEGIES = {"threshold": "contextguard", "sliding": "contextguard-sliding"}
 Listener = Callable[[str, str, Asked], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,9 @@ class ContextGuardPlugin(BasePlugin):
 
     `listener` is called after each decision with the agent's name, the session's id and the decision. `record_to`
     gives what the recording of a conversation is written to: the path of a new file, or a `guard_core.streaming.Client`
-    that sends it to an inspector. Each agent of a session has a recording of its own. Whatever goes wrong in a guard or
-    a recording is logged, and the request is sent as it was.
+    that sends it to an inspector. Each agent of a session has a recording of its own; of more than 100 conversations
+    the one that was idle longest is ended. Whatever goes wrong in a guard or a recording is logged, and the request is
+    sent as it was.
     """
 
     def __init__(self, listener: Listener | None = None, record_to: RecordTo | None = None) -> None:
@@ -167,11 +170,11 @@ class ContextGuardPlugin(BasePlugin):
         asked = await asyncio.to_thread(log.ask)
         request.contents = _contents(asked.decision.view, events, request.contents)
         if keeps_keys:
-            self._memories[session, agent] = asked.decision.state
+            _remember(self._memories, (session, agent), asked.decision.state)
             for key, value in dump_memory(asked.decision.state, agent).items():
                 context.state[key] = value
         else:
-            self._waiting[session, agent] = log
+            _remember(self._waiting, (session, agent), log)
         if self._recordings is not None:
             self._recordings.asked(
                 (session, agent), guarded.policy, window, request.model or "", events, system, tools, asked
@@ -186,6 +189,15 @@ class ContextGuardPlugin(BasePlugin):
         if known is None or (known.summary_text or "", known.watermark) != (stored.summary_text, stored.watermark):
             return stored
         return replace(known, real_tokens=stored.real_tokens, last_heuristic=stored.last_heuristic)
+
+
+def _remember(some: dict[tuple[str, str], T], conversation: tuple[str, str], value: T) -> None:
+    """Keep a value for a conversation, and forget the one that was set longest ago where there are too many: a server
+    has any number of sessions, and hears of none that it ends."""
+    some.pop(conversation, None)
+    some[conversation] = value
+    if len(some) > MOST_REMEMBERED:
+        del some[next(iter(some))]
 
 
 def _model_of(context: CallbackContext) -> BaseLlm:

@@ -1,11 +1,13 @@
 """The conversations of guarded ADK agents as recordings, written while the agents run.
 
-Whatever fails here is logged and changes nothing for the agent.
+Whatever fails here is logged and changes nothing for the agent. A recording is ended by a thread of its own: one that
+is sent waits for the last acknowledgement, and neither the agent nor another recording waits with it.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from guard_core.sessions import ModelCall, Sourced, ToolDefinition
 
 logger = logging.getLogger(__name__)
 
+MOST_OPEN = 100  # conversations: each has a file, or a thread that sends
 RecordTo = Callable[[], str | Path | Written]
 Conversation = tuple[str, str]  # the id of the session, the name of the agent
 
@@ -51,7 +54,8 @@ class Recordings:
 
     def __init__(self, record_to: RecordTo) -> None:
         self._record_to = record_to
-        self._open: dict[Conversation, _Recording] = {}
+        self._open: dict[Conversation, _Recording] = {}  # the one that was asked last at the end
+        self._ending: list[threading.Thread] = []
 
     def asked(
         self,
@@ -67,11 +71,15 @@ class Recordings:
         """A request is sent: over these events, as the policy decided. `window` in tokens, or where it was looked
         up."""
         with _only_logged(conversation):
-            recording = self._open.get(conversation)
+            recording = self._open.pop(conversation, None)
             if recording is None or not recording.continues(events):
-                self._end(conversation)
+                self._end(conversation, recording)
                 recorder = Recorder(self._record_to(), agent=conversation[1], model=model)
-                recording = self._open[conversation] = _Recording(RecordedLog(policy, window), recorder)
+                recording = _Recording(RecordedLog(policy, window), recorder)
+            self._open[conversation] = recording
+            if len(self._open) > MOST_OPEN:
+                idle = next(iter(self._open))
+                self._end(idle, self._open.pop(idle))
             log = recording.log
             if recording.asked is not None:
                 log.withdraw()
@@ -95,17 +103,24 @@ class Recordings:
             recording.recorder.record(log)
 
     def close(self) -> None:
-        """End all recordings."""
-        for conversation in list(self._open):
-            self._end(conversation)
+        """End all recordings, and wait until they are."""
+        while self._open:
+            self._end(*self._open.popitem())
+        for thread in self._ending:
+            thread.join()
 
-    def _end(self, conversation: Conversation) -> None:
-        recording = self._open.pop(conversation, None)
+    def _end(self, conversation: Conversation, recording: _Recording | None) -> None:
         if recording is not None:
-            with _only_logged(conversation):
-                if recording.asked is not None:
-                    recording.log.withdraw()
-                recording.recorder.close(recording.log)
+            self._ending = [thread for thread in self._ending if thread.is_alive()]
+            self._ending.append(threading.Thread(target=_ended, args=(conversation, recording), daemon=True))
+            self._ending[-1].start()
+
+
+def _ended(conversation: Conversation, recording: _Recording) -> None:
+    with _only_logged(conversation):
+        if recording.asked is not None:
+            recording.log.withdraw()
+        recording.recorder.close(recording.log)
 
 
 @contextmanager

@@ -82,6 +82,7 @@ class Agents:
         plugin: ContextGuardPlugin | None = None,
         service: Any = None,
         app: App | None = None,
+        session: str = "s",
         **agent: Any,
     ) -> None:
         """Of an `app`, or of one agent with the plugin."""
@@ -91,16 +92,18 @@ class Agents:
         self.service = service or InMemorySessionService()
         self.runner = Runner(app=app, session_service=self.service)
         self.llm = llm
+        self.place = {"app_name": "agents", "user_id": "u", "session_id": session}
 
     async def say(self, text: str) -> None:
-        if await self.service.get_session(app_name="agents", user_id="u", session_id="s") is None:
-            await self.service.create_session(app_name="agents", user_id="u", session_id="s")
+        if await self.service.get_session(**self.place) is None:
+            await self.service.create_session(**self.place)
         message = types.Content(role="user", parts=[types.Part(text=text)])
-        async for _ in self.runner.run_async(user_id="u", session_id="s", new_message=message):
+        place = {"user_id": self.place["user_id"], "session_id": self.place["session_id"]}
+        async for _ in self.runner.run_async(**place, new_message=message):
             pass
 
     async def state(self) -> dict[str, Any]:
-        return (await self.service.get_session(app_name="agents", user_id="u", session_id="s")).state
+        return (await self.service.get_session(**self.place)).state
 
 
 def guarded(record_to: Any = None, **settings: Any) -> ContextGuardPlugin:

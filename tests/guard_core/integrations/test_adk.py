@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from guard_core.rules.explanation import explain
 from guard_core.sessions import GUARDS_WINDOW, Provenance
 from guard_core.windows.models import UNKNOWN
 from guard_core.windows.window_evidence import judge_session
+from tests.services.server import PATIENCE, until
 
 MARK = "[Previous conversation summary]"
 WATERMARK, REAL, STORED = (
@@ -241,3 +243,38 @@ async def test_words_with_half_a_character_are_guarded_like_any_others_and_sent_
     assert adk.texts(llm.sent[0]) == [words]
     assert len(llm.asked) == 1
     assert MARK in adk.texts(llm.sent[1])[0]
+
+
+class Slow:
+    """A recording whose end takes as long as it is held."""
+
+    def __init__(self, held: threading.Event) -> None:
+        self._held, self.is_closed = held, False
+
+    def write(self, _: bytes) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None:
+        self._held.wait(PATIENCE)
+        self.is_closed = True
+
+
+async def test_of_many_conversations_the_idle_ones_are_ended_and_no_agent_waits_for_the_end_of_another(adk):
+    from guard_core.integrations.adk_recording import MOST_OPEN
+
+    more, held, files = 3, threading.Event(), []
+    plugin = adk.guarded(lambda: files.append(Slow(held)) or files[-1], policy="none", max_tokens=20_000)
+    for number in range(MOST_OPEN + more):
+        llm = adk.Scripted(answers=["done"] * 2, sent=[], asked=[], count=adk.by_size(2.0))
+        agents = adk.Agents(llm, plugin, session=str(number))
+        await agents.say("Read the log.")
+        if not number:
+            first = agents
+    assert not any(file.is_closed for file in files), "and yet all agents were answered"
+    held.set()
+    until(lambda: [file.is_closed for file in files] == [True] * more + [False] * MOST_OPEN)
+    await first.say("Go on.")
+    assert len(files) == MOST_OPEN + more + 1, "one that goes on later is recorded anew"
+    await plugin.close()
+    assert all(file.is_closed for file in files)
