@@ -243,7 +243,9 @@ async def _pass_on(source: _Side, target: _Side, body: Body | None) -> None:
 async def _answer(provider: _Side, agent: _Side, exchange: Exchange | None) -> None:
     """The answer, with what precedes it (100 Continue)."""
     while isinstance(head := await provider.event(), h11.InformationalResponse):
-        await agent.send(h11.InformationalResponse(status_code=head.status_code, headers=_kept(head)))
+        await agent.send(
+            h11.InformationalResponse(status_code=head.status_code, headers=_kept(head), reason=head.reason)
+        )
     if not isinstance(head, h11.Response):
         raise Broken("the provider ended the connection without an answer")
     if exchange is not None:

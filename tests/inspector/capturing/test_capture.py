@@ -169,6 +169,26 @@ def captured_host(headers: dict[str, str]) -> str:
     return headers["Host"]
 
 
+async def test_what_precedes_an_answer_is_passed_on_as_it_was(tmp_path: Path) -> None:
+    said = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 Nothing Here\r\nConnection: close\r\n\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        proxy = Proxy(Upstream.parse(origin), lambda exchange: None)
+        _, _, host, key = (await proxy.start()).split("/")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        writer.write(f"GET /{key}/v1/models HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert await reader.read() == said
+        writer.close()
+        await proxy.stop()
+
+
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
 async def test_an_error_reaches_the_client_once_and_is_a_call_without_an_answer(tmp_path: Path, status: int) -> None:
     import anthropic
