@@ -1,7 +1,8 @@
 """Aider's chat summary: the older part of the finished exchanges becomes a summary when they are over a limit.
 
 Source of the rule: aider 0.86.2, `history.py` and `models.py`, and scripted runs of it. The newest messages of the user
-are kept apart, and neither counted nor summarised. Tool calls and results have no place in its history: they are sent
+are kept apart, and neither counted nor summarised. A message counts as JSON in ASCII, in which a Chinese character has
+six; a summary that was just made counts as its text. Tool calls and results have no place in its history: they are sent
 as nothing, and their messages are empty. A head that is larger than the summariser's window is cut to what fits, and
 the rest of it is in no summary. Not here: the files, the map of the repository and the other parts of a request, and
 that a summary is begun at the end of a turn beside the program (it is waited for before the next call).
@@ -9,6 +10,7 @@ that a summary is begun at the end of a turn beside the program (it is waited fo
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -20,8 +22,8 @@ from guard_core.events import Role
 from guard_core.forms import Removed, WithoutCalls
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, Message, role_of, roles_of, view_of
-from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.pieces.messages import ASSISTANT, ROLE_OF, USER, Costs, Message, role_of, roles_of, view_of
+from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.summaries.base import Summary
 from guard_core.trace import Pass
 from guard_core.views import Synthetic
@@ -32,28 +34,53 @@ LEAST_SPLIT = 4  # messages; no more of them are summarised together
 MOST_DEPTH = 3  # of summaries of summaries
 UNKNOWN_WINDOW = 4096
 RESERVED = 512  # tokens of the summariser's window
-PREFIX = 52  # characters before every summary
+PREFIX, PREFIX_BREAKS = 52, 1  # characters before every summary, and line breaks among them
+# Characters of a message as JSON, besides its text: of USER, ASSISTANT, TOOL, SYSTEM_ROLE.
+FRAME = tuple(len(json.dumps({"role": role, "content": ""})) for role in ("user", "assistant", "tool", "system"))
 ANSWER = Synthetic("answer", 3, "Ok.", Role.MODEL)  # behind a list that does not end with an answer
 SUMMARY = "summary"
 _SOURCE = "aider 0.86.2, history.py"
 
 
-def _tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+def _text_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     """Tokens of the texts of each event."""
     return ledger.by_event(np.where(parts["kind"] == TEXT, parts["chars"], 0)) // CHARS_PER_TOKEN
 
 
-def _inserted_tokens(message: Synthetic) -> int:
+def _inserted_text(message: Synthetic) -> int:
     return (message.bytes if message.text is None else len(message.text)) // CHARS_PER_TOKEN
 
 
-COSTS = Costs("aider", _tokens, _inserted_tokens)
+def _json_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """Tokens of each event with a text as a message in JSON, in ASCII alone."""
+    is_text = parts["kind"] == TEXT
+    escaped = parts["json_chars"] + 5 * parts["non_ascii"] + 6 * (parts["utf16"] - parts["chars"]) - len('""')
+    frames = np.array(FRAME)[roles_of(ledger)]
+    has_text = ledger.by_event(is_text.astype(np.int64)) > 0
+    return (ledger.by_event(np.where(is_text, escaped, 0)) + np.where(has_text, frames, 0)) // CHARS_PER_TOKEN
+
+
+def _inserted_json(message: Synthetic) -> int:
+    frame = FRAME[ROLE_OF[message.role]]
+    if message.text is None:
+        return (frame + message.bytes + PREFIX_BREAKS) // CHARS_PER_TOKEN
+    return (frame + len(json.dumps(message.text)) - len('""')) // CHARS_PER_TOKEN
+
+
+TEXTS = Costs("aider texts", _text_tokens, _inserted_text)
+MESSAGES_AS_JSON = Costs("aider messages", _json_tokens, _inserted_json)
 
 
 class AiderSettings(msgspec.Struct, frozen=True):
     """`max_tokens` is 0 where a 16th of the window counts."""
 
     max_tokens: int = 0
+    as_json: bool = True
+
+    @property
+    def costs(self) -> Costs:
+        """What a message of the history costs."""
+        return MESSAGES_AS_JSON if self.as_json else TEXTS
 
     def most(self, window: int) -> float:
         """Tokens over which a history is summarised."""
@@ -70,8 +97,9 @@ class Item(NamedTuple):
 class _Summarising:
     """One compaction: what was asked so far. Raises SummaryFailed."""
 
-    def __init__(self, request: Request, state: Any, most: float, behind: list[Message], budget: int) -> None:
-        self.request, self.state, self.most, self.behind, self.budget = request, state, most, behind, budget
+    def __init__(self, request: Request, state: Any, settings: AiderSettings, behind: list[Message]) -> None:
+        self.request, self.state, self.behind, self.budget = request, state, behind, request.limit // 2
+        self.most, self.costs = settings.most(request.check.window), settings.costs
         self.passes: tuple[Pass, ...] = ()
 
     def history(self, items: list[Item], depth: int = 0) -> list[Item]:
@@ -82,7 +110,8 @@ class _Summarising:
         if split <= LEAST_SPLIT:
             return self._together(items, ())
         shorter = self._together(self._fitting(items[:split]), items[split:])
-        if sum(item.tokens for item in shorter) < self.most:
+        summary, *tail = shorter
+        if TEXTS.message(self.request.ledger, summary.message) + sum(item.tokens for item in tail) < self.most:
             return shorter
         return self.history(shorter, depth + 1)
 
@@ -108,7 +137,7 @@ class _Summarising:
         given = view_of(self.request.ledger, spoken)
         summary, self.state = self.request.summarise(self.state, given, self.budget)
         message = Message(inserted=_message(summary))
-        shorter = [Item(message, COSTS.message(self.request.ledger, message)), *tail]
+        shorter = [Item(message, self.costs.message(self.request.ledger, message)), *tail]
         after = view_of(self.request.ledger, [*(item.message for item in shorter), *self.behind])
         self.passes += (self.request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes),)
         return shorter
@@ -129,7 +158,7 @@ class ChatSummary(ListPolicy):
     settings: AiderSettings
 
     def costs(self) -> Costs:
-        return COSTS
+        return self.settings.costs
 
     @property
     def sent_form(self) -> str:
@@ -139,16 +168,15 @@ class ChatSummary(ListPolicy):
         return int(self.settings.most(window))
 
     def counted(self, sizes: Sizes) -> Ints:
-        prefix = COSTS.prefix(sizes.ledger)
+        prefix = self.costs().prefix(sizes.ledger)
         return sizes.whole - (prefix[sizes.at] - prefix[_finished(sizes.ledger)[sizes.at]])
 
     def compact(self, request: Request, state: Any) -> Outcome:
         ledger, at, messages = request.ledger, request.check.at, request.messages
         stop = len(messages) - (at - int(_finished(ledger)[at]))
         done, newest = messages[:stop], messages[stop:]
-        items = [Item(*pair) for pair in zip(done, COSTS.messages(ledger, done), strict=True)]
-        most = self.settings.most(request.check.window)
-        summarising = _Summarising(request, state, most, newest, request.limit // 2)
+        items = [Item(*pair) for pair in zip(done, self.costs().messages(ledger, done), strict=True)]
+        summarising = _Summarising(request, state, self.settings, newest)
         try:
             shorter = [item.message for item in summarising.history(items)]
         except SummaryFailed as error:
@@ -191,8 +219,21 @@ KIND = PolicyKind(
             main=True,
             sweep=(1_024, 2_048, 8_192),
         ),
+        Setting(
+            "as_json",
+            "Count as JSON",
+            SWITCH,
+            True,
+            "counts each message as JSON in ASCII, as aider does; off: its text alone",
+            "aider 0.86.2, models.py",
+        ),
     ),
-    judged_by=RecordedRuns("aider", "chat_summary", settings={"max_tokens": MAX_TOKENS}, leaves_out_calls=True),
+    judged_by=RecordedRuns(
+        "aider",
+        "chat_summary",
+        settings={"max_tokens": MAX_TOKENS, "as_json": False},  # the runs counted texts
+        leaves_out_calls=True,
+    ),
     known_problems=(
         KnownProblem(
             "An oversized summary is summarised again and again",

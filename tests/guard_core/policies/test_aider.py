@@ -1,5 +1,7 @@
 """Aider's chat summary sends what the original sends."""
 
+import json
+
 import pytest
 
 from guard_core.ledger import Ledger
@@ -28,8 +30,9 @@ def test_it_equals_recorded_runs_of_the_library():
     check_equals_the_library(NAME)
 
 
-def replayed(log=CHAT, summarizer=SHORT, *, window=100_000, **settings):
-    return replay(Ledger.of(log), get_policy(NAME, **settings), window=window, summarizer=summarizer)
+def replayed(log=CHAT, summarizer=SHORT, *, window=100_000, as_json=False, **settings):
+    policy = get_policy(NAME, as_json=as_json, **settings)
+    return replay(Ledger.of(log), policy, window=window, summarizer=summarizer)
 
 
 def test_the_newest_message_of_the_user_is_not_counted():
@@ -79,3 +82,21 @@ def test_tool_calls_and_results_are_sent_as_nothing():
     trace = replayed(log)
     assert [event.parts for event in materialise(trace.view(0, 3), log)][1:] == [(), ()]
     assert trace.columns["decision_tokens"].tolist() == [0]
+
+
+@pytest.mark.parametrize("text", ["word", 'a "quoted"\nline\t', "压缩", "é 🚀", "\x01\\"])
+def test_a_message_counts_as_json_in_ascii(text):
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": text * 9}]
+    log = session(user(text), model(text * 9), user("?"), calls=(ModelCall(at=3),))
+    counted = get_policy(NAME).settings.as_json
+    assert counted
+    trace = replayed(log, as_json=counted)
+    assert trace.columns["decision_tokens"].tolist() == [sum(len(json.dumps(message)) // 4 for message in messages)]
+
+
+@pytest.mark.parametrize(("tokens", "passes"), [(241, 1), (242, 2)])
+def test_a_summary_that_was_just_made_counts_as_its_text(tokens, passes):
+    """Behind it stay a question of 107 tokens and an answer of 109; together they must be below the limit."""
+    made = FixedSummaries(tokens * 4 - 52)
+    trace = replayed(LONG, made, as_json=True, max_tokens=242 + 107 + 109)
+    assert len(trace.compactions[0].passes) == passes
