@@ -355,7 +355,7 @@ class QwenChatReader:
             event for content in fields.objects(history) for event in self._divided(event_of(content, line=line.number))
         ]
         trigger = self._trigger(info)
-        base, messages = _sent(*self.index.rebase([event for event in contents if event.parts]))
+        base, messages = self._sent(*self.index.rebase([event for event in contents if event.parts]))
         base = self._with_waiting(base, trigger)
         self.log.compaction(
             RecordedCompaction(
@@ -375,6 +375,16 @@ class QwenChatReader:
             )
         )
         self.refused = False
+
+    def _sent(self, base: View, messages: tuple[Event, ...]) -> tuple[View, tuple[Event, ...]]:
+        """A compressed history as it is sent: without a call at its end that the log does not have yet, for its answer
+        was not finished (0.15.10, run)."""
+        last = messages[-1] if messages and base and isinstance(base[-1], Inserted) else None
+        calls = [] if last is None else _calls_of(last)
+        answered = next((event for event in reversed(self.log.outlines) if event.role is Role.MODEL), None)
+        made = [] if answered is None else _calls_of(answered)
+        is_early = bool(calls) and not any(name and name in made for name in calls)
+        return (base[:-1], messages[:-1]) if is_early else (base, messages)
 
     def _trigger(self, info: JSON) -> str:
         """Who asked: versions before 0.16 do not say it. A count that is not an estimate is the provider's, of a
@@ -461,9 +471,6 @@ def _kind(base: View, messages: tuple[Event, ...]) -> str:
 FORMAT = QwenCodeFormat()
 
 
-def _sent(base: View, messages: tuple[Event, ...]) -> tuple[View, tuple[Event, ...]]:
-    """A compressed history as it is sent: without a call at its end that the log does not have yet, for its answer was
-    not finished (0.15.10, run)."""
-    last = messages[-1] if messages and base and isinstance(base[-1], Inserted) else None
-    is_early = last is not None and any(isinstance(part, ToolCallPart) for part in last.parts)
-    return (base[:-1], messages[:-1]) if is_early else (base, messages)
+def _calls_of(event: Event) -> list[str]:
+    """The ids of the calls in an event."""
+    return [part.id for part in event.parts if isinstance(part, ToolCallPart)]

@@ -72,12 +72,17 @@ SUMMARY = {"role": "user", "parts": [{"text": "<state_snapshot>\nread a\n</state
 ACK = {"role": "model", "parts": [{"text": "Got it. Thanks for the additional context!"}]}
 
 
-def compressed(*history: dict[str, Any], before: int = 167_000, reason: str = "token_limit") -> dict[str, Any]:
+def compressed(*kept: dict[str, Any], before: int = 167_000, reason: str = "token_limit") -> dict[str, Any]:
+    return history(SUMMARY, ACK, *kept, before=before, reason=reason)
+
+
+def history(*contents: dict[str, Any], before: int = 167_000, reason: str = "token_limit") -> dict[str, Any]:
+    """A compaction with the history after it."""
     info = {"originalTokenCount": before, "newTokenCount": 900, "compressionStatus": 1}
     return system(
         "chat_compression",
         info={**info, **({"triggerReason": reason} if reason else {})},
-        compressedHistory=[SUMMARY, ACK, *history],
+        compressedHistory=list(contents),
     )
 
 
@@ -128,6 +133,15 @@ def test_a_call_at_the_end_of_a_compressed_history_that_is_still_to_come_is_not_
     (item,) = session_of(*chain(*early)).compactions
     assert (item.at, item.base) == (3, (Inserted(0), Inserted(1), Span(2, 3)))
     assert len(item.messages) == 2
+
+
+def test_a_call_at_the_end_of_a_compressed_history_whose_result_waits_is_sent():
+    """0.24.4 compacts within the first turn: the answer with the call is joined with the words behind the summary."""
+    joined = {"role": "model", "parts": [*ACK["parts"], call("a")]}
+    (item,) = session_of(
+        *chain(user("Go"), answer(90_000, call("a")), result("a"), history(SUMMARY, joined))
+    ).compactions
+    assert (item.base, len(item.messages)) == ((Inserted(0), Inserted(1), Span(2, 3)), 2)
 
 
 def test_an_answer_that_a_compressed_history_holds_before_it_is_written_is_not_sent_twice():
