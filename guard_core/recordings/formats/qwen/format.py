@@ -461,9 +461,8 @@ def _is_same(reported: ModelCall, answer: ModelCall) -> bool:
 
 
 def _kind(base: View, messages: tuple[Event, ...]) -> str:
-    texts = (part.text for event in messages for part in event.parts if isinstance(part, TextPart))
-    summary = any(summary_words.SNAPSHOT in text for text in texts)
-    if not summary:
+    texts = [part.text for event in messages for part in event.parts if isinstance(part, TextPart)]
+    if not any(summary_words.SNAPSHOT in text or text.startswith(summary_words.GEMINI_ANSWER) for text in texts):
         return "edit"
     return "summary+tail" if any(not isinstance(segment, Inserted) for segment in base) else "summary"
 

@@ -144,6 +144,16 @@ def test_a_call_at_the_end_of_a_compressed_history_whose_result_waits_is_sent():
     assert (item.base, len(item.messages)) == ((Inserted(0), Inserted(1), Span(2, 3)), 2)
 
 
+@pytest.mark.parametrize(
+    ("behind", "kind"), [(ACK, "summary+tail"), ({"role": "model", "parts": [{"text": "Yes"}]}, "edit")]
+)
+def test_a_summary_is_known_by_the_words_behind_it_whatever_its_own(behind, kind):
+    """Models do not always answer with a snapshot (0.24.4 sends what they say)."""
+    line = history({"role": "user", "parts": [{"text": "Files were read"}]}, behind)
+    (item,) = session_of(*chain(user("Go"), answer(90_000, call("a")), result("a"), line)).compactions
+    assert item.kind == kind
+
+
 def test_an_answer_that_a_compressed_history_holds_before_it_is_written_is_not_sent_twice():
     """0.15.10 wrote down the history when the answer to its request was in it already."""
     done = {"role": "model", "parts": [{"text": "Done"}]}
