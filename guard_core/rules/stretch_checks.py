@@ -318,13 +318,20 @@ class StretchChecks:
 
     @cached_property
     def _refusals(self) -> dict[int, str]:
-        """The rows of compactions that show by themselves that a refused request forced them, and by what."""
+        """The rows of compactions that show by themselves that a refused request forced them, and by what: none where a
+        larger prompt was answered."""
         if self.agent is None:
             return {}
         items = ((row, self.session.compactions[int(self.checks.place[row])]) for row in self.compacted_rows())
-        own = {row: item for row, item in items if trigger_of(item) != MANUAL}
+        own = {row: item for row, item in items if trigger_of(item) != MANUAL and self._may_be_refused(row)}
         shown = {row: self.agent.shows_refusal(self.stretch, self.counted.ledger, item) for row, item in own.items()}
         return {row: words for row, words in shown.items() if words}
+
+    def _may_be_refused(self, row: int) -> bool:
+        """Was no larger prompt answered than the request before a compaction, of which a part is an estimate that may
+        be half of what it is."""
+        count = self.count_of(row)
+        return count is None or count + int(self.pending[row]) >= self.stretch.largest
 
     # -- evidence
 

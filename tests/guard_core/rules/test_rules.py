@@ -561,6 +561,16 @@ def test_more_than_one_round_that_was_kept_shows_a_refusal_where_no_window_is_se
         assert headline(explanation).endswith(f"Recorded after a refused request at 161,010{COUNT}.")
 
 
+def test_rounds_that_were_kept_show_no_refusal_where_a_larger_prompt_was_answered():
+    """The request for the summary was refused (2.1.250, run)."""
+    session = transcript(version="2.1.250", prompts=(20_000, 60_000, 68_000, 75_000))
+    at = session.compactions[0].at
+    kept = msgspec.structs.replace(session.compactions[0], base=(Inserted(0), Span(at - 4, at)), kind="summary+tail")
+    explanation = explain(msgspec.structs.replace(session, compactions=(kept,)))
+    assert explanation.inference[0].at_most == 69_010
+    assert explanation.compactions[0].verdict is Agreement.OTHER_THRESHOLD
+
+
 def test_rounds_that_were_kept_show_no_refusal_where_the_file_has_the_requests():
     """The request for the summary was refused (2.1.332, run); the file lists the requests of the conversation alone."""
     session = transcript(version="2.1.332", prompts=(20_000, 60_000, 68_000, 40_000))
