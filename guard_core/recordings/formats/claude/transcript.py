@@ -379,7 +379,7 @@ class ClaudeTranscriptReader:
     def _whole(self, chain: Sequence[Node], name: str) -> Session:
         log = self._log(parents_first(chain))
         log.finish()
-        about = {} if self._has_main() else self._prompt()
+        about = {} if self._has_main() else {"settings": self.prompt.settings, **self._prompt()}
         title = f"Sub-agent {name[:40]}"
         about |= {"agent": f"{ClaudeTranscriptFormat.label} sub-agent", "title": title, "parent": self.session_id}
         about["versions"] = self.versions.of(log.builder.outlines)

@@ -537,6 +537,13 @@ def test_the_limit_of_answers_in_a_request_is_a_setting_of_the_rule():
     assert explain(log, typed={"auto_compact_window": "200000"}).rule.threshold == 178_808
 
 
+def test_the_limit_of_answers_is_a_setting_of_a_sub_agent_in_a_file_of_its_own():
+    request = {"type": "api-request", "params": {"max_tokens": 8_192}, "keep": 0, "tail": []}
+    side = {"isSidechain": True, "agentId": "k1"}
+    log = session(user("s1", None, "Search", **side), request, answer("s2", "s1", "Found", **side))
+    assert [(item.name, item.value) for item in log.settings] == [("max_output_tokens", 8_192)]
+
+
 def test_a_later_system_prompt_is_told():
     first, later = ({"type": "api-request-shape", "shape": {"system": name, "tools": []}} for name in ("One", "Two"))
 
