@@ -76,10 +76,32 @@ _MANNER = re.compile(
     r"|.*\b(?:niemals|nie|immer|stets|jamais|toujours|nunca|siempre|sempre)\b",
     re.IGNORECASE,
 )
+# Words that say that a rule holds from then on; English ones where they are addressed to somebody, for "it never works"
+# is a report. Ours.
 _UNIVERSAL = re.compile(
-    r"\b(?:never|always|must(?:n['’]?t)?|from now on|in (?:the )?future|in general|every time|each time|whenever"
-    r"|under no circumstances|niemals|nie|immer|stets|ab jetzt|in zukunft|jamais|toujours|désormais|nunca|jamás|siempre"
-    r"|sempre|nooit|altijd|nigdy|zawsze|никогда|всегда)\b|必须|必須|务必|務必|始终|始終|总是|永远|永遠|绝不|絕不|必ず|絶対に|항상|절대|반드시",
+    r"(?:^\W*|[,;:.]\s*|\b(?:and|but|or|you|we|must|should|shall|please|then|to)\s+)(?:never|always)\b"
+    r"|\b(?<!we )must(?:n['’]?t)?\b|\b(?:from now on|in (?:the )?future|every time|each time|under no circumstances)\b"
+    r"|必须|必須|务必|務必|永远不|永遠不|绝不|絕不|必ず|絶対に|절대|반드시",
+    re.IGNORECASE,
+)
+_UNIVERSAL_ELSEWHERE = re.compile(
+    r"\b(?:niemals|nie|immer|stets|ab jetzt|in zukunft|muss(?:t)?|darf(?:st)?|jamais|toujours|désormais|nunca|jamás"
+    r"|siempre|sempre|nooit|altijd|nigdy|zawsze|никогда|всегда)\b",
+    re.IGNORECASE,
+)
+# Guesses and turns of speech, which have the words of a rule, and what a rule has that holds for the moment. Ours.
+_GUESS = re.compile(
+    r"\b(?:must have|(?:it|this|that|there|i) must be|never mind|don['’]?t (?:worry|you|forget)"
+    r"|should be (?:enough|able))\b",
+    re.IGNORECASE,
+)
+_PASSING = re.compile(r"\b(?:yet|for now|right now|this time|today|vorerst|noch nicht|diesmal)\b", re.IGNORECASE)
+# How a rule begins that names no task, and whom one is addressed to.
+_ADDRESSED = re.compile(
+    r"^\W*(?:(?:and|but|or|so|also|then|please|pls|rule|note|important|remember)\b\W*)*"
+    r"(?:never|always|do not|don['’]?t|only|avoid|prefer|make sure|ensure|at most|at least|no more than)\b"
+    r"|\b(?:you|we|nobody|everybody|everyone|agents?) (?:must|should|shall|may|can(?:not|['’]?t)|never|always|only)\b"
+    r"|\bmust(?:n['’]?t)?\b|\b(?:forbidden|prohibited|required)\b|[,;:] (?:never|always|do not|don['’]?t)\b",
     re.IGNORECASE,
 )
 # A clause that begins so says how things are, in the languages of `wordings`.
@@ -122,7 +144,7 @@ def directs(sentence: str) -> bool:
     """Is a rule addressed to whoever works, "never push" or "keep it at most 80 wide": that something always fails, or
     only works somewhere, has the words of a rule and is none. This is known of English alone."""
     words = sentence.strip()
-    if kind_of(words) != RULE or _SUBORDINATE.match(words):
+    if kind_of(words) != RULE or _SUBORDINATE.match(words) or _GUESS.search(words):
         return False
     if _ENGLISH_RULE.search(_STATED.sub("", words)) is None or _EASTERN_RULE.search(words) or _asks(words):
         return True
@@ -130,14 +152,22 @@ def directs(sentence: str) -> bool:
 
 
 def outlasts_its_turn(sentence: str) -> bool:
-    """Is a rule worded for more than one task: it names none, "use pnpm instead of npm", or says that it is."""
+    """Is a rule worded for more than one task: it names none, "use pnpm instead of npm", or says that it holds on."""
     words = sentence.strip()
-    return directs(words) and (_MANNER.match(words) is not None or not (_asks(words) or wordings.asks(words)))
+    if not directs(words) or _PASSING.search(words):
+        return False
+    if _MANNER.match(words):
+        return True
+    if _ENGLISH_RULE.search(_STATED.sub("", words)):
+        return _ADDRESSED.search(words) is not None and not _asks(words)
+    return not wordings.asks(words)
 
 
 def is_universal(sentence: str) -> bool:
     """Does a rule say itself that it holds from then on: "never", "always", "must"."""
-    return _UNIVERSAL.search(sentence) is not None
+    if _UNIVERSAL.search(sentence):
+        return True
+    return _UNIVERSAL_ELSEWHERE.search(sentence) is not None and wordings.asks(sentence)
 
 
 def says_something(sentence: str) -> bool:
