@@ -168,6 +168,23 @@ def test_the_pages_of_a_session_of_six_thousand_steps_stay_small(open_page, big,
     assert page.seen.received < 700_000
 
 
+CUT = """() => [...document.querySelectorAll("main *")]
+  .filter((box) => box.checkVisibility() && !box.matches(".visually-hidden"))
+  .filter((box) => getComputedStyle(box).overflowX !== "visible" && getComputedStyle(box).textOverflow !== "ellipsis")
+  .filter((box) => box.scrollHeight > box.clientHeight + 2 || box.scrollWidth > box.clientWidth + 2)
+  .map((box) => box.className || box.tagName)"""
+
+
+@pytest.mark.parametrize("name", ["compactions-together", "recorded-compaction", "facts", "what-if", "context", "rule"])
+def test_on_paper_nothing_is_cut_off_and_there_is_nothing_to_press(open_page, sessions, name):
+    page = open_page(794, 1123)
+    visit(page, sessions, name)
+    page.emulate_media(media="print")
+    shot(page, f"{name}-print", full_page=True)
+    assert page.evaluate(CUT) == []
+    assert page.locator("main button:visible, main input:visible:not([type=hidden]), main .btn:visible").count() == 0
+
+
 def test_print_has_no_chrome(open_page, sessions):
     page = open_page()
     visit(page, sessions, "overview")
