@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from guard_core.context.changes import CacheBreak, Changes, changes_at, difference
+from guard_core.context.changes import CacheBreak, Changes, ChangeSum, changes_at, difference
 from guard_core.context.classes import MISSING, RESULTS, ContextClass
 from guard_core.context.filling import Item
 from guard_core.context.growth import Growth
@@ -48,6 +49,7 @@ TABLE_ROWS = 24  # steps of the table beside the chart
 LARGEST_CLASSES = 3  # that a sentence names
 LEAST_PRICE = 0.01  # US dollars; ours: less is not worth a sentence
 MILLION = 1_000_000
+IN_NO_MESSAGE, REST = "in no message", "system prompt, tools, what the file lacks or does not explain"
 
 
 # ---- which step
@@ -348,7 +350,7 @@ def changes(page: Frame, value: Prepared, at: int) -> dict[str, Any] | None:
         return None
     return {
         "before": step_number(at - 1),
-        "sums": _sums(result.sums),
+        "sums": _sums(value, result.sums, at - 1, at),
         "rows": [_change(page, value, at - 1, at, item) for item in result.changes],
         "more": f"{result.more:,}" if result.more else "",
         "cache": _cache(result.cache),
@@ -373,22 +375,27 @@ def two_requests(page: Frame, value: Prepared, first: int, second: int) -> dict[
             for name, step, count in sides
         ],
         "growth": signed(sides[1][2] - sides[0][2]),
-        "sums": _sums(result.sums),
+        "sums": _sums(value, result.sums, first, second),
         "rows": [_change(page, value, first, second, item) for item in result.changes],
         "more": f"{result.more:,}" if result.more else "",
     }
 
 
-def _sums(sums: Any) -> list[dict[str, str]]:
+def _sums(value: Prepared, sums: Sequence[ChangeSum], first: int, second: int) -> list[dict[str, str]]:
+    """The changes of each kind, and what of the two requests is in no message, so that the columns add up."""
+    before, after = (int(count) for count in value.filling.sent.tokens[[first, second]])
+    rest = before - sum(item.before for item in sums), after - sum(item.after for item in sums)
+    rows = [(item.kind, "all", f"{item.messages:,}", item.before, item.after) for item in sums]
+    rows += [(IN_NO_MESSAGE, REST, "", *rest)] if any(rest) else []
+    rows.append(("the request", "", "", before, after))
+    names = ("kind", "class", "messages")
     return [
-        {
-            "kind": item.kind,
-            "messages": f"{item.messages:,}",
-            "before": f"{item.before:,}",
-            "after": f"{item.after:,}",
-        }
-        for item in sums
+        dict(zip(names, row[:3], strict=True)) | {"before": _signed(row[3]), "after": _signed(row[4])} for row in rows
     ]
+
+
+def _signed(count: int) -> str:
+    return f"{'−' if count < 0 else ''}{abs(count):,}"
 
 
 def _change(page: Frame, value: Prepared, before: int, at: int, item: Any) -> dict[str, Any]:

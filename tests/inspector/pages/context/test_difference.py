@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.inspector.conftest import PageClient
 
 
@@ -29,3 +31,21 @@ def test_a_compaction_between_two_requests_removes_messages(client, gap):
 def test_the_same_step_twice_differs_in_nothing(client, gap):
     page = client.get(gap.get_absolute_url() + "difference?a=30&b=30").content.decode()
     assert "±0 prompt tokens" in page
+
+
+@pytest.mark.parametrize("address", ["difference?a=10&b=20", "difference?a=48&b=51", "context?at=51"])
+def test_the_columns_of_a_difference_add_up_to_the_requests(client, gap, address):
+    page = client.get(gap.get_absolute_url() + address).content.decode()
+    cell = '<td class="num">(−?[\\d,]+)</td>'
+    rows = re.findall(f'<th scope="row">([a-z ]+)</th><td>[^<]*</td><td class="num">[\\d,]*</td>{cell}{cell}', page)
+    names, before, after = zip(*((name, number(one), number(two)) for name, one, two in rows), strict=True)
+    assert names == ("added", "removed", "rewritten", "kept", "in no message", "the request")
+    assert sum(before[:-1]) == before[-1]
+    assert sum(after[:-1]) == after[-1]
+    if "a=" in address:
+        assert f">{before[-1]:,}</span> prompt tokens" in page
+        assert f">{after[-1]:,}</span> prompt tokens" in page
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", "").replace("−", "-"))
