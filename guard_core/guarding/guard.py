@@ -228,7 +228,9 @@ class Guard:
             case Rewritten(place, message):
                 yield from self._changed(place, message)
             case Synthetic(role=role):
-                yield from self._dialect.messages(Event(role, block_parts(synthetic_text(segment))))
+                text = synthetic_text(segment)
+                if text.strip():  # no API takes a message without words, which an empty summary may be
+                    yield from self._dialect.messages(Event(role, block_parts(text)))
             case Inserted():
                 raise GuardError("a live conversation has no recorded compactions")
 

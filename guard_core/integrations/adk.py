@@ -289,9 +289,9 @@ def _contents(view: View, events: Sequence[Event], contents: Sequence[types.Cont
                     written += _changed(event, events[place], contents[place])
             case Rewritten(place, message):
                 written += _changed(message, events[place], contents[place])
-            case Synthetic(role=role):
-                text = types.Part(text=synthetic_text(segment))
-                written.append(types.Content(role="model" if role is Role.MODEL else "user", parts=[text]))
+            case Synthetic(role=role) if (text := synthetic_text(segment)).strip():  # else no API takes the message
+                name = "model" if role is Role.MODEL else "user"
+                written.append(types.Content(role=name, parts=[types.Part(text=text)]))
     return written
 
 

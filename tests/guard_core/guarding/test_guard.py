@@ -248,3 +248,19 @@ def test_system_prompt_and_tools_cost_tokens():
     beside.before_call(turn(0), system="s" * 400, tools=tools)
     plain, more = (guard.asked.decision.evidence["heuristic_sent"] for guard in (alone, beside))
     assert more - plain >= 200
+
+
+@pytest.mark.parametrize("summary", ["", " \n"])
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_of_an_empty_summary_no_message_is_sent(dialect, summary):
+    """As their originals do, some policies put it before the history all the same; APIs refuse such a message."""
+    guard = Guard("kimi-cli", window=100_000, dialect=dialect, summarizer=AskedModel(lambda prompt: summary))
+    history, build = [], turn if dialect == "openai" else blocks
+    for number in range(3):
+        drive(guard, history, build(number), 10_000)
+    drive(guard, history, build(3), 99_000)
+    sent = guard.before_call(history + build(4))
+    assert guard.compactions
+    assert 0 < len(sent) < len(history)
+    assert all(str(message["content"] or message.get("tool_calls") or "").strip() for message in sent)
+    assert sent[-1] == build(4)[-1]

@@ -11,6 +11,7 @@ import pytest
 from guard_core import read
 from guard_core.errors import GuardError, UnknownName
 from guard_core.events import Role, TextPart
+from guard_core.guarding.summarisers import AskedModel
 from guard_core.ledger import Ledger
 from guard_core.requests import materialise
 from guard_core.rules.agreement import Agreement
@@ -278,3 +279,12 @@ async def test_of_many_conversations_the_idle_ones_are_ended_and_no_agent_waits_
     assert len(files) == MOST_OPEN + more + 1, "one that goes on later is recorded anew"
     await plugin.close()
     assert all(file.is_closed for file in files)
+
+
+async def test_of_an_empty_summary_no_content_is_sent(adk):
+    llm = adk.Scripted(answers=[adk.call(9_000)] * 3 + ["done"], sent=[], asked=[], count=lambda request: 99_000)
+    summarizer = AskedModel(lambda prompt: "")
+    plugin = adk.guarded(policy="kimi-cli", max_tokens=100_000, summarizer=summarizer)
+    await adk.Agents(llm, plugin).say("Read the log.")
+    assert len(llm.sent[-1]) < 7, "compacted"
+    assert all(part.text != "" for content in llm.sent[-1] for part in content.parts)
