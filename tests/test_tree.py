@@ -24,6 +24,7 @@ ALL_PROJECTS = {
     "inspector.data_folder.backup": "a backup holds every project",
     "inspector.data_folder.durable": "a setting of the connection",
     "inspector.data_folder.moving": "a move takes every project along",
+    "inspector.data_folder.opening": "a lock of the whole database",
     "inspector.data_folder.sweeping": "bytes are shared by projects; they go with the last one that has them",
     "inspector.data_folder.uncertain": "as above",
     "inspector.ingest.importing": "a worker resolves the job that it was handed",

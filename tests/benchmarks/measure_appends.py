@@ -23,7 +23,8 @@ from tests.benchmarks.measure_large import percentile
 from tests.benchmarks.measure_streams import Agent
 from tests.benchmarks.measure_traces import spent
 from tests.inspector.streamed import lines_of
-from tests.services.server import PATIENCE, Running, running
+from tests.services.server import Running, running
+from tests.waiting import PATIENCE
 
 BATCH = 1_000  # lines, the most that one batch may have
 QUIET = 3.0  # seconds in which nothing may use a processor before it counts as idle

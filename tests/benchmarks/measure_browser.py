@@ -20,7 +20,8 @@ from playwright.sync_api import sync_playwright
 
 from tests.benchmarks.measure_large import chosen_recording, ended, family, percentile, send_file, wait_for
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
-from tests.services.server import PATIENCE, running
+from tests.services.server import running
+from tests.waiting import PATIENCE
 
 OPENED = 7  # times, each with an empty cache
 PRESSED = 40

@@ -37,7 +37,8 @@ from tests.benchmarks.measure_large import percentile, proportional
 from tests.benchmarks.measure_traces import spent
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.inspector.streamed import lines_of
-from tests.services.server import PATIENCE, Running, running
+from tests.services.server import Running, running
+from tests.waiting import PATIENCE
 
 AFTER = 5.0  # seconds in which the last pushes may still come
 BEGUN = 3  # lines that make a session: the header, a question, an answer

@@ -24,8 +24,9 @@ from urllib.parse import urlparse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.benchmarks.measure_large import percentile
-from tests.services.server import PATIENCE, Running, running
+from tests.services.server import Running, running
 from tests.services.test_orphans import processes_of
+from tests.waiting import PATIENCE
 
 TICKS = os.sysconf("SC_CLK_TCK")
 WORDS = tuple(f"word{number}" for number in range(5_000))

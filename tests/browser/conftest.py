@@ -13,7 +13,8 @@ from urllib.parse import urlparse
 
 import pytest
 
-from tests.services.server import PATIENCE, Answer, Running, running, until
+from tests.services.server import Answer, Running, running
+from tests.waiting import PATIENCE, until
 
 FOLDER = Path(__file__).parent
 SCREENSHOTS = FOLDER / "screenshots"

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from playwright.sync_api import sync_playwright
 
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
-from tests.services.server import PATIENCE, Running, running, until
+from tests.services.server import Running, running
+from tests.waiting import PATIENCE, until
 
 FOLDER = Path(__file__).parents[2] / "static/pictures"
 WIDTH, HEIGHT = 1280, 760

@@ -8,7 +8,8 @@ from guard_core.recordings.formats import native
 from tests.browser.conftest import nodes, shot
 from tests.browser.looks import check_looks
 from tests.builders import model, session, user
-from tests.services.server import running, until
+from tests.services.server import running
+from tests.waiting import until
 
 COUNT = 125
 

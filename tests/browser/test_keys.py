@@ -7,7 +7,7 @@ import pytest
 from tests.browser.conftest import drawn, shot, wait
 from tests.browser.looks import check_looks, complaints
 from tests.plugins.tiers import mostly_long
-from tests.services.server import until
+from tests.waiting import until
 
 SHOWN = "() => Number(document.getElementById('step').dataset.at)"
 

@@ -12,7 +12,8 @@ from tests.browser.conftest import nodes, wait
 from tests.browser.looks import check_looks
 from tests.builders import model, session, user
 from tests.plugins.tiers import mostly_long
-from tests.services.server import Running, running, until
+from tests.services.server import Running, running
+from tests.waiting import until
 
 TITLES = ("Alpha deploy", "Beta deploy", "Gamma notes")
 

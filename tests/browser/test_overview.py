@@ -11,7 +11,7 @@ from tests.browser.conftest import drawn, followed, shot, wait
 from tests.browser.looks import check_looks
 from tests.builders import session, tool_result, user
 from tests.plugins.tiers import mostly_long
-from tests.services.server import until
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 
 from tests.browser.conftest import wait
 from tests.browser.looks import FITS, check_looks, show
-from tests.services.server import running, until
+from tests.services.server import running
+from tests.waiting import until
 
 PASSWORD = "correct horse battery"
 

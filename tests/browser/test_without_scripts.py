@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.services.server import until
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("path", ["", "?window=100000", "?zoom=11-40", "estimator", "compare"])

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.services.server import Running, running, transcript, until
+from tests.services.server import Running, running, transcript
+from tests.waiting import until
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

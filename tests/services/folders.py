@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.services.databases import DATABASE
-from tests.services.server import PATIENCE, ROOT, clean_environment, command
+from tests.services.server import ROOT, clean_environment, command
+from tests.waiting import PATIENCE
 
 
 def manage(data_dir: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

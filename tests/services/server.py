@@ -26,10 +26,8 @@ from urllib.parse import urlparse
 from uuid import uuid4
 
 from tests.services.databases import DATABASE, ROOT, is_free, neighbours_of
+from tests.waiting import LOOK_EVERY, PATIENCE, until
 
-PATIENCE = 300.0  # seconds until what must come is missing: no test may fail because a machine is slow
-LOOK_EVERY = 0.05  # seconds between checks at what must come, at least
-LOOK_RARELY = 0.3  # seconds, at most
 MOMENT = 0.03  # seconds that a held process goes on between two looks
 
 
@@ -235,19 +233,6 @@ def _origin(lines: queue.Queue[str], errors: list[str]) -> str:
     result = re.search(r"http://\S+:\d+", greeting)
     assert result is not None, greeting
     return result[0]
-
-
-def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """The first true value of the condition, looked for again and again; AssertionError after the time.
-
-    Looking takes a quarter of the time at most: a page that is asked for costs the server that is waited for.
-    """
-    begun = time.monotonic()
-    while (begin := time.monotonic()) < begun + seconds:
-        if result := condition():
-            return result
-        time.sleep(min(max(LOOK_EVERY, 3 * (time.monotonic() - begin)), LOOK_RARELY))
-    raise AssertionError("what was waited for did not come")
 
 
 def stepped(process: int, condition: Callable[[], Any]) -> Any:

@@ -14,7 +14,8 @@ import pytest
 
 from inspector.apps import NOTICE_THE_DEAD
 from tests.services.databases import fresh_postgres
-from tests.services.server import PATIENCE, ROOT, clean_environment
+from tests.services.server import ROOT, clean_environment
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.once, pytest.mark.long]
 

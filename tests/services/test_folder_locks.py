@@ -9,7 +9,8 @@ import pytest
 
 from inspector.data_folder.owner import Refused, alone, beside
 from tests.services.folders import manage, refused
-from tests.services.server import Running, running, until
+from tests.services.server import Running, running
+from tests.waiting import until
 
 pytestmark = pytest.mark.once
 

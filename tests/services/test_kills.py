@@ -21,8 +21,9 @@ from pathlib import Path
 import pytest
 
 from tests.services.folders import DATABASE
-from tests.services.server import Running, running, transcript, until, within
+from tests.services.server import Running, running, transcript, within
 from tests.services.test_orphans import PROMISE, processes_of
+from tests.waiting import until
 
 pytestmark = [pytest.mark.once, pytest.mark.long]
 

@@ -17,8 +17,9 @@ import pytest
 
 from guard_core.simulator.big_files import write_claude_code
 from tests.services.databases import query
-from tests.services.server import Running, go_on, held_worker, running, stepped, until
+from tests.services.server import Running, go_on, held_worker, running, stepped
 from tests.services.test_uploading import only
+from tests.waiting import until
 
 PHASES = ("parsed", "counted", "indexed")
 KILLED_IN = PHASES if os.environ.get("KILLS") else ("counted",)  # `make soak` kills in all of them

@@ -15,7 +15,8 @@ import pytest
 
 from guard_core.simulator.big_files import write_claude_code
 from tests.benchmarks.measure_large import ended, send_file
-from tests.services.server import Answer, Running, children_of, go_on, running, stepped, until
+from tests.services.server import Answer, Running, children_of, go_on, running, stepped
+from tests.waiting import until
 
 STEPS = 1_000  # with a window of 1,000 tokens each compacts: ten times the computing that a page may do here
 APART = {"PAGE_MILLISECONDS": "10"}

@@ -15,7 +15,8 @@ import pytest
 from inspector.data_folder import opening
 from tests.services.databases import ROOT, fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
-from tests.services.server import PATIENCE, clean_environment, command, running, until
+from tests.services.server import clean_environment, command, running
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.once
 

@@ -12,9 +12,10 @@ from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
 from tests.builders import model, session, user
 from tests.services.databases import query
-from tests.services.server import PATIENCE, Running, go_on, held_worker, running, stepped, until, within
+from tests.services.server import Running, go_on, held_worker, running, stepped, within
 from tests.services.server import transcript as small
 from tests.services.test_large import transcript
+from tests.waiting import PATIENCE, until
 
 PROMISE = 2.0  # seconds from the death of the server to that of its last process
 

@@ -25,7 +25,8 @@ from websockets.sync.client import connect
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
 from inspector.accounts import limits
-from tests.services.server import PATIENCE, Answer, Running, running, until
+from tests.services.server import Answer, Running, running
+from tests.waiting import PATIENCE, until
 
 PASSWORD = "correct horse battery"
 POLICY = "default-src 'none'"

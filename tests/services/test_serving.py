@@ -12,7 +12,8 @@ import pytest
 
 from inspector.project import serving
 from tests.plugins.tiers import mostly_long
-from tests.services.server import PATIENCE, Running, command, running, transcript, until
+from tests.services.server import Running, command, running, transcript
+from tests.waiting import PATIENCE, until
 
 
 def test_it_says_where_it_listens_and_is_healthy(server: Running) -> None:

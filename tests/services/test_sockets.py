@@ -11,8 +11,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.services.server import PATIENCE, Running, go_on, held_worker, transcript
+from tests.services.server import Running, go_on, held_worker, transcript
 from tests.services.test_uploading import only, settled
+from tests.waiting import PATIENCE
 
 HOSTILE_FRAMES = ["{", "[" * 100_000, "9" * 5_000, b"\x00\xff", '{"a": "\\ud800"}', "null", "NaN"]
 

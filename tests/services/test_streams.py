@@ -40,9 +40,10 @@ from guard_core.simulator.samples import big_session
 from guard_core.streaming import Client
 from tests.inspector.streamed import lines_of
 from tests.services.databases import query
-from tests.services.server import PATIENCE, ROOT, Running, command, running, until
+from tests.services.server import ROOT, Running, command, running
 from tests.services.test_orphans import processes_of
 from tests.services.test_watching import claude_line
+from tests.waiting import PATIENCE, until
 
 KILLS = int(os.environ.get("KILLS", "1"))
 SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))

@@ -14,7 +14,8 @@ import pytest
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
 from tests.browser.conftest import followed
-from tests.services.server import Running, running, until
+from tests.services.server import Running, running
+from tests.waiting import until
 
 pytestmark = [pytest.mark.once, pytest.mark.long]
 

@@ -13,7 +13,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.services.server import Running, running, transcript, until
+from tests.services.server import Running, running, transcript
+from tests.waiting import until
 
 pytestmark = pytest.mark.once
 

@@ -18,7 +18,8 @@ import pytest
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES, big_session
 from tests.services.databases import query
-from tests.services.server import PATIENCE, Answer, Running, running, transcript, until
+from tests.services.server import Answer, Running, running, transcript
+from tests.waiting import PATIENCE, until
 
 
 def only(answer: Answer) -> dict:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from guard_core import Guard, Recorder
-from tests.services.server import PATIENCE, Running, command, running, until
+from tests.services.server import Running, command, running
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.once
 

@@ -14,7 +14,8 @@ from guard_core.sessions import ModelCall
 from tests.builders import model, session, user
 from tests.inspector.streamed import lines_of
 from tests.inspector.webhooks.receiver import receiving
-from tests.services.server import running, until
+from tests.services.server import running
+from tests.waiting import until
 
 
 @pytest.mark.long

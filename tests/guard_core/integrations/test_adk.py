@@ -19,7 +19,7 @@ from guard_core.rules.explanation import explain
 from guard_core.sessions import GUARDS_WINDOW, Provenance
 from guard_core.windows.models import UNKNOWN
 from guard_core.windows.window_evidence import judge_session
-from tests.services.server import PATIENCE, until
+from tests.waiting import PATIENCE, until
 
 MARK = "[Previous conversation summary]"
 WATERMARK, REAL, STORED = (

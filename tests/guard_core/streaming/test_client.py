@@ -11,7 +11,7 @@ import pytest
 
 from guard_core.streaming import Client
 from guard_core.streaming.client import TIMEOUT
-from tests.services.server import until
+from tests.waiting import until
 
 NOBODY = "http://127.0.0.1:9"  # the port of a service that no machine runs any more
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from inspector.project.asgi import application
 from inspector.sharing import publishing
-from tests.services.server import PATIENCE
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
