@@ -2,8 +2,9 @@
 
 Source of the rules: litellm 1.106.2, `utils.py`, and scripted runs of it. The caller's list stays whole, and each
 request is made of it again. Tool results at the end are set aside and always sent, system messages are joined into one
-at the beginning. Pictures are not counted. Not here: where a content is not text the library returns the list
-unchanged.
+at the beginning. Pictures are not counted. Only a text can lose its middle: where an answer that only calls tools,
+whose content is null in OpenAI's API, or a message with pictures, whose content is a list, would have to be shortened,
+the library fails inside and returns the whole list (run with such messages).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import CALL, RESULT, TEXT
+from guard_core.costs import CALL, HAS_CALL, HAS_MEDIA, HAS_TEXT, RESULT, TEXT
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.forms import Ends
@@ -23,7 +24,7 @@ from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
 from guard_core.policies.pieces.lists import Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, Message, roles_of, view_of
-from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Segment, Span, Synthetic, View
 
@@ -50,6 +51,7 @@ class LiteLlmSettings(msgspec.Struct, frozen=True):
 
     max_tokens: int = 0
     trim_ratio: float = TRIM_RATIO
+    null_content: bool = True
 
 
 class Ending(NamedTuple):
@@ -128,7 +130,8 @@ class TrimMessages(EditingPolicy):
         if system and not room:
             return system
         others = _shown_messages(ledger, system=False if system else None)
-        return normal((*system, *_newest(ledger, others, stop, room), *results))
+        newest = _newest(ledger, others, stop, room, only_texts=self.settings.null_content)
+        return (Span(0, at),) if newest is None else normal((*system, *newest, *results))
 
     def _system(self, ledger: Ledger, stop: int, limit: int) -> tuple[tuple[Segment, ...], int]:
         """The system messages as one, and the tokens that are left for the others; none where all of them are empty,
@@ -167,9 +170,11 @@ def _shown_messages(ledger: Ledger, *, system: bool | None) -> ShownMessages:
     return shown
 
 
-def _newest(ledger: Ledger, shown: ShownMessages, stop: int, room: int) -> tuple[Segment, ...]:
+def _newest(
+    ledger: Ledger, shown: ShownMessages, stop: int, room: int, *, only_texts: bool
+) -> tuple[Segment, ...] | None:
     """The newest of some messages before an event within some tokens, in order; those that do not fit are shortened
-    where that helps."""
+    where that helps. None where one would be that has no text as its content, and `only_texts` can be shortened."""
     events, sums, _ = shown
     count = int(np.searchsorted(events, stop))
     sums = sums[: count + 1]
@@ -190,6 +195,8 @@ def _newest(ledger: Ledger, shown: ShownMessages, stop: int, room: int) -> tuple
         size, text, what = _sizes(ledger, int(event))
         form = ""
         if (used + size) // CHARS_PER_TOKEN > room:
+            if only_texts and size // CHARS_PER_TOKEN > left and not _is_text(ledger, int(event)):
+                return None
             ending = shortened(text, size - text, left)
             size, form = size - text + ending.chars, _form(ending, what)
         if (used + size) // CHARS_PER_TOKEN <= room:
@@ -217,6 +224,12 @@ def _sizes(ledger: Ledger, event: int) -> tuple[int, int, str]:
         int(chars[kinds == what].sum()),
         "result" if what == RESULT else "text",
     )
+
+
+def _is_text(ledger: Ledger, event: int) -> bool:
+    """Is the content of a message a text in OpenAI's API: it is null beside calls alone, and a list with pictures."""
+    flags = int(ledger.events["flags"][event])
+    return not flags & HAS_MEDIA and (bool(flags & HAS_TEXT) or not flags & HAS_CALL)
 
 
 def _form(ending: Ending, what: str) -> str:
@@ -261,9 +274,20 @@ KIND = PolicyKind(
             _SOURCE,
             main=True,
         ),
+        Setting(
+            "null_content",
+            "Null contents",
+            SWITCH,
+            True,
+            (
+                "as in OpenAI's API, answers that only call tools have no content, and messages with pictures a list; "
+                "off: all have texts"
+            ),
+            _SOURCE,
+        ),
     ),
     summarises=False,
-    judged_by=RecordedRuns("litellm", "trim_messages"),
+    judged_by=RecordedRuns("litellm", "trim_messages", settings={"null_content": False}),  # the runs had empty texts
     parts_pairs=(
         "tool results at the end stay even if their call is dropped, and a cut may fall between a call and its result"
     ),
@@ -272,6 +296,14 @@ KIND = PolicyKind(
             "Results without their call",
             "Tool results at the end are sent even if their call is dropped: in 316 of 503 steps at a limit of 2,000.",
             "measured, specification of new policies section 3",
+        ),
+        KnownProblem(
+            "Nothing is trimmed",
+            (
+                "The whole list is sent if the first message that does not fit is an answer that only calls tools, or "
+                "has pictures."
+            ),
+            "measured by running litellm 1.106.2",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from guard_core.events import Event, Role, TextPart
+from guard_core.events import Event, MediaPart, Role, TextPart
 from guard_core.forms import Ends
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -18,8 +18,8 @@ def test_it_equals_recorded_runs_of_the_library():
     check_equals_the_library("litellm-trim-messages")
 
 
-def sent(log, limit):
-    trace = replay(Ledger.of(log), get_policy("litellm-trim-messages", max_tokens=limit), window=1_000)
+def sent(log, limit, **settings):
+    trace = replay(Ledger.of(log), get_policy("litellm-trim-messages", max_tokens=limit, **settings), window=1_000)
     return trace.view(0, log.calls[0].at)
 
 
@@ -42,7 +42,7 @@ def test_results_at_the_end_stay_without_their_call():
     log = session(
         user("u" * 400), tool_call("read", "c", path="p" * 400), tool_result("z" * 800), calls=(ModelCall(at=3),)
     )
-    assert sent(log, 20)[-1] == Span(2, 3)
+    assert sent(log, 20, null_content=False)[-1] == Span(2, 3)
 
 
 def test_several_system_messages_become_one_at_the_beginning():
@@ -67,3 +67,36 @@ def test_empty_system_messages_are_messages_like_others():
     assert sent(between, 204)[-1] == Span(1, 4)
     joined, *_ = sent(session(empty, user("u" * 400), rule, calls=(ModelCall(at=3),)), 60)
     assert joined == Synthetic("system messages", 40, None, Role.SYSTEM)
+
+
+CALLS = session(
+    user("u" * 400),
+    tool_call("read", "c", path="p" * 400),
+    tool_result("z" * 400, "read", "c"),
+    model("m" * 200),
+    user("v" * 200),
+    calls=(ModelCall(at=5),),
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "first"),
+    [
+        (215, 0),  # all but the call and what is before it fit, with 15 tokens to spare
+        (203, 2),  # three tokens to spare are too few to go on
+        (150, 2),  # the result loses its middle, and no room is left
+        (350, 0),  # the question would not fit, but is shortened
+    ],
+)
+def test_where_a_call_without_a_text_would_have_to_be_shortened_the_whole_list_is_sent(limit, first):
+    view = sent(CALLS, limit)
+    assert (view[0].start, view == (Span(0, 5),)) == (first, limit == 215)
+    assert sent(CALLS, limit, null_content=False) != (Span(0, 5),)
+
+
+def test_where_a_message_with_a_picture_would_have_to_be_shortened_the_whole_list_is_sent():
+    picture = Event(Role.USER, (TextPart("u" * 400), MediaPart("image/png", 70)))
+    log = session(picture, model("m" * 400), user("v" * 400), calls=(ModelCall(at=3),))
+    assert sent(log, 250) == (Span(0, 3),)
+    assert sent(log, 250, null_content=False) != (Span(0, 3),)
+    assert sent(log, 203) == (Span(1, 3),)
