@@ -11,7 +11,9 @@ text, repeated results and long arguments stay, pictures stay, and a call withou
 Not here, of `lean`: results of 1,500 characters and more in the tail demoted but for the newest six tool rounds, and
 the index of identifiers in the summary. Not here, of later versions: bulky results in the protected end demoted under
 pressure, the proactive prune, more than one anchored user message, thresholds by model. Secrets are not redacted. The
-note that `seed` appends to the system message is not counted.
+note that `seed` appends to the system message is not counted. Where the user breaks off a turn behind tool results, the
+check after these is not made. A list whose head holds all of it (a request and one call with many results) is left as
+it is; 0.19.0 fails there.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ and an estimate of the messages since, or, without one, an estimate of all. Over
 and up to three times more while the result is still over it; what is over it even then ends the sample with an error.
 
 Estimates here are characters // 4; the library asks the provider, or counts with tiktoken and adds a tenth. Not here:
-the memory tool and its warning, tool uses that run at the provider, citations.
+the memory tool and its warning, tool uses that run at the provider, citations, a threshold that is the whole number 1
+(one token), and results in another order than their calls, of which `edit` without inputs removes the wrong ones or
+fails (0.3.285; Inspect itself keeps the order).
 """
 
 from __future__ import annotations
