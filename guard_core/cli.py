@@ -66,11 +66,12 @@ def policy_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def pair(text: str) -> tuple[str, str]:
-    """KEY=VALUE as two texts."""
+    """KEY=VALUE as two texts. What follows a colon in a key is the name of a model, kept as it is."""
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
         raise SettingError(f"a setting is written KEY=VALUE, not {text[:40]!r}")
-    return name.strip().replace("-", "_"), value
+    key, colon, model = name.strip().partition(":")
+    return f"{key.replace('-', '_')}{colon}{model}", value
 
 
 def choose(sessions: Sequence[Session], wanted: str | None) -> Session:

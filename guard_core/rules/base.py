@@ -20,7 +20,7 @@ import msgspec
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.counters import Checks, Counter, unit_of
-from guard_core.rules.settings import AUTO, WINDOW, RuleSetting, Typed, switched, whole
+from guard_core.rules.settings import AUTO, OF_MODEL, WINDOW, RuleSetting, Typed, switched, whole
 from guard_core.sessions import AgentSetting, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.windows import models
 from guard_core.windows.agent_windows import has_fixed_window
@@ -243,7 +243,8 @@ class Agent:
 
     def has(self, typed: Typed) -> bool:
         """Does the rule have all of these settings."""
-        return all(self._known.get(_plain(name)) or self._known.get(_plain(_last(name))) for name in typed)
+        names = [name.partition(OF_MODEL)[0] for name in typed]
+        return all(self._known.get(_plain(name)) or self._known.get(_plain(_last(name))) for name in names)
 
     def named(self, typed: Typed) -> tuple[dict[str, str], Sourced | None]:
         """The settings by their names here, and the window where one is among them. Raises SettingError."""
@@ -318,11 +319,18 @@ class Agent:
         return {_plain(alias): name for alias, name in self.aliases.items()} | own
 
     def _name_of(self, spelled: str, value: str) -> tuple[str, str]:
-        """A setting and its value by the name here: a dotted name may be given whole or by its last part."""
+        """A setting and its value by the name here: a dotted name may be given whole or by its last part, a window with
+        the model whose window it is."""
+        spelled, _, model = spelled.partition(OF_MODEL)
         names = (self.aliases.get(_last(spelled)), *(self._known.get(_plain(one)) for one in (spelled, _last(spelled))))
         name = next(filter(None, names), None)
         if name is None:
             raise SettingError(f"the rule of {self.label} has no setting {spelled[:60]!r}; it has: {self._allowed()}")
+        if model and name != WINDOW:
+            raise SettingError(f"{name} of the rule of {self.label} is one for all models, not one for {model[:60]!r}")
+        if model:
+            name = f"{WINDOW}{OF_MODEL}{model}"
+            whole({name: value}, name)
         return (name[1:], _opposite(spelled, value)) if name.startswith("!") else (name, value)
 
     def _allowed(self) -> str:

@@ -16,7 +16,7 @@ from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, kept_messages
 from guard_core.rules.learned import with_learned
 from guard_core.rules.registry import agent_of
-from guard_core.rules.settings import Typed
+from guard_core.rules.settings import Typed, windows_by_model
 from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of, settle_changes
 from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Provenance, Session, Sourced
@@ -134,7 +134,7 @@ def explain(
         raise SettingError(f"the rule of the agent that wrote this ({_name(session)}) is not known: it has no settings")
     named, stated = ({}, None) if agent is None else agent.named(typed or {})
     counted = Counted(session, ledger, agent, named)
-    stretches = with_learned(counted, stretches_of(session, stated or window), named)
+    stretches = with_learned(counted, stretches_of(session, stated or window, windows_by_model(named)), named)
     parts, belongs = _parts(counted, stretches, named)
     explained = [tuple(part.compactions()) for part in parts]
     missed = [tuple(part.missed()) for part in parts]

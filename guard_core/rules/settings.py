@@ -13,6 +13,7 @@ from guard_core.sizes import parse_count
 
 Typed = Mapping[str, str]  # settings as typed, by name
 WINDOW = "window"  # the setting that every rule has: the context window of the model, in tokens
+OF_MODEL = ":"  # between that name and a model, where the window is the one of that model alone
 AUTO = "auto"  # of agents whose automatic compaction can be switched off
 SWITCH_WORDS = "automatic compaction: on or off"
 _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
@@ -41,6 +42,13 @@ def whole(typed: Typed, name: str, least: int = 1) -> int | None:
     if name not in typed:
         return None
     return parse_count(typed[name], name, least, MAX_WINDOW, "tokens")
+
+
+def windows_by_model(typed: Typed) -> dict[str, Sourced]:
+    """The context windows that were typed for single models, by their names. Raises SettingError."""
+    names = [name for name in typed if name.startswith(f"{WINDOW}{OF_MODEL}")]
+    sizes = ((name.partition(OF_MODEL)[2], whole(typed, name)) for name in names)
+    return {model: Sourced(size, Provenance.USER, "typed in") for model, size in sizes if size is not None}
 
 
 def percentage(typed: Typed, name: str, *, is_fraction: bool = True) -> float | None:

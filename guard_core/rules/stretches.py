@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 
 import msgspec
 
@@ -13,10 +14,14 @@ from guard_core.windows import models
 from guard_core.windows.agent_windows import has_default, taken_by_agent
 from guard_core.windows.window_evidence import Status, judge_session, stated_windows
 
+NOTHING: Mapping[str, Sourced] = {}
 
-def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stretch, ...]:
+
+def stretches_of(
+    session: Session, window: Sourced | None = None, by_model: Mapping[str, Sourced] = NOTHING
+) -> tuple[Stretch, ...]:
     """The stretches of a session, in order; one that is empty where it has no call. `window`: that of its main model,
-    typed in by the user.
+    typed in by the user; `by_model`: those of single models.
 
     An agent reckons with the window that it knows of, not with the limit that its provider states in refusing."""
     session = msgspec.structs.replace(session, refusals=())
@@ -42,7 +47,8 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
     main, own = window or _known(session, judged.sourced), ("", model)
     largest_by = _largest_prompts(session)
     windows = {
-        name: main if name in own else _window_of(session, name, largest_by.get(name, 0), window)
+        name: by_model.get(name)
+        or (main if name in own else _window_of(session, name, largest_by.get(name, 0), window))
         for name in {name for _, _, name in changes}
     }
     stretches = []

@@ -966,6 +966,19 @@ def test_a_window_that_was_typed_is_that_of_the_main_model(other, window):
     assert [item.window_tokens for item in explanation.stretches] == [60_000, window]
 
 
+def test_a_window_may_be_typed_for_one_model():
+    session = transcript("pi", "", prompts=(9_000, 20_000, 40_000, 30_000))
+    names = ("main-model", "main-model", "main-model", "ollama/other:8b")
+    calls = [msgspec.structs.replace(call, model=name) for call, name in zip(session.calls, names, strict=True)]
+    session = msgspec.structs.replace(session, calls=tuple(calls))
+    explanation = explain(session, typed={"contextWindow": "60000", "contextWindow:ollama/other:8b": "120k"})
+    assert [item.threshold for item in explanation.rules] == [43_616, 103_616]
+    with pytest.raises(SettingError, match="reserve_tokens of the rule of pi is one for all models"):
+        explain(session, typed={"reserve_tokens:main-model": "9"})
+    with pytest.raises(SettingError, match="window:main-model"):
+        explain(session, typed={"window:main-model": "many"})
+
+
 def test_a_file_that_states_several_windows_is_judged_by_that_of_each_call():
     built = transcript("codex", "0.169.0", prompts=(150_000, 110_000, 60_000, 116_000, 40_000), place=4)
     start = built.calls[2].at
