@@ -549,8 +549,10 @@ def rows_of(checks: Checks, stretches: Sequence[Stretch], rules: Sequence[OwnRul
 
 def settle_changes(parts: Sequence[StretchChecks], belongs: Sequence[int], stretches: Sequence[Stretch]) -> None:
     """Give each compaction between two stretches to the one whose threshold counted. What is sent next is of the second
-    one, but where the user wrote after the compaction, the agent had made it before. Else it belongs to the one whose
-    rule alone fires at its count; where both fire, or none, it bounds no threshold unless both have the same."""
+    one, but where the user wrote after the compaction, the agent had made it before, unless only the rule of the second
+    one fires: pi looks again before a prompt, with the model that was chosen for it (1.6.0, run). Else it belongs to
+    the one whose rule alone fires at its count; where both fire, or none, it bounds no threshold unless both have the
+    same."""
     for number in range(1, len(stretches)):
         former, later = (parts[belongs[place]] for place in (number - 1, number))
         checks, user_events = later.checks, later.counted.ledger.steps["user_event"]
@@ -558,7 +560,8 @@ def settle_changes(parts: Sequence[StretchChecks], belongs: Sequence[int], stret
             if checks.step[row] != stretches[number].start:
                 continue
             if user_events[checks.step[row]] >= checks.stop[row]:
-                former.take_over(row, later)
+                if former.fires(row) or not later.fires(row):
+                    former.take_over(row, later)
             elif former.threshold is not None and former.threshold == later.threshold:
                 continue
             elif former.fires(row) == later.fires(row):

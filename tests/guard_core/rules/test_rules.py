@@ -905,21 +905,32 @@ def test_a_compaction_before_a_change_of_model_is_held_against_the_threshold_of_
     assert (decision.rule.threshold, decision.fires) == (155_000, True)
 
 
-def test_what_the_user_writes_after_a_compaction_says_that_the_former_model_was_to_go_on():
-    """Both thresholds were reached, and the user asks for the other model behind the compaction."""
-    built = two_models([LARGE] * 4 + [SMALL] * 2, (20_000, 900_000, 953_000, 954_000, 30_000, 40_000), 4)
+def written_after(built):
+    """A session in which the user wrote between its compaction and the next call."""
     at = built.compactions[0].at
     events = (*built.events[:at], user("now the tests"), *built.events[at:])
     calls = tuple(
         call if call.at < at else msgspec.structs.replace(call, at=call.at + 1, response=call.response + 1)
         for call in built.calls
     )
-    explained = explain(msgspec.structs.replace(built, events=events, calls=calls))
-    (item,) = explained.compactions
+    return msgspec.structs.replace(built, events=events, calls=calls)
+
+
+def test_what_the_user_writes_after_a_compaction_says_that_the_former_model_was_to_go_on():
+    """Both thresholds were reached, and the user asks for the other model behind the compaction."""
+    built = two_models([LARGE] * 4 + [SMALL] * 2, (20_000, 900_000, 953_000, 954_000, 30_000, 40_000), 4)
+    (item,) = explain(written_after(built)).compactions
     assert (item.threshold, item.verdict, item.before_change) == (955_000, Agreement.AGREES, True)
     both = explain(built)
     assert [(one.threshold, one.before_change) for one in both.compactions] == [(155_000, False)]
     assert all(one.at_most is None for one in both.inference)  # it bounds the threshold of neither model
+
+
+def test_a_compaction_that_only_the_model_of_the_next_prompt_explains_is_held_against_its_threshold():
+    """pi looks again before a prompt, with the model that was chosen for it."""
+    built = two_models([LARGE] * 4 + [SMALL] * 2, (20_000, 250_000, 299_000, 300_000, 30_000, 40_000), 4)
+    (item,) = explain(written_after(built)).compactions
+    assert (item.threshold, item.verdict, item.before_change) == (155_000, Agreement.AGREES, False)
 
 
 def test_a_compaction_between_two_models_that_neither_rule_explains_is_evidence_of_neither():
