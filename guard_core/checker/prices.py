@@ -206,8 +206,21 @@ class _Calls:
             prompt, output = before - added, sum(self.story.attribution.inserted[place])
         else:
             return Decimal(0)
-        read = min(prompt, self.story.sent[step - 1]) if self._reads_before(step, item.timestamp) else 0
+        read = min(prompt, self._sent_behind(place - 1, step)) if self._reads_before(step, item.timestamp) else 0
         return self._price(main_model(self.story.session), prompt, read, 0, output)
+
+    def _sent_behind(self, place: int, step: int) -> int:
+        """What a request behind a compaction has of that before a step: all of it, unless the compaction came since."""
+        story = self.story
+        if place <= story.places[step - 1]:
+            return story.sent[step - 1]
+        before = materialise(story.views[step - 1][0], story.session, story.views[step - 1][1])
+        left = materialise(story.session.compactions[place].base, story.session, place)
+        count = 0
+        while count < min(len(before), len(left)) and before[count] is left[count] is story.session.events[count]:
+            count += 1
+        shared = story.price(step - 1, (Span(0, count),), -1) if count else self._fixed
+        return shared if shared >= SHORTEST else 0
 
     def _price(self, model: str, prompt: int, read: int, written: int, output: int) -> Decimal:
         from genai_prices import Usage  # late: the table takes time to load

@@ -215,17 +215,24 @@ def output_tokens(facts: Facts) -> Ints:
 def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -> tuple[Summarising, ...]:
     """The summariser's calls of every compaction, also of a recording's that no call followed. What it is given is read
     from the cache as far as the call before sent it: if that is recent when the file says that the compaction was made,
-    whatever came later, else if the next call still finds it there."""
+    whatever came later, else if the next call still finds it there. Where another compaction came between, that is only
+    what both begin with."""
     alive = np.append(alive, alive.any())  # behind the last call
     times = _sent_at(sent.ledger)
 
     def item(
-        step: int, calls: int, prompt: int, output: int, is_estimated: bool = True, moment: float | None = None
+        step: int,
+        calls: int,
+        prompt: int,
+        output: int,
+        is_estimated: bool = True,
+        moment: float | None = None,
+        place: int = -1,
     ) -> Summarising:
         is_warm = bool(step and alive[step])
         if step and moment is not None and times[step - 1] >= 0:
             is_warm = prices.caching != OFF and 1_000 * moment - times[step - 1] <= 1_000 * prices.seconds
-        before = int(sent.tokens[step - 1]) if is_warm else 0
+        before = sent.shared_behind(place - 1, step - 1) if is_warm else 0
         return Summarising(step, calls, prompt, min(prompt, before), output, is_estimated)
 
     if sent.trace is not None:
@@ -245,8 +252,10 @@ def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -
             least = grown if step == last else int(sent.tokens[step - 1]) if step else 0
             places.append((step, counted.place, max(least, facts.ledger.bases[counted.place].tokens_before)))
     records = [(step, facts.session.compactions[at], at, before) for step, at, before in places]
-    summaries = [(step, _recorded(sent, record, at, before), record.timestamp) for step, record, at, before in records]
-    return tuple(item(step, *tokens, moment) for step, tokens, moment in summaries if tokens is not None)
+    summaries = [
+        (step, _recorded(sent, record, at, before), record.timestamp, at) for step, record, at, before in records
+    ]
+    return tuple(item(step, *tokens, moment, at) for step, tokens, moment, at in summaries if tokens is not None)
 
 
 def modelled_summaries(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.cached_prefix import smallest_cached_prefix
 from guard_core.estimation.estimators import Estimator, Heuristic
 from guard_core.estimation.usage import Growing, counts_of, growing_counts, normal
@@ -210,6 +211,16 @@ class SentRequests:
         segments = prefix_sums(np.array([costs.segment(item) for item in requests.segments], dtype=np.int64))
         log = costs.log()[np.maximum(requests.stop, requests.kept_from)] - costs.log()[requests.kept_from]
         return np.asarray(costs.fixed + self._estimates.total(requests.head) + segments[requests.filled] + log)
+
+    def shared_behind(self, place: int, step: int) -> int:
+        """Prompt tokens that a request behind a recorded compaction (-1: none) shares with that of a step: all of it,
+        unless the compaction came later."""
+        if place <= int(self.ledger.steps["epoch"][step]):
+            return int(self.tokens[step])
+        views = normal(self.view(step)[0]), normal(self.ledger.bases[place].view)
+        kept = [view[0].stop if view and isinstance(view[0], Span) and not view[0].start else 0 for view in views]
+        shared = self._priced((Span(0, min(kept)),) if min(kept) else (), step, -1)
+        return shared if shared >= CACHE_LEAST else 0
 
     def _common(self, step: int) -> int:
         """Prompt tokens that the requests of a step and the one before begin with."""

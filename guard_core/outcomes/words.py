@@ -232,7 +232,7 @@ def _cache_words(prices: Prices) -> str:
     return (
         "A call reads from the cache what its request shares with the one before, if that was sent to the same model "
         f"at most {prices.seconds / 60:g} minutes earlier{_times(prices)}, and is at least {CACHE_LEAST:,} tokens long."
-        f" The summariser reads what the call before it sent.{known}"
+        f" The summariser reads what the call before it sent, as far as no other compaction came between.{known}"
     )
 
 

@@ -308,6 +308,10 @@ def recordings() -> Iterator[tuple[str, Session]]:
             )
         ),
     )
+    for name, left in (("nothing", (Inserted(0),)), ("the beginning", (Span(0, 3), Inserted(0)))):
+        first, second = compaction(5, base=left), compaction(5, "Better said.")
+        built = exchange(14, tokens=_falling_at(5, start=40_000, low=36_000), compactions=(first, second))
+        yield f"never paid, and another before the call that left {name}", priced(built)
     small = {5: 600, 6: 500}  # fewer tokens than a provider's cache keeps
     yield (
         "never paid, twice in a row",

@@ -147,6 +147,15 @@ def test_a_summary_that_another_replaced_before_any_call_is_paid_for_with_that()
     assert price.summary > alone.summary > 0
 
 
+def test_a_second_summariser_before_a_call_reads_from_the_cache_what_the_first_left_of_the_request():
+    """The request that it is given was never sent: only system prompt and tools are those of the one that was."""
+    calls, last = (90_000, 100_000, 20_000, 20_100), compacted(5, 20_000)
+    sent, bill, _ = prices(counted(calls, compactions=(compacted(5, 100_100), last)))
+    reads = {item.prompt: item.read for item in bill.summarising}
+    assert reads == {100_100: 100_000, 20_000: min(sent.fixed, 20_000)}
+    assert reads[20_000] < 20_000
+
+
 def test_a_request_too_small_for_the_cache_gives_the_next_one_nothing():
     """The first compaction leaves 600 tokens, fewer than a provider's cache keeps; the second comes right after it."""
     calls = (90_000, 100_000, 600, 500, 700)
