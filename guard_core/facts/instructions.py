@@ -26,8 +26,8 @@ _EASTERN_RULE = re.compile(
 # English rules are addressed to whoever works if they have one of the first words, or one of the others at the
 # beginning or behind "you" or "we": "the server can't start" and "it only works here" say how things are. Ours.
 _DIRECTING = re.compile(
-    r"\b(?:must(?:n['’]?t)?|should(?:n['’]?t)?|shall|may not|required?|forbidden|prohibited|make sure|ensure)\b"
-    r"|\b(?:you|we) (?:can(?:not|['’]?t)|never|always|only)\b"
+    r"\b(?:must(?:n['’]?t)?|should(?:n['’]?t)?|shall|may not|(?:is|are) required|forbidden|prohibited|make sure"
+    r"|ensure)\b|^\W*required:? (?!=)|\b(?:you|we) (?:can(?:not|['’]?t)|never|always|only)\b"
     r"|^(?:\W|(?:and|but|or|so|also|then|please|pls|rule|note|important|remember)\b)*"
     r"(?:never|always|do not|don['’]?t|only|avoid|prefer|at most|at least|without|instead of|unless)\b",
     re.IGNORECASE,
@@ -92,7 +92,7 @@ _UNIVERSAL_ELSEWHERE = re.compile(
 # Guesses and turns of speech, which have the words of a rule, and what a rule has that holds for the moment. Ours.
 _GUESS = re.compile(
     r"\b(?:must have|(?:it|this|that|there|i) must be|never mind|don['’]?t (?:worry|you|forget)"
-    r"|should be (?:enough|able))\b",
+    r"|should be (?:enough|able)|i (?:think|guess|believe|suppose|wonder)|seems?|looks? like)\b",
     re.IGNORECASE,
 )
 _PASSING = re.compile(r"\b(?:yet|for now|right now|this time|today|vorerst|noch nicht|diesmal)\b", re.IGNORECASE)
@@ -101,7 +101,7 @@ _ADDRESSED = re.compile(
     r"^\W*(?:(?:and|but|or|so|also|then|please|pls|rule|note|important|remember)\b\W*)*"
     r"(?:never|always|do not|don['’]?t|only|avoid|prefer|make sure|ensure|at most|at least|no more than)\b"
     r"|\b(?:you|we|nobody|everybody|everyone|agents?) (?:must|should|shall|may|can(?:not|['’]?t)|never|always|only)\b"
-    r"|\bmust(?:n['’]?t)?\b|\b(?:forbidden|prohibited|required)\b|[,;:] (?:never|always|do not|don['’]?t)\b",
+    r"|\bmust(?:n['’]?t)?\b|\b(?:forbidden|prohibited|(?:is|are) required)\b|[,;:] (?:never|always|do not|don['’]?t)\b",
     re.IGNORECASE,
 )
 # A clause that begins so says how things are, in the languages of `wordings`.
