@@ -56,3 +56,20 @@ def test_without_scripts_the_page_has_rows_dots_and_a_button_to_filter(visit):
     page = visit(java_script_enabled=False)
     assert page.locator(".counts .dots").count() >= 1
     assert page.locator("noscript button, .triggers-filters button").count() == 1
+
+
+APART = """() => {
+  const boxes = [...document.querySelectorAll(".triggers-days i")].map((day) => day.getBoundingClientRect());
+  const shown = boxes.filter((box) => box.width).sort((one, other) => one.left - other.left);
+  return shown.length > 1 && shown.every((box, at) => at === 0 || shown[at - 1].right < box.left);
+}"""
+
+
+def test_the_days_above_the_strips_are_legible_at_every_width(served, visit):
+    later = msgspec.structs.replace(transcript(), started_at=1_790_000_000.0, source_id="later", title="later")
+    followed(served, served.upload("later.jsonl", native.write(later)).headers["location"])
+    page = visit()
+    assert page.locator(".triggers-days i").count() > 2
+    for width in (830, 1000, 1100, 1280, 1440, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(APART), width
