@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ from guard_core.errors import GuardError, SettingError
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
 from guard_core.guarding.dialects import Dialect, Message, get_dialect
-from guard_core.guarding.log import GuardedLog
+from guard_core.guarding.log import GuardedLog, Mark
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
@@ -150,6 +150,15 @@ class Guard:
         self._require_request()
         self._log.withdraw()
 
+    def mark(self) -> GuardMark:
+        """Where the conversation is, between two calls, to go back to."""
+        return GuardMark(len(self._digests), self._log.mark())
+
+    def go_back(self, mark: GuardMark) -> None:
+        """What came after a mark did not happen: the agent took it back, with all its calls."""
+        self._log.go_back(mark.log)
+        del self._digests[mark.messages :], self._originals[mark.messages :]
+
     def dump(self) -> bytes:
         """What to store between two calls, as JSON: the policy's state and counts, no words of the conversation but
         those of its last summary."""
@@ -241,6 +250,13 @@ class Guard:
             yield original
         elif event.parts:
             yield from self._dialect.messages(event, original)
+
+
+class GuardMark(NamedTuple):
+    """A conversation between two calls: how many messages behind the system prompt it had, and its log."""
+
+    messages: int
+    log: Mark
 
 
 class _Stored(msgspec.Struct, frozen=True):

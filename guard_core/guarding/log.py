@@ -10,6 +10,7 @@ log.answered(prompt_tokens=…)  # what the provider counted
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,9 +23,21 @@ from guard_core.guarding.recording import RecordedLog
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Policy, State, dump_state, load_state
 from guard_core.replay import Asked, Job, ask, make_job, retry
-from guard_core.sessions import ModelCall, Session, ToolDefinition
+from guard_core.sessions import ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.trace import Head
+
+
+class Mark(NamedTuple):
+    """A conversation between two calls: how many events it had, its calls, and what the policy knew."""
+
+    events: int
+    calls: tuple[ModelCall, ...]
+    compactions: tuple[RecordedCompaction, ...]
+    head: Head
+    sent: tuple[int, ...]
+    state: State
+    threshold: int | None
 
 
 class GuardedLog:
@@ -151,6 +164,28 @@ class GuardedLog:
         self._waiting()
         self._log.withdraw()
         self._asked = self._job = None
+
+    def mark(self) -> Mark:
+        """Where the conversation is, between two calls, to go back to."""
+        if self._asked is not None:
+            raise GuardError("a request waits for its answer: its policy has no state between two calls")
+        log = self._log
+        return Mark(
+            len(log.events), tuple(log.calls), tuple(log.compactions), log.head, self._sent, self.state, log.threshold
+        )
+
+    def go_back(self, mark: Mark) -> None:
+        """What came after a mark did not happen: neither in the conversation nor for the policy."""
+        if self._asked is not None:
+            self.withdraw()
+        log = self._log
+        del log.events[mark.events :]
+        log.calls, log.compactions, log.head = list(mark.calls), list(mark.compactions), mark.head
+        log.threshold = mark.threshold
+        self._sent, self.state = mark.sent, mark.state
+        self._counter = EventCounter()
+        for event in self.events:
+            self._counter.add(event)
 
     def counted(self) -> Counted:
         """What the provider of a simulation counts for the request that waits."""

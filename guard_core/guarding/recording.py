@@ -40,7 +40,7 @@ class RecordedLog:
         self.system: tuple[Part, ...] | None = None
         self.tools: tuple[ToolDefinition, ...] | None = None
         self.head: Head = WHOLE_LOG  # of the last request that was answered
-        self._threshold: int | None = None
+        self.threshold: int | None = None  # of the first request that was compared with one
 
     @property
     def window(self) -> int:
@@ -55,7 +55,7 @@ class RecordedLog:
     @property
     def recorded(self) -> Session:
         """The same with what the policy did to it."""
-        settings = {GUARDED_WINDOW: self._window, THRESHOLD: self._threshold}
+        settings = {GUARDED_WINDOW: self._window, THRESHOLD: self.threshold}
         return msgspec.structs.replace(
             self.session,
             compactions=tuple(self.compactions),
@@ -84,8 +84,8 @@ class RecordedLog:
         """How the last request was decided, and what the provider counted: the figures of `counts`, wherever it is."""
         evidence = asked.decision.evidence
         compared, threshold = (int(evidence.get(name, -1)) for name in ("decision_tokens", "threshold"))
-        if self._threshold is None and threshold >= 0:
-            self._threshold = threshold
+        if self.threshold is None and threshold >= 0:
+            self.threshold = threshold
         self.calls[-1] = msgspec.structs.replace(
             counts, at=self.calls[-1].at, compared_tokens=compared if compared >= 0 else None
         )

@@ -1,7 +1,8 @@
 """What guards of frameworks share that hand over a history before each call and send what they are given back.
 
 A framework may keep its whole history, or go on with what it was given: the guard knows its own beginning either way,
-and has the whole conversation. What was counted of an answer is read from the answer in the history.
+and has the whole conversation. What was counted of an answer is read from the answer in the history. A program whose
+turn failed may go on with the history from before it, and so does the guard.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from guard_core.errors import GuardError
-from guard_core.guarding.guard import Guard
+from guard_core.guarding.guard import Guard, GuardMark
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies.base import Policy
 from guard_core.sessions import Session
@@ -33,6 +34,7 @@ class HistoryGuard(ABC, Generic[U]):
         self._history: list[U] = []
         self._given: list[U] = []
         self._plain: list[list[Plain]] = []  # each of the history in the plain form
+        self._turn: _Turn[U] | None = None  # the last one, where another one came before
 
     @property
     def compactions(self) -> tuple[CompactionRecord, ...]:
@@ -74,9 +76,13 @@ class HistoryGuard(ABC, Generic[U]):
 
         Raises GuardError for the history of another conversation.
         """
-        added = self._added(self.units(messages))
+        units = self.units(messages)
+        self._take_back(units)
+        added = self._added(units)
         if not self._answered(added):  # the request failed, and is made again
             self.guard.withdraw()
+        if self._history and any(item["role"] == "user" for unit in added for item in self.plain(unit)):
+            self._turn = _Turn(len(self._history), list(self._given), self.guard.mark())
         self._keep(added)
         sources = {id(item): unit for unit, some in zip(self._history, self._plain, strict=True) for item in some}
         sent = self.guard.before_call([item for some in self._plain for item in some], system=system)
@@ -111,15 +117,37 @@ class HistoryGuard(ABC, Generic[U]):
         self._history += added
         self._plain += map(self.plain, added)
 
+    def _take_back(self, units: list[U]) -> None:
+        """Go back to before the last turn, where it was not answered to its end and the history is without it."""
+        turn = self._turn
+        if turn is None or self.guard.asked is None or self._begins(units, self._history, self._given) is not None:
+            return
+        if self._begins(units, self._history[: turn.units], turn.given) is not None:
+            self.guard.go_back(turn.mark)
+            del self._history[turn.units :], self._plain[turn.units :]
+            self._given = list(turn.given)
+
+    def _begins(self, units: list[U], *known: list[U]) -> list[U] | None:
+        """The first of some beginnings that a history has; None for none."""
+        return next((one for one in known if len(units) >= len(one) and all(map(self.is_same, units, one))), None)
+
     def _added(self, units: list[U]) -> list[U]:
         """What follows the beginning that is known."""
-        for known in (self._history, self._given):
-            if len(units) >= len(known) and all(map(self.is_same, units, known)):
-                return units[len(known) :]
+        known = self._begins(units, self._history, self._given)
+        if known is not None:
+            return units[len(known) :]
         raise GuardError(
             "the history continues neither from the whole conversation nor from what was sent of it last: "
             "begin a new guard for another conversation"
         )
+
+
+class _Turn(NamedTuple, Generic[U]):
+    """Where a turn began: how long the history was, what was given of it last, and where its guard was."""
+
+    units: int
+    given: list[U]
+    mark: GuardMark
 
 
 def call_ids(item: Mapping[str, Any]) -> frozenset[str]:

@@ -109,6 +109,23 @@ def test_a_request_that_failed_is_made_again_as_if_it_had_not_been():
     assert guard.before_call(history) == first == other.before_call(history)
 
 
+def test_a_turn_that_failed_may_be_taken_back_as_if_it_had_not_been():
+    guard, other = (LangChainGuard("contextguard", window=WINDOW, summarizer=asked()) for _ in range(2))
+    history, _ = run(guard, 5)
+    run(other, 5)
+    history += [AIMessage("Mended."), HumanMessage("Mend the next one.")]
+    failing = list(history)
+    for number in range(5, 10):
+        guard.before_call(failing)
+        failing += [answer_to(failing, number), ToolMessage("x" * 12_000, tool_call_id=f"c{number}", name="read")]
+    guard.before_call(failing)  # and no answer
+    history[-1] = HumanMessage("Or rather another one.")
+    assert guard.before_call(history) == other.before_call(history)
+    assert guard.recorded == other.recorded
+    with pytest.raises(GuardError, match="another conversation"):
+        guard.before_call([HumanMessage("two")])
+
+
 def test_langgraphs_hook_gives_the_model_its_messages_and_leaves_the_state_whole():
     guard = LangChainGuard("contextguard", window=WINDOW, summarizer=asked())
     history, _ = run(guard, 6)

@@ -42,6 +42,7 @@ class Scripted:
 
     def __init__(self, guard: PydanticAIGuard) -> None:
         self.sent: list[list[ModelMessage]] = []
+        self.fails_at = 0  # the number of the request, from 1, at which the provider is away
         self.agent: Agent[None, str] = Agent(
             FunctionModel(self._answer),
             system_prompt="You mend parsers.",
@@ -57,6 +58,8 @@ class Scripted:
     def _answer(self, messages: list[ModelMessage], info: Any) -> ModelResponse:
         self.sent.append(list(messages))
         number = len(self.sent)
+        if number == self.fails_at:
+            raise ConnectionError("the provider is away")
         parts = [ToolCallPart("read", {"number": number})] if number % STEPS else [TextPart("done")]
         return ModelResponse(parts=parts, usage=RequestUsage(input_tokens=tokens_of(messages), output_tokens=5))
 
@@ -96,6 +99,21 @@ async def test_the_summary_is_sent_and_every_call_keeps_its_result():
         calls = {p.tool_call_id for m in messages for p in m.parts if isinstance(p, ToolCallPart)}
         results = {p.tool_call_id for m in messages for p in m.parts if isinstance(p, ToolReturnPart)}
         assert calls == results
+
+
+async def test_a_run_that_failed_leaves_a_guard_that_goes_on_with_the_history_from_before_it():
+    guard, scripted = guarded()
+    history = (await scripted.agent.run("Mend it.")).all_messages()
+    begun = len(history)
+    for _ in range(2):
+        scripted.fails_at = len(scripted.sent) + 3
+        with pytest.raises(ConnectionError):
+            await scripted.agent.run("Again.", message_history=history)
+    scripted.fails_at = 0
+    del scripted.sent[STEPS:]
+    result = await scripted.agent.run("Again.", message_history=history)
+    assert (result.output, len(history)) == ("done", begun)
+    assert len(guard.guard.session.calls) == 2 * STEPS, "those of the runs that failed are not in the conversation"
 
 
 async def test_what_is_left_as_it_was_is_the_very_message():
