@@ -7,6 +7,7 @@ recorder.close(guard)      # at the end: what waited for an answer, too
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -14,10 +15,13 @@ from uuid import uuid4
 
 import msgspec
 
+from guard_core.events import Event
 from guard_core.recordings.formats.native import NAME, VERSION
 from guard_core.recordings.reading import normalise
 from guard_core.sessions import GUARDS_WINDOW, RECORDERS_WINDOW, Provenance, Session, Sourced
 from guard_core.titles import first_words
+
+log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -52,7 +56,8 @@ class Recorder:
     In the place of a path there may be what is written like a file, such as a `guard_core.streaming.Client`, which
     sends the lines to a running inspector. `window` in tokens, where it is not the guard's; without a `title` it is
     what the user wrote first. An existing file is not overwritten (FileExistsError). A write that fails raises OSError;
-    the lines before it are whole.
+    the lines before it are whole. Where a guard goes back behind what was written, the recording ends there, which is
+    logged: what follows is for another one.
     """
 
     def __init__(
@@ -70,7 +75,8 @@ class Recorder:
         self._written = dict.fromkeys(("events", "calls", "compactions"), 0)
         self.path = None if isinstance(path, Written) else Path(path)
         self._file: Written = path if isinstance(path, Written) else Path(path).open("xb")  # noqa: SIM115 - see close
-        self._begun = False
+        self._begun = self._is_over = False
+        self._last: Event | None = None  # that was written
 
     def record(self, guard: Recordable) -> None:
         """Append what is new. The last call waits until its answer is in the agent's history."""
@@ -83,12 +89,15 @@ class Recorder:
 
     def _append(self, guard: Recordable, *, last_call_too: bool) -> None:
         session = guard.recorded
+        if self._is_over or self._was_taken_back(session):
+            return
         if not self._begun:
             self._begun = True
             self._write({"format": NAME, "version": VERSION, "session": self._header(guard, session)})
         done = self._written
         for index, event in enumerate(session.events[done["events"] :], done["events"]):
             self._write({"index": index, "events": event})
+            self._last = event
         settled = [call for call in session.calls if call.response is not None]
         calls = session.calls if last_call_too else session.calls[: max(len(session.calls) - 1, len(settled))]
         for call in calls[done["calls"] :]:
@@ -101,6 +110,14 @@ class Recorder:
             "compactions": len(session.compactions),
         }
         self._file.flush()
+
+    def _was_taken_back(self, session: Session) -> bool:
+        """Is the last event that was written none of the conversation any more."""
+        count = self._written["events"]
+        self._is_over = count > 0 and (len(session.events) < count or session.events[count - 1] != self._last)
+        if self._is_over:
+            log.warning("a recording ends after %d events: the agent took some of them back", count)
+        return self._is_over
 
     def _header(self, guard: Recordable, session: Session) -> Session:
         window = session.window or Sourced(guard.window, Provenance.USER, GUARDS_WINDOW)

@@ -218,3 +218,27 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     (tmp_path / "session.jsonl").write_text("mine")
     with pytest.raises(FileExistsError):
         Recorder(tmp_path / "session.jsonl")
+
+
+def test_a_recording_ends_where_the_agent_goes_back_behind_it(tmp_path, caplog):
+    guard, other = Guard("contextguard", window=20_000), Guard("contextguard", window=20_000)
+    recorder = Recorder(tmp_path / "session.jsonl")
+    history = turn(0)
+    for one in (guard, other):
+        one.before_call(history)
+        one.after_call(500)
+    mark = guard.mark()
+    guard.before_call(history + turn(1))
+    guard.after_call(900)
+    recorder.record(guard)
+    guard.before_call(history + turn(1) + turn(2))  # and no answer
+    guard.go_back(mark)
+    assert guard.before_call(history + turn(3)) == other.before_call(history + turn(3))
+    guard.after_call(950)
+    other.after_call(950)
+    assert guard.recorded == other.recorded
+    recorder.record(guard)
+    recorder.close(guard)
+    assert caplog.messages == ["a recording ends after 8 events: the agent took some of them back"]
+    (session,) = read(tmp_path / "session.jsonl").sessions
+    assert (len(session.events), [call.prompt_tokens for call in session.calls]) == (8, [500])
