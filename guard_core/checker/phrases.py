@@ -113,6 +113,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "(message {message:place}) left the context at step {step:place} (",
         "(compaction {compaction:place})",
         "for {count:others} more rule(s) of earlier turns",
+        "for at least {count:others} more rule(s) of earlier turns",
     ),
     "request_lost": (
         "left the context at step {step:place} (",

@@ -408,7 +408,8 @@ def rule_lost(story: Story, finding: Finding) -> None:
 def earlier_rule_lost(story: Story, finding: Finding) -> None:
     """The rules of every turn that was over when a compaction took them away are searched in all requests since."""
     lost: dict[str, tuple[bool, int, int, str]] = {}
-    for message in _looked_up(story):
+    messages, is_all = _looked_up(story)
+    for message in messages:
         turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]
         for rule in _rules_of(story, message):
             silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > message]
@@ -433,12 +434,14 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
     fired = [i for i in range(len(story.compactions)) if 0 <= story.compaction(i).step <= step]
     same("compaction", number(finding, "compaction"), [i for i in fired if _takes_away(story, i, message)][-1])
     same("count", finding.count, len(lost))
+    if ("same holds for at least" in finding.sentence) != (len(lost) > 1 and not is_all):
+        raise Wrong("more messages state rules than are searched, or not, and the claim says otherwise")
     same("step", finding.step, step)
 
 
-def _looked_up(story: Story) -> list[int]:
+def _looked_up(story: Story) -> tuple[list[int], bool]:
     """The messages whose rules are looked for: every one that a compaction took away in its turn, and of the others
-    with rules that one did later the first ones."""
+    with rules that one did later the first ones; and whether these are surely all."""
     begun = dict.fromkeys(story.request_of(step) for step in range(len(story.sent)))
     in_turn = [message for message in begun if message >= 0 and _removals(story, message)]
     later = [
@@ -449,7 +452,7 @@ def _looked_up(story: Story) -> list[int]:
         and any(item.step >= 0 and _takes_away(story, i, message) for i, item in enumerate(story.compactions))
         and _rules_of(story, message)
     ]
-    return sorted([*in_turn, *later[:_MOST_MESSAGES]])
+    return sorted([*in_turn, *later[:_MOST_MESSAGES]]), len(later) < _MOST_MESSAGES
 
 
 def _sentences_of(story: Story, message: int) -> list[str]:

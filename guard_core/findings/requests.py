@@ -12,7 +12,15 @@ from guard_core.counts import CountedCompaction
 from guard_core.facts.instructions import is_universal, outlasts_its_turn
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
-from guard_core.findings.presence import RequestWords, RuleWords, has, holds, may_be_summarised, shortened
+from guard_core.findings.presence import (
+    MOST_REQUESTS,
+    RequestWords,
+    RuleWords,
+    has,
+    holds,
+    may_be_summarised,
+    shortened,
+)
 from guard_core.findings.sliding import is_made_anew
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
@@ -97,7 +105,9 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
         "is_universal": is_standing,
     }
     cut = "" if numbers["is_whole"] else " …"
-    more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more rule')} of earlier turns."
+    is_all = sum(not words.quote for words in case.facts.words or ()) < MOST_REQUESTS
+    others = f"{'' if is_all else 'at least '}{counted(len(lost) - 1, 'more rule')}"
+    more = "" if len(lost) == 1 else f" The same holds for {others} of earlier turns."
     scope = "" if is_standing else " Whether it was meant for later turns, it does not say."
     sentence = (
         f'Your rule "{numbers["rule"]}{cut}" (message {message + 1:,}) left the context at {at_step(step)} '

@@ -502,6 +502,22 @@ def test_rules_of_several_turns_are_one_finding_the_gravest_first():
     assert finding.sentence.endswith("The same holds for 1 more rule of earlier turns.")
 
 
+def test_more_messages_with_rules_than_are_searched_are_at_least_so_many():
+    said = [user(f"Never edit the generated file number{number}.py by hand.") for number in range(21)]
+    events = [event for message in said for event in (message, model("ok"))]
+    ats = [*range(1, 42, 2), 43, 44]
+    events += [user("Please port the importer to the new reader."), model("begun"), model("done")]
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in ats)
+    (finding,) = earlier_lost(session(*events, calls=calls, compactions=(compaction(44, summary="Half is done."),)))
+    assert (
+        finding.count,
+        finding.sentence.endswith("The same holds for at least 19 more rules of earlier turns."),
+    ) == (
+        20,
+        True,
+    )
+
+
 TIDES = "日本の港の潮位データを集計して、表にしてください。"
 
 
