@@ -8,8 +8,9 @@ counted more of the last request of this run, reaches 90 % of the model's input 
 that last prompt. A run begins with each message of the user; before its first answer the estimate counts alone. The
 file has no system prompt and no tools, so the estimate is not known. What is compared is the last prompt, which is the
 least that counted: a check that passed although it reaches the threshold contradicts the rule, unless the scale may
-have ended at four. At a compaction below the threshold the estimate must have reached it: the file has that of the
-messages alone (`tokensBefore`), and what system prompt and tools may add to it is at most what the first prompt held.
+have ended at four, or the messages are within the newest 20,000 tokens by its estimate, which are kept. At a compaction
+below the threshold the estimate must have reached it: the file has that of the messages alone (`tokensBefore`), and
+what system prompt and tools may add to it is at most what the first prompt held.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, PROMPT, TOTAL, UN
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleSetting, Typed, whole, window_setting
 from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Provenance, Session
+from guard_core.views import Span
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:
@@ -87,6 +89,7 @@ def sdk_variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
 # MAX_INPUT_UNDERESTIMATE_FACTOR of compaction-shared.d.ts). Ours: a token of a system prompt and of tools has fewer
 # characters than MOST_CHARS, for prose and JSON have 3 to 5.
 CHARS_PER_TOKEN, MOST_SCALE, MOST_CHARS = 3, 4, 10
+RECENT = 20_000  # tokens by its estimate of the messages: they are kept, so that fewer are not compacted (3.0.65, run)
 
 
 def sdk_counts(session: Session, ledger: Ledger, checks: Checks, _: Stretch) -> Ints:
@@ -95,6 +98,26 @@ def sdk_counts(session: Session, ledger: Ledger, checks: Checks, _: Stretch) -> 
     counts = counts_at(session, ledger, checks, LAST_PROMPT)
     is_known = (checks.place < 0) & (checks.between == 0) & _is_always_scaled(ledger)
     return np.where(is_known, counts, UNKNOWN)
+
+
+def sdk_held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
+    """1 for each check at which all messages may have been kept: those since the last compaction, with what it left,
+    or since a prompt that was smaller than the one before, for the file has the last compaction alone."""
+    prompts, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
+    fell = at[np.flatnonzero((prompts[1:] > 0) & (prompts[1:] < prompts[:-1])) + 1]
+    starts = {int(place): int(place) for place in fell}
+    for item in session.compactions:
+        starts[item.at] = next((part.start for part in item.base if isinstance(part, Span)), item.at)
+    places = np.array(sorted(starts), dtype=np.int64)
+    first = np.append(0, [starts[place] for place in places.tolist()]).astype(np.int64)
+    chars = ledger.prefix_by("characters", _characters)
+    begun = first[np.searchsorted(places, checks.stop, side="right")]
+    sizes = chars[checks.stop] - chars[np.minimum(begun, checks.stop)]
+    return np.asarray((checks.place < 0) & (sizes < CHARS_PER_TOKEN * RECENT), dtype=np.int64)
+
+
+def _characters(ledger: Ledger) -> Ints:
+    return np.asarray(ledger.events["chars"], dtype=np.int64)
 
 
 def _is_always_scaled(ledger: Ledger) -> bool:
@@ -135,6 +158,8 @@ SDK_AGENT = Agent(
     ),
     series=sdk_counts,
     settled=sdk_settled,
+    held=sdk_held,
+    held_reason=f"all messages are within the newest {RECENT:,} tokens, which are kept",
     wrote=lambda session: any(item.name == "is_of_sdk" for item in session.settings),
 )
 AGENT = Agent(

@@ -226,10 +226,12 @@ def test_the_sdk_of_cline_compacts_at_a_share_of_what_its_model_takes(window, ty
     )
 
 
-def of_cline_sdk(prompts=(20_000, 60_000, 150_000, 30_000), **compaction):
-    """A session of the SDK, compacted before the call after 150,000 tokens."""
+def of_cline_sdk(prompts=(20_000, 60_000, 150_000, 30_000), asked=60_000, **compaction):
+    """A session of the SDK, compacted before the call after 150,000 tokens; the user's words have `asked` characters, a
+    third of which are the tokens that it keeps."""
     built = transcript("cline", "3.0.65", "", prompts=prompts, **compaction)
-    return msgspec.structs.replace(built, settings=(AgentSetting("is_of_sdk", 1),))
+    events = (user("g" * asked), *built.events[1:])
+    return msgspec.structs.replace(built, events=events, settings=(AgentSetting("is_of_sdk", 1),))
 
 
 @pytest.mark.parametrize(
@@ -256,12 +258,27 @@ def test_a_prompt_of_the_sdk_of_cline_above_its_threshold_that_passed_contradict
     assert explain(silent, typed={"compaction.enabled": "false"}).missed == ()
 
 
+@pytest.mark.parametrize(
+    ("asked", "prompts", "missed"),
+    [
+        (40_000, (60_000, 150_000, 160_000, 170_000), 0),
+        (60_000, (60_000, 150_000, 160_000, 170_000), 2),
+        (60_000, (60_000, 150_000, 140_000, 145_000), 0),
+    ],
+)
+def test_the_sdk_of_cline_does_not_compact_messages_within_what_it_keeps(asked, prompts, missed):
+    """3.0.65, run: 20,000 tokens by its own estimate; a prompt that fell shows a compaction that the file lacks."""
+    silent = msgspec.structs.replace(of_cline_sdk(prompts, asked), compactions=())
+    explanation = explain(silent, window=Sourced(100_000, Provenance.USER))
+    assert len(explanation.missed) == missed
+
+
 def test_checks_of_the_sdk_of_cline_prove_nothing_where_its_scale_may_end_or_a_run_begins():
     """Four times its estimate may be less than the tokens of a text whose characters have three bytes; and before the
     first answer of a run it knows no count of the provider."""
     silent = msgspec.structs.replace(of_cline_sdk((20_000, 60_000, 150_000, 160_000)), compactions=())
     wide = tuple(
-        tool_result("漢" * 4_000, id=str(n)) if n in (2, 4, 6) else event for n, event in enumerate(silent.events)
+        tool_result("漢" * 40_000, id=str(n)) if n in (2, 4, 6) else event for n, event in enumerate(silent.events)
     )
     asked = (*silent.events[:7], user("and now?"), *silent.events[7:])
     late = msgspec.structs.replace(silent.calls[3], at=8, response=8)
