@@ -3,6 +3,7 @@
 import html
 import re
 
+import pytest
 from django.urls import reverse
 
 from guard_core.policies import POLICIES
@@ -50,7 +51,9 @@ def test_without_prices_it_speaks_of_tokens(client, store):
     assert "earned back" not in text
 
 
+@pytest.mark.long
 def test_a_replayed_compaction_has_a_price_under_every_policy(client, store):
+    """What the panel says, recorded ones show above; the prices under every policy, the engine's laws."""
     row = store(counted(tuple(20_000 + 9_000 * k for k in range(40))))
     url = reverse("compaction", args=[row.pk, 1])
     answers = {policy: client.get(f"{url}?side=replayed&policy={policy}") for policy in POLICIES}

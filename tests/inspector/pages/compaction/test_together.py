@@ -67,7 +67,7 @@ def test_a_recorded_compaction_is_compared_with_a_replayed_one(client, coding):
     url = coding.get_absolute_url()
     text = shown(client, f"{url}c/1/compare?window=60000&with=replayed/1")
     assert "B: Replayed compaction 1" in text
-    assert "<title>Compare Compaction 1, Replayed compaction 1 – long coding – " in text
+    assert f"<title>Compare Compaction 1, Replayed compaction 1 – {coding.title} – " in text
     assert f'href="{url}c/1/?window=60000&side=replayed"' in text
 
 
