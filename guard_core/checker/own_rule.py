@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from math import ceil, floor
 from typing import Any, NamedTuple
 
@@ -291,10 +292,14 @@ def _of_written(story: Story, last: int, item: RecordedCompaction) -> tuple[int 
 
 
 def _is_impossible(story: Story, last: int, item: RecordedCompaction) -> bool:
-    """Is a recorded count above all that the last request, its answer and what came since can have, a token a byte."""
+    """Is a recorded count above all that the last request, its answer and what came since can have, a token a byte. A
+    request before another compaction, an edit among them, says nothing of it."""
     if last < 0:
         return False
     call = story.session.calls[last]
+    before = takewhile(lambda other: other is not item, story.session.compactions)
+    if any(other.at > call.at for other in before):
+        return False
     parts = [part for event in story.session.events[call.at : item.at] for part in event.parts]
     if any(isinstance(part, MediaPart) for part in parts):
         return False

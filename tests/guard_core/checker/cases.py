@@ -422,6 +422,7 @@ def ruled() -> Iterator[tuple[str, Claims]]:
     codex = msgspec.structs.replace(codex, calls=waiting, window=Sourced(258_400, Provenance.RECORDER))
     yield "items of Codex", of_recording(codex)
     yield "written down", of_recording(transcript(version="2.1.21", tokens_before=156_000))
+    yield "written down behind an edit", of_recording(_behind_an_edit())
     for prompts, before in (((20_000, 60_000, 150_000, 30_000), 90_000), ((20_000, 170_000, 175_000, 30_000), None)):
         sdk = transcript("cline", "3.0.65", "", prompts=prompts, tokens_before=before)
         sdk = msgspec.structs.replace(sdk, settings=(AgentSetting("is_of_sdk", 1),))
@@ -430,6 +431,19 @@ def ruled() -> Iterator[tuple[str, Claims]]:
     yield (
         "a check of the SDK",
         of_recording(msgspec.structs.replace(passed, compactions=(), settings=(AgentSetting("is_of_sdk", 1),))),
+    )
+
+
+def _behind_an_edit() -> Session:
+    """The request before an edit says nothing of what a compaction behind it counted."""
+    said = Event(Role.USER, (TextPart("what stays"),), meta=True)
+    edit = RecordedCompaction(2, Evidence.DECLARED, "edit", (Inserted(0),), (said,), trigger="auto")
+    session = transcript(version="2.1.14")
+    return msgspec.structs.replace(
+        session,
+        events=session.events[:2],
+        calls=(ModelCall(1, prompt_tokens=1_500),),
+        compactions=(edit, msgspec.structs.replace(edit, kind="summary", tokens_before=150_000)),
     )
 
 
