@@ -64,9 +64,9 @@ def _sessions(recording: Recording, args: argparse.Namespace) -> tuple[Iterable[
     """The sessions of any other agent that were captured, as an export; their answers and how many have a request."""
     captured = [session for path in args.capture for session in _captured(path)]
     results = [joining.joined(session, captured) for session in recording.sessions]
-    found = [result for result in results if result.paired] or results
-    lines = native.write_all(result.session for result in found)
-    return lines, sum(result.answers for result in found), sum(result.paired for result in found)
+    matched = [result for result in results if result.paired] or results
+    lines = native.write_all(result.session for result in matched)
+    return lines, sum(result.answers for result in matched), sum(result.paired for result in matched)
 
 
 def _captured(path: str) -> Sequence[Session]:

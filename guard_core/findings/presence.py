@@ -107,17 +107,17 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     rules = _rules_in(session, texts, words)
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
     quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
-    found = _places(quotes, read)
+    quoted_in = _places(quotes, read)
     requests = []
     for message in sorted({*words, *rules}):
         own = tuple(
-            RuleWords(rule, tuple(sorted(found[message, rule])), _saying(session, _behind(session, message), rule))
+            RuleWords(rule, tuple(sorted(quoted_in[message, rule])), _saying(session, _behind(session, message), rule))
             for rule in rules.get(message, ())
         )
         if message not in words:
             requests.append(RequestWords(message, "", False, (), (), rules=own))
             continue
-        places, text = found[message, FIRST_WORDS], words[message]
+        places, text = quoted_in[message, FIRST_WORDS], words[message]
         if len(places) <= MOST_PLACES:
             quote, quoting = quotation(text), _quoting(session, quotes[message, FIRST_WORDS])
             tasks, stated = ([one for one in part if quote not in one] for part in clauses[message])
@@ -151,7 +151,7 @@ def _places(
 ) -> dict[tuple[int, str], list[int]]:
     """The events that have each quotation, its own message first."""
     runs = {key: runs_of(quote) for key, quote in quotes.items()}
-    found = {key: [key[0]] for key in quotes}
+    quoted_in = {key: [key[0]] for key in quotes}
     for index, event in enumerate(read() if quotes else ()):
         text = text_to_compare(event)
         letters = letters_of(text)
@@ -159,8 +159,8 @@ def _places(
         read_ways = readings(text) if likely else ""
         for key in likely:
             if says(read_ways, quotes[key]) and index != key[0]:
-                found[key].append(index)
-    return found
+                quoted_in[key].append(index)
+    return quoted_in
 
 
 def _behind(session: Session, message: int) -> list[int]:

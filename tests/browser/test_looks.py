@@ -1,4 +1,4 @@
-"""Every page is accessible and fits, in each theme and at each width. `make test` looks at each page in one state."""
+"""Every page is accessible and fits, in each theme and at each width. `make test` looks at three of them."""
 
 import pytest
 

@@ -1,6 +1,5 @@
-"""The whole suite, in two commands. `make test`: everything but what is marked `long` on SQLite, beside it on
-PostgreSQL with Redis what a second database may change, and at last what measures time, alone. `make long` (`--long`
-alone): what is marked `long`, on both.
+"""The whole suite, in two commands. `make test`: what is short of it on SQLite, beside it what is short on PostgreSQL
+with Redis, and at last what measures time, alone. `make long` (`--long` alone): the rest, on both.
 
 What a second database may change, `second_database.py` says of each test, and which tests are long, `tiers.py`. The
 folders of WITHOUT_DATABASE, whose tests can reach no database at all, are not even collected there, and `test_run.py`
