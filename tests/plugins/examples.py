@@ -1,7 +1,7 @@
 """How many examples a law is tried on: 300, or EXAMPLES, which `make soak` sets to thousands.
 
 300 examples of all laws cost three minutes of a processor. `make test` tries those of DEAR, which cost more than the
-others, on 50, and `make long` on 300.
+others, on 30, and `make long` on 300.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-USUAL, FEW = 300, 50
+USUAL, FEW = 300, 30
 EXAMPLES = int(os.environ.get("EXAMPLES", USUAL))
 DEAR = (  # how the ids of laws begin
     "tests/guard_core/findings/test_arising.py",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.plugins.examples import DEAR
-from tests.plugins.tiers import AGAIN, WALKED, WALKS, is_in_long, is_in_short, mostly_long
+from tests.plugins.longer import LONG as LISTED
+from tests.plugins.longer import SAMPLED
+from tests.plugins.tiers import AGAIN, LONGER, WALKED, WALKS, is_in_long, is_in_short, mostly_long
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG, LONG_THERE = pytest.mark.long.mark, pytest.mark.long("postgresql").mark
@@ -86,6 +89,40 @@ def test_the_laws_that_are_tried_on_fewer_examples_are_there(name):
     source = (ROOT / file).read_text()
     assert "@given(" in source
     assert f"def {law}" in source
+
+
+def names_of(file: str) -> list[str]:
+    return re.findall(r"^(?:async )?def (test_\w+)", (ROOT / file).read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("file", LISTED)
+def test_beside_each_listed_long_test_there_is_a_short_one_of_the_same_promise(file):
+    for long, short in LISTED[file].items():
+        other, _, name = short.rpartition("::")
+        start = name.partition("[")[0]
+        assert not long or any(test.startswith(long.partition("[")[0]) for test in names_of(file)), long
+        assert any(
+            test.startswith(start) and ("[" in long or not f"{other or file}::{test}".startswith(LONGER))
+            for test in names_of(other or file)
+        ), short
+
+
+def test_what_is_listed_as_long_is_long_on_both_databases():
+    for name in LONGER:
+        test = item(nodeid=f"{name}x")
+        assert [is_in_short(test, False), is_in_short(test, True)] == [False, False]
+        assert [is_in_long(test, False), is_in_long(test, True)] == [True, True]
+
+
+@pytest.mark.parametrize(("start", "one_in"), SAMPLED.items())
+def test_of_many_cases_some_are_short_and_always_the_same(start, one_in):
+    file, _, name = start.partition("::")
+    assert any(test.startswith(name) for test in names_of(file))
+    cases = [item(nodeid=f"{start}{case}") for case in range(600)]
+    short = [is_in_short(case, False) for case in cases]
+    assert 0.7 < sum(short) * one_in / len(cases) < 1.4
+    assert short == [is_in_short(case, False) for case in cases]
+    assert all(is_in_long(case, False) is not is_chosen for case, is_chosen in zip(cases, short, strict=True))
 
 
 def test_of_many_cases_the_named_ones_are_short():
