@@ -16,7 +16,7 @@ from inspector.accounts import ending
 from inspector.data_folder.durable import CHECKS
 from inspector.data_folder.restoring import STAGING
 from inspector.data_folder.uncertain import NOTE, settle
-from inspector.ingest import spans
+from inspector.ingest import live, spans
 from inspector.ingest.importing import UNDER_WAY
 from inspector.ingest.uploads import drop_unused
 from inspector.models import Import, Recording, Session
@@ -44,6 +44,7 @@ def sweep_daily() -> None:
     ending.drop_ended()
     retention.apply_all()
     spans.forget_silent()
+    live.forget_purged()
     _drop_unneeded()
     stored.sweep()
 

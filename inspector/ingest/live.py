@@ -29,7 +29,7 @@ from guard_core.recordings.formats.native.growing import session_of as session_o
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.counting import CountedSession, counted
 from inspector.jobs import hints, queue
-from inspector.models import Project, Recording, Session, Stream, StreamBatch
+from inspector.models import Project, PurgedStream, Recording, Session, Stream, StreamBatch
 from inspector.models.recordings import STREAM
 from inspector.project.trouble import trouble_of
 from inspector.storage import appending, convert, explanations
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 
 KIND = "apply_stream"
 LONG = 5_000  # events; a session that has more is not counted as a whole while a client waits
+PURGED_FOR = timedelta(days=90)  # for which the name of a stream that was deleted for good is refused
 SETTLED = timedelta(seconds=5)  # after the last batch: what is not taken over by then was left by a dead process
 APPENDED = (EVENTS, CALLS)
 
@@ -63,6 +64,7 @@ class Taken(NamedTuple):
 def take(project: Project, name: str, message: Message) -> Taken:
     """Store a batch, then take it over into its session. Raises machine.Refused and Deleted."""
     if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
+        _check_not_purged(project, name)
         return Taken(Answer(0, 0, 0), None)  # who only asks how far a stream is begins none
     with in_turn():
         stream, row = _locked(project, name)
@@ -194,9 +196,23 @@ def _locked(project: Project, name: str) -> tuple[Stream, Session | None]:
         _begin(project, name)
         stream = streams.get()
     row = _growing(stream)
-    if row is not None and row.deleted is not None:
+    if row is None:
+        _check_not_purged(project, name)
+    elif row.deleted is not None:
         raise Deleted("the session of this stream was deleted; begin another stream")
     return stream, row
+
+
+def _check_not_purged(project: Project, name: str) -> None:
+    if PurgedStream.objects.of(project).filter(digest=PurgedStream.digest_of(name)).exists():
+        raise Deleted(
+            f"the session of this stream was deleted for good; its name is free again {PURGED_FOR.days} days after that"
+        )
+
+
+def forget_purged() -> None:
+    """Free the names of streams that were deleted for good long ago."""
+    PurgedStream.unscoped.filter(purged__lt=Now() - PURGED_FOR).delete()
 
 
 def _begin(project: Project, name: str) -> None:

@@ -10,7 +10,7 @@ from inspector.models.rules import RuleExplanation, RuleSetting
 from inspector.models.saved_views import Preset, SavedView
 from inspector.models.sessions import Event, Payload, Session, SessionChunk, SessionData, SummaryText
 from inspector.models.shares import Share, ShareRecord
-from inspector.models.streams import SpanBatch, SpanPlace, Stream, StreamBatch
+from inspector.models.streams import PurgedStream, SpanBatch, SpanPlace, Stream, StreamBatch
 from inspector.models.sweeps import Sweep, SweepSlice
 from inspector.models.tags import Tag
 from inspector.models.watching import WatchedPlace
@@ -34,6 +34,7 @@ __all__ = [
     "Payload",
     "Preset",
     "Project",
+    "PurgedStream",
     "Recording",
     "Role",
     "RuleExplanation",

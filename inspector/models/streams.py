@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from django.db import models
 
 from inspector.models.projects import Owned
@@ -29,6 +31,24 @@ class Stream(Owned):
 
     def __str__(self) -> str:
         return self.name
+
+
+class PurgedStream(Owned):
+    """A stream whose session was deleted for good: what its client still has is refused, and begins no new session."""
+
+    digest = models.CharField(max_length=64)  # SHA-256 of its name
+    purged = models.DateTimeField()  # by the database's clock
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "digest"], name="one_purged_stream_of_a_name")]
+
+    def __str__(self) -> str:
+        return self.digest[:8]
+
+    @staticmethod
+    def digest_of(name: str) -> str:
+        """What is left of a name."""
+        return hashlib.sha256(name.encode()).hexdigest()
 
 
 class StreamBatch(models.Model):

@@ -9,11 +9,24 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs import queue
-from inspector.models import Event, Import, Payload, Project, Session, SpanBatch, Sweep, Tag, TextCount
+from inspector.models import (
+    Event,
+    Import,
+    Payload,
+    Project,
+    PurgedStream,
+    Session,
+    SpanBatch,
+    Stream,
+    Sweep,
+    Tag,
+    TextCount,
+)
 from inspector.replays import stored
 from inspector.storage.search import forget
 
@@ -81,7 +94,10 @@ def purge(before: datetime, *, until: float = math.inf) -> int:
         if session.indexed:
             break
         with transaction.atomic():
+            stream = Stream.unscoped.select_for_update().filter(recording=session.recording_id).first()
             removed, _ = due.filter(pk=key).delete()
+            if removed and stream is not None:
+                _refuse_from_now_on(stream)
             if removed and session.ordinal >= 0:  # of a program that runs: its spans go with the last of its sessions
                 SpanBatch.unscoped.filter(recording=session.recording_id, recording__sessions=None).delete()
         if removed:
@@ -92,6 +108,13 @@ def purge(before: datetime, *, until: float = math.inf) -> int:
         drop_texts()
         Tag.unscoped.filter(sessions=None).delete()
     return count
+
+
+def _refuse_from_now_on(stream: Stream) -> None:
+    """What the client of a stream still has, in its spool perhaps, makes no session again."""
+    PurgedStream.objects.of(stream.project_id).get_or_create(
+        digest=PurgedStream.digest_of(stream.name), defaults={"purged": Now()}
+    )
 
 
 def purge_slice(seconds: float = SLICE_SECONDS) -> None:

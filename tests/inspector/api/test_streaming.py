@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from guard_core.recordings.formats import native
@@ -16,7 +18,7 @@ from guard_core.simulator.samples import big_session
 from inspector.ingest import live
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs.assessing import ASSESSMENTS
-from inspector.models import Project, Recording, Session, Stream, StreamBatch, default_project
+from inspector.models import Project, PurgedStream, Recording, Session, Stream, StreamBatch, default_project
 from inspector.storage import convert, deleting
 from inspector.streams.messages import from_json
 from tests.inspector.streamed import lines_of, send
@@ -224,6 +226,28 @@ def test_a_stream_whose_session_was_deleted_is_gone(client, lines):
     assert "begin another stream" in answer.json()["error"]
     deleting.purge(Session.unscoped.get().deleted)
     assert not Stream.unscoped.exists()
+
+
+def test_what_a_client_still_has_of_a_session_that_was_deleted_for_good_makes_no_new_one(client, lines):
+    send(client, "a", 0, lines[:2])
+    deleting.delete(default_project(), Session.unscoped.all())
+    deleting.purge(Session.unscoped.get().deleted)
+    for late in ([], lines):  # a spool asks how far the server is, and then sends all it has
+        answer = send(client, "a", 0, late)
+        assert (answer.status_code, "deleted for good" in answer.json()["error"]) == (410, True)
+    assert not any(model.unscoped.exists() for model in (Stream, Recording, Session))
+    assert send(client, "b", 0, lines).status_code == 200
+
+
+def test_the_name_of_a_stream_that_was_deleted_for_good_is_free_again_after_a_while(client, lines):
+    send(client, "a", 0, lines[:2])
+    deleting.delete(default_project(), Session.unscoped.all())
+    deleting.purge(Session.unscoped.get().deleted)
+    PurgedStream.unscoped.update(purged=Now() - live.PURGED_FOR + timedelta(minutes=1))
+    live.forget_purged()
+    assert send(client, "a", 0, lines).status_code == 410
+    PurgedStream.unscoped.update(purged=Now() - live.PURGED_FOR - timedelta(minutes=1))
+    live.forget_purged()
     assert send(client, "a", 0, lines).status_code == 200
 
 
