@@ -26,7 +26,7 @@ from guard_core.events import (
     value_text,
 )
 from guard_core.recordings.formats.anthropic_messages import block_parts
-from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading import chat, fields, normalise
 
 Message = Mapping[str, Any]
 
@@ -68,7 +68,7 @@ class OpenAI:
         return count
 
     def event(self, message: Message) -> Event:
-        return _known(chat.chat_event(dict(message)), message)
+        return _known(chat.chat_event(readable(dict(message))), message)
 
     def messages(self, event: Event, original: Message | None = None) -> list[dict[str, Any]]:
         results = [part for part in event.parts if isinstance(part, ToolResultPart)]
@@ -85,7 +85,8 @@ class OpenAI:
         return written
 
     def _answer(self, parts: tuple[Part, ...], original: Message | None) -> dict[str, Any]:
-        known = {_key(chat.tool_call(item)): item for item in fields.objects((original or {}).get("tool_calls"))}
+        given = fields.objects((original or {}).get("tool_calls"))
+        known = {_key(chat.tool_call(readable(item))): item for item in given}
         calls = [part for part in parts if isinstance(part, ToolCallPart)]
         contents = tuple(part for part in parts if not isinstance(part, ToolCallPart | ReasoningPart))
         message = _head(original, {"role": "assistant"}, ("role", "name", "refusal"))
@@ -103,7 +104,7 @@ class OpenAI:
     def _pieces(self, original: Message | None) -> list[Piece]:
         content = (original or {}).get("content")
         blocks = content if isinstance(content, list) else []
-        return [Piece(fields.content_parts([block]), block) for block in blocks]
+        return [Piece(fields.content_parts([readable(block)]), block) for block in blocks]
 
 
 class Anthropic:
@@ -116,14 +117,14 @@ class Anthropic:
 
     def event(self, message: Message) -> Event:
         role = _ANTHROPIC_ROLES.get(message.get("role", ""))
-        parts = block_parts(message.get("content"))
+        parts = block_parts(readable(message.get("content")))
         return _known(None if role is None else Event(role, parts), message)
 
     def messages(self, event: Event, original: Message | None = None) -> list[dict[str, Any]]:
         role = "assistant" if event.role is Role.MODEL else "user"
         content = (original or {}).get("content")
         blocks = content if isinstance(content, list) else []
-        pieces = [Piece(block_parts([block]), block) for block in blocks]
+        pieces = [Piece(block_parts([readable(block)]), block) for block in blocks]
         return [{"role": role, "content": _content(event.parts, pieces, _anthropic_block)}]
 
 
@@ -132,6 +133,12 @@ DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OpenAI(), 
 _ANTHROPIC_ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 # Where servers of Chat Completions put reasoning that they want to have back.
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+
+
+def readable(value: Any) -> Any:
+    """Something of a message as it can be counted and written: a text may have halves of surrogate pairs, which UTF-8
+    does not have. What is sent stays as it was."""
+    return normalise.tree(value)[0]
 
 
 def get_dialect(name: str) -> Dialect:

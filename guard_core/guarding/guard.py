@@ -20,7 +20,7 @@ from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import GuardError, SettingError
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
-from guard_core.guarding.dialects import Dialect, Message, get_dialect
+from guard_core.guarding.dialects import Dialect, Message, get_dialect, readable
 from guard_core.guarding.log import GuardedLog, Mark
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies import get_policy
@@ -115,8 +115,9 @@ class Guard:
         head = self._dialect.split_system(messages)
         self._head = list(messages[:head])
         self._take(messages[head:])
-        self._log.describe(self._system(system), chat.tool_definitions(list(tools)) if tools is not None else None)
-        self._log.todos = tuple(todos)
+        described = chat.tool_definitions(readable(list(tools))) if tools is not None else None
+        self._log.describe(self._system(system), described)
+        self._log.todos = tuple(Todo(*map(readable, todo)) for todo in todos)
         return self._written(self._log.ask())
 
     async def before_call_async(self, messages: Sequence[Message], **rest: Any) -> list[Any]:
@@ -220,7 +221,7 @@ class Guard:
 
     def _system(self, beside: Any) -> tuple[Part, ...] | None:
         if beside is not None:
-            return block_parts(beside)
+            return block_parts(readable(beside))
         parts = tuple(part for message in self._head for part in self._dialect.event(message).parts)
         return parts or None
 
@@ -275,8 +276,12 @@ def _require_objects(messages: Any) -> None:
 
 def _digest(message: Message) -> bytes:
     """Which message it is, whatever client marks of caching it has."""
+    stable = _stable(message)
     try:
-        data = msgspec.json.encode(_stable(message), order="deterministic")
+        try:
+            data = msgspec.json.encode(stable, order="deterministic")
+        except UnicodeEncodeError:
+            data = msgspec.json.encode(readable(stable), order="deterministic")
     except (TypeError, ValueError) as error:
         raise GuardError(f"a message is not a JSON object: {error}") from error
     return blake2b(data, digest_size=16).digest()

@@ -18,6 +18,7 @@ import msgspec
 
 from guard_core.errors import SettingError, SummaryFailed
 from guard_core.events import utf8_bytes
+from guard_core.recordings.reading import normalise
 from guard_core.requests import materialise
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.summaries.rendering import system_prompt, user_prompt
@@ -69,6 +70,7 @@ class AskedModel:
             raise SummaryFailed(f"the summariser raised {type(error).__name__}") from error
         if not isinstance(text, str):
             raise SummaryFailed(f"the summariser gave {type(text).__name__}, no text")
+        text = normalise.clean(text)
         return Summary(utf8_bytes(text), text)
 
 

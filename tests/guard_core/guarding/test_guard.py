@@ -10,6 +10,7 @@ import pytest
 from guard_core import Guard
 from guard_core.errors import GuardError, SettingError
 from guard_core.guarding.summarisers import AskedModel, Prompt
+from guard_core.summaries.base import Todo
 
 SYSTEM = {"role": "system", "content": "You mend programs."}
 
@@ -264,3 +265,27 @@ def test_of_an_empty_summary_no_message_is_sent(dialect, summary):
     assert 0 < len(sent) < len(history)
     assert all(str(message["content"] or message.get("tool_calls") or "").strip() for message in sent)
     assert sent[-1] == build(4)[-1]
+
+
+@pytest.mark.parametrize(("dialect", "turn_of"), [("openai", turn), ("anthropic", blocks)])
+def test_half_a_character_breaks_no_agent_and_is_sent_as_it_was_where_nothing_changed(dialect, turn_of):
+    guard = Guard("claude-code", window=200_000, dialect=dialect, summarizer=AskedModel(lambda _: "so far \udc00"))
+    history: list[dict] = []
+    half = {"role": "user", "content": "cut in an emoji \ud83d"}
+    drive(guard, history, [half], system="\ud83d", tools=[{"name": "read", "description": "\ud83d"}])
+    sent = drive(guard, history, turn_of(1))
+    assert sent[0] is half
+    stored = guard.dump()
+    again = Guard("claude-code", window=200_000, dialect=dialect)
+    again.load(stored, history)
+    assert guard.session.events[0].parts[0].text == "cut in an emoji \N{REPLACEMENT CHARACTER}"
+    assert again.before_call(history)[0] is half
+
+
+def test_half_a_character_in_a_summary_or_beside_the_words_is_mended():
+    guard = Guard("contextguard", window=1_000, summarizer=AskedModel(lambda _: "so far \udc00"))
+    history: list[dict] = []
+    for number in range(4):
+        sent = drive(guard, history, turn(number, 2_000), 900, todos=[Todo("mend \udc00", "pending")])
+    assert "so far \N{REPLACEMENT CHARACTER}" in str(sent)
+    assert guard.dump()
