@@ -26,6 +26,7 @@ from guard_core.replay import Asked, Job, ask, make_job, retry
 from guard_core.sessions import ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.trace import Head
+from guard_core.views import plain_values
 
 
 class Mark(NamedTuple):
@@ -198,7 +199,8 @@ class GuardedLog:
         if self._asked is not None:
             raise GuardError("a request waits for its answer: its policy has no state between two calls")
         state = msgspec.Raw(dump_state(self.state))
-        return msgspec.json.encode(_Stored(self.policy.name, tuple(self._log.calls), self._sent, self._log.head, state))
+        stored = _Stored(self.policy.name, tuple(self._log.calls), self._sent, self._log.head, state)
+        return msgspec.json.encode(stored, enc_hook=plain_values)
 
     def restore(self, data: bytes) -> None:
         """Take over what `dump` gave; the events follow by `extend`. Raises GuardError for bytes of something else."""

@@ -180,6 +180,18 @@ def test_a_guard_goes_on_from_what_was_stored():
         Guard("codex", window=2_000).load(stored, history)
 
 
+def test_a_guard_whose_requests_have_many_edits_can_be_stored():
+    guard = Guard("agent-framework-tool-result", window=2_000)
+    history: list[dict] = []
+    for number in range(70):
+        history += turn(number, 60)
+    guard.before_call(history)
+    guard.after_call(100)
+    again = Guard("agent-framework-tool-result", window=2_000)
+    again.load(guard.dump(), history)
+    assert again.dump() == guard.dump()
+
+
 def test_what_is_misused_is_refused_in_a_sentence():
     guard = Guard("contextguard", window=200_000)
     guard.before_call(turn(0))
