@@ -42,6 +42,7 @@ class Dialect(Protocol):
     """How one API writes messages."""
 
     name: str
+    begins_with_user: bool  # does it refuse a request whose first message is the model's
 
     def split_system(self, messages: Sequence[Message]) -> int:
         """How many messages at the head are the system prompt."""
@@ -60,6 +61,7 @@ class OpenAI:
     """Chat Completions: tool results are separate messages, calls have a key of their own next to the content."""
 
     name = "openai"
+    begins_with_user = False
 
     def split_system(self, messages: Sequence[Message]) -> int:
         count = 0
@@ -111,6 +113,8 @@ class Anthropic:
     """Messages: blocks in a content list, results among them; the system prompt is not one of the messages."""
 
     name = "anthropic"
+    # "first message must use the "user" role": https://github.com/anthropics/anthropic-sdk-typescript/issues/622
+    begins_with_user = True
 
     def split_system(self, messages: Sequence[Message]) -> int:
         return 0
@@ -128,8 +132,16 @@ class Anthropic:
         return [{"role": role, "content": _content(event.parts, pieces, _anthropic_block)}]
 
 
+class Neutral(OpenAI):
+    """Messages of Chat Completions that a framework writes for any provider."""
+
+    begins_with_user = True
+
+
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OpenAI(), Anthropic())}
 
+# Words for the user where a policy left the request no other beginning than an answer of the model; ours.
+LEFT_OUT = "[Earlier messages were left out.]"
 _ANTHROPIC_ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 # Where servers of Chat Completions put reasoning that they want to have back.
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")

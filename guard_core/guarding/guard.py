@@ -18,9 +18,9 @@ import msgspec
 
 from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import GuardError, SettingError
-from guard_core.events import Event, Part, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
-from guard_core.guarding.dialects import Dialect, Message, get_dialect, readable
+from guard_core.guarding.dialects import LEFT_OUT, Dialect, Message, get_dialect, readable
 from guard_core.guarding.log import GuardedLog, Mark
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies import get_policy
@@ -42,8 +42,8 @@ class Guard:
 
     `policy` is the name of one of the registry, with its settings as keywords, or a policy; `window` in tokens, from 1
     on. Raises SettingError for another window or dialect.
-    `dialect` says how messages are written: "openai" or "anthropic". Without a `summarizer` summaries are mechanical,
-    of excerpts, as a policy makes them where its summariser fails.
+    `dialect` says how messages are written: "openai" or "anthropic", or is one. Without a `summarizer` summaries
+    are mechanical, of excerpts, as a policy makes them where its summariser fails.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Guard:
         policy: Policy | str,
         *,
         window: int,
-        dialect: str = "openai",
+        dialect: Dialect | str = "openai",
         summarizer: Summarizer | None = None,
         **settings: Any,
     ) -> None:
@@ -60,7 +60,7 @@ class Guard:
                 f"window is a whole number of tokens from 1 to {MAX_TOKENS:,}, such as 200000; not {str(window)[:40]!r}"
             )
         chosen = get_policy(policy, **settings) if isinstance(policy, str) else policy
-        self._dialect: Dialect = get_dialect(dialect)
+        self._dialect: Dialect = get_dialect(dialect) if isinstance(dialect, str) else dialect
         self._log = GuardedLog(chosen, window, summarizer=summarizer)
         self._originals: list[Message] = []
         self._digests: list[bytes] = []
@@ -226,7 +226,10 @@ class Guard:
         return parts or None
 
     def _written(self, asked: Asked) -> list[Any]:
-        return [*self._head, *(message for segment in asked.decision.view for message in self._messages(segment))]
+        messages = [message for segment in asked.decision.view for message in self._messages(segment)]
+        if self._dialect.begins_with_user and _begins_with_model(messages) and not _begins_with_model(self._originals):
+            messages[:0] = self._dialect.messages(Event(Role.USER, (TextPart(LEFT_OUT),)))
+        return [*self._head, *messages]
 
     def _messages(self, segment: Segment) -> Iterator[Message]:
         match segment:
@@ -272,6 +275,10 @@ def _require_objects(messages: Any) -> None:
     for number, message in enumerate(messages, 1):
         if not isinstance(message, Mapping):
             raise GuardError(f"message {number} is an object such as a dict, not of the type {type(message).__name__}")
+
+
+def _begins_with_model(messages: Sequence[Message]) -> bool:
+    return bool(messages) and messages[0].get("role") == "assistant"
 
 
 def _digest(message: Message) -> bytes:

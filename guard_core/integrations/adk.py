@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from guard_core.errors import GuardError, SummaryFailed
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
+from guard_core.guarding.dialects import LEFT_OUT
 from guard_core.guarding.log import GuardedLog
 from guard_core.guarding.summarisers import AskedModel, Prompt, host_loop
 from guard_core.integrations.adk_recording import Recordings, RecordTo
@@ -292,6 +293,9 @@ def _contents(view: View, events: Sequence[Event], contents: Sequence[types.Cont
             case Synthetic(role=role) if (text := synthetic_text(segment)).strip():  # else no API takes the message
                 name = "model" if role is Role.MODEL else "user"
                 written.append(types.Content(role=name, parts=[types.Part(text=text)]))
+    # Gemini refuses a history that starts with a call: https://github.com/google-gemini/gemini-cli/issues/11814
+    if written and written[0].role == "model" and contents[0].role != "model":
+        written.insert(0, types.Content(role="user", parts=[types.Part(text=LEFT_OUT)]))
     return written
 
 

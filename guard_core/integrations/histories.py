@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from guard_core.errors import GuardError
+from guard_core.guarding.dialects import Neutral
 from guard_core.guarding.guard import Guard, GuardMark
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies.base import Policy
@@ -30,7 +31,7 @@ class HistoryGuard(ABC, Generic[U]):
     def __init__(
         self, policy: Policy | str, *, window: int, summarizer: Summarizer | None = None, **settings: Any
     ) -> None:
-        self.guard = Guard(policy, window=window, summarizer=summarizer, **settings)
+        self.guard = Guard(policy, window=window, dialect=Neutral(), summarizer=summarizer, **settings)
         self._history: list[U] = []
         self._given: list[U] = []
         self._plain: list[list[Plain]] = []  # each of the history in the plain form

@@ -279,6 +279,21 @@ def test_of_an_empty_summary_no_message_is_sent(dialect, summary):
     assert sent[-1] == build(4)[-1]
 
 
+def test_a_request_that_would_begin_with_an_answer_begins_with_the_user_where_the_api_asks_for_that():
+    begins = {}
+    for dialect, turn_of in (("openai", turn), ("anthropic", blocks)):
+        guard = Guard("autogen-buffered", window=200_000, dialect=dialect, buffer_size=1)
+        history: list[dict] = []
+        begins[dialect] = [drive(guard, history, turn_of(number))[0] for number in range(2)]
+    assert [message["role"] for message in begins["openai"]] == ["assistant"] * 2
+    assert begins["anthropic"] == [{"role": "user", "content": "[Earlier messages were left out.]"}] * 2
+
+
+def test_an_agent_whose_own_history_begins_with_an_answer_sends_that():
+    history = [{"role": "assistant", "content": [{"type": "text", "text": "What shall I do?"}]}, *blocks(1)]
+    assert Guard("none", window=200_000, dialect="anthropic").before_call(history) == history
+
+
 @pytest.mark.parametrize(("dialect", "turn_of"), [("openai", turn), ("anthropic", blocks)])
 def test_half_a_character_breaks_no_agent_and_is_sent_as_it_was_where_nothing_changed(dialect, turn_of):
     guard = Guard("claude-code", window=200_000, dialect=dialect, summarizer=AskedModel(lambda _: "so far \udc00"))

@@ -88,6 +88,16 @@ async def test_a_result_that_arrives_between_two_counts_fires_by_the_calibrated_
     assert MARK in adk.texts(llm.sent[2])[0]
 
 
+async def test_no_request_begins_with_a_call_of_the_model(adk):
+    """Gemini refuses those."""
+    llm = adk.Scripted(answers=[adk.call(10), "done"], sent=[], asked=[])
+    plugin = adk.ContextGuardPlugin()
+    plugin.add("coder", policy="autogen-buffered", buffer_size=2, max_tokens=20_000)
+    await adk.Agents(llm, plugin).say("Read it.")
+    assert [content.role for content in llm.sent[1]] == ["user", "model", "user"]
+    assert adk.texts(llm.sent[1])[0] == "[Earlier messages were left out.]"
+
+
 async def test_parallel_results_a_failing_summariser_and_todos(adk):
     llm = adk.Scripted(
         answers=[adk.call(30_000, 30_000), "done"], sent=[], asked=[], count=adk.by_size(2.0), fails=True
