@@ -140,6 +140,22 @@ def ignored(kind: PolicyKind, profile: str) -> dict[str, str]:
     return unused if kind.summarises else {**unused, "summary": f"not used by {kind.title.lower()}"}
 
 
+def waiting(kind: PolicyKind, profile: str, values: Mapping[str, str]) -> dict[str, str]:
+    """The settings that have no effect while another one is off, each with that; `values` by name in an address, as
+    typed or in use. What cannot be read counts as the default."""
+
+    def value_of(setting: Setting) -> Value:
+        default = setting.default_in(profile or kind.default_profile)
+        try:
+            return setting.parse(text) if (text := values.get(setting.key, "")) else default
+        except GuardError:
+            return default
+
+    in_use = {setting.name: value_of(setting) for setting in kind.settings}
+    needed = {setting.key: kind.waits_for(setting, in_use) for setting in kind.settings}
+    return {key: f"no effect while {item.label} is off" for key, item in needed.items() if item is not None}
+
+
 def no_longer_taken(pairs: Mapping[str, str]) -> dict[str, str]:
     """Of the settings of an address or a preset, by name, those without which it is replayed: its policy does not have
     them, does not use them, or does not allow the value."""
@@ -196,6 +212,7 @@ def form(
     kind, values = choice.kind, choice.pairs()
     profile = choice.profile or kind.default_profile
     unused = ignored(kind, choice.profile)
+    off = {**waiting(kind, choice.profile, {**in_use, **values}), **unused}  # by what leaves it without an effect
     window = _number(values.get("window") or in_use.get("window", "")) or WIDEST
 
     def field(name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
@@ -204,11 +221,11 @@ def form(
             "name": name,
             "label": label,
             "mode": mode,
-            "value": typed.get(name, "")[:LONGEST] if error or name in unused else values.get(name, ""),
-            "placeholder": "" if name in unused else in_use.get(name, ""),
+            "value": typed.get(name, "")[:LONGEST] if error or name in off else values.get(name, ""),
+            "placeholder": "" if name in off else in_use.get(name, ""),
             "error": error,
-            "ignored": name in unused,
-            "note": brief(error) or unused.get(name, help_text),
+            "ignored": name in off,
+            "note": brief(error) or off.get(name, help_text),
             **more,
         }
 
@@ -219,7 +236,7 @@ def form(
             shown = values.get(setting.key, "")
             default = _option("", f"default: {plain(setting.default_in(profile))}", shown)
             more = {"choices": [default, *(_option(item, item, shown) for item in options)]}
-        elif setting.key not in unused:
+        else:
             more = {"slider": slider(setting, values.get(setting.key) or in_use.get(setting.key, ""), window)}
         return field(setting.key, setting.label, _help(setting), "text" if setting.kind == SIZE else "decimal", **more)
 

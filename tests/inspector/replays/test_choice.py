@@ -179,6 +179,24 @@ def test_the_form_switches_off_what_is_not_used_and_says_why():
     assert fields["cap"]["value"] == "3"
 
 
+def fields_of(query, in_use=None):
+    shown = form(parse_choice(query)[0], query, {}, in_use or {})
+    return {field["name"]: field for field in (*shown["fields"], *shown["more"])}
+
+
+def test_the_form_switches_off_what_waits_for_another_setting_and_says_for_which():
+    fields = fields_of({"policy": "opencode", "prune_minimum": "5"})
+    assert {name for name, field in fields.items() if field["ignored"]} == {"prune_protect", "prune_minimum"}
+    assert fields["prune_minimum"]["note"] == f"no effect while {fields['prune']['label']} is off"
+    assert fields["prune_minimum"]["value"] == "5"  # comes back with the other
+
+
+@pytest.mark.parametrize("in_use", [{}, {"prune": "no"}, {"prune": "yes"}])
+def test_a_setting_waits_no_longer_once_the_other_is_on(in_use):
+    typed = {} if in_use.get("prune") == "yes" else {"prune": "yes"}
+    assert not fields_of({"policy": "opencode", **typed}, in_use)["prune_minimum"]["ignored"]
+
+
 def test_no_setting_has_the_name_of_another_parameter_of_a_page():
     pages = "".join(path.read_text() for path in Path(inspector.pages.__file__).parent.rglob("*.py"))
     parameters = {*LABELS, *re.findall(r'(?:GET\.get(?:list)?\(|number\(request, )"(\w+)"', pages)}
