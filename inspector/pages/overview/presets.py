@@ -108,4 +108,4 @@ def _written(choice: Choice) -> str:
 
 
 def _to(session: Session, choice: Choice, **more: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{session.get_absolute_url()}{choice.query(**more)}#what-if")
+    return HttpResponseRedirect(f"{session.get_absolute_url()}{choice.query(**more)}{saved_queries.PLACE}")

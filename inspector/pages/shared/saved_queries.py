@@ -18,6 +18,7 @@ from inspector.pages.shared import parameters
 LONGEST_NAME = 60  # characters
 LONGEST_QUERY = 4_000
 MOST = 100  # of a list
+PLACE = "#saved"  # of the opened menu in its page: what was changed there leads back to it
 UNDO_FOR = timedelta(days=1)  # as for sessions: inspector.storage.deleting
 
 

@@ -81,4 +81,4 @@ def _views(request: HttpRequest, page: SavedView.Page) -> QuerySet[SavedView]:
 
 
 def _to(page: SavedView.Page, query: str) -> HttpResponse:
-    return HttpResponseRedirect(reverse(HOME[page]) + ("" if query == "?" else query))
+    return HttpResponseRedirect(reverse(HOME[page]) + ("" if query == "?" else query) + saved_queries.PLACE)

@@ -36,7 +36,7 @@ def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, s
     answer = client.post(save, {"name": " Late  and small ", "query": "?profile=early&window=100k&cap=3&evil=1"})
     assert (answer.status_code, answer["Location"]) == (
         302,
-        f"{gap.get_absolute_url()}?profile=early&window=100000&cap=3#what-if",
+        f"{gap.get_absolute_url()}?profile=early&window=100000&cap=3#saved",
     )
     row = Preset.unscoped.get()
     assert (row.name, row.query) == ("Late and small", "?profile=early&window=100000&cap=3")
@@ -50,7 +50,7 @@ def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, s
     assert 'aria-current="true"' in chosen
     answer = client.post(f"{other.get_absolute_url()}presets/{row.pk}/delete", {"query": "?cap=2"})
     assert answer["Location"].startswith(f"{other.get_absolute_url()}?cap=2&undo=")
-    assert answer["Location"].endswith("#what-if")
+    assert answer["Location"].endswith("#saved")
     assert not Preset.unscoped.exists()
 
 
@@ -65,7 +65,7 @@ def test_a_deletion_is_undone_whole(client, gap, save):
     page = client.get(client.post(f"{save}/{row.pk}/delete", {"query": "?cap=2"})["Location"]).text
     assert "The preset “kept” was deleted." in page
     answer = client.post(f"{save}/restore", {"undo": undo_of(page), "query": "?cap=2"})
-    assert answer["Location"] == f"{gap.get_absolute_url()}?cap=2#what-if"
+    assert answer["Location"] == f"{gap.get_absolute_url()}?cap=2#saved"
     again = Preset.unscoped.get()
     assert (again.pk, again.name, again.query, again.project) == (row.pk, row.name, row.query, row.project)
 
@@ -102,7 +102,7 @@ def test_a_preset_is_renamed_and_keeps_what_it_stands_for(client, gap, save):
     shown = menu(client.get(gap.get_absolute_url()).text)
     assert f'action="{save}/{row.pk}/rename"' in shown
     answer = client.post(f"{save}/{row.pk}/rename", {"name": " Late  and small ", "query": "?cap=2"})
-    assert (answer.status_code, answer["Location"]) == (302, f"{gap.get_absolute_url()}?cap=2#what-if")
+    assert (answer.status_code, answer["Location"]) == (302, f"{gap.get_absolute_url()}?cap=2#saved")
     again = Preset.unscoped.get()
     assert (again.pk, again.name, again.query) == (row.pk, "Late and small", row.query)
     assert client.post(f"{save}/{row.pk}/rename", {"name": again.name}).status_code == 302
