@@ -128,7 +128,6 @@ RULES: dict[str, Rule] = {
     "sweeps": LOOK,
     "sweep_new": FORM,
     "sweep": LOOK,
-    "sweep_figure": LOOK,
     "sweep_csv": LOOK,
     "sweep_json": LOOK,
     "sweep_share": FORM,

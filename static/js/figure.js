@@ -164,9 +164,7 @@ class Island {
     return this.figure.layout.xaxis?.type !== "log";
   }
 
-  // Where the points are links of their own (data-links), the address lies beside each.
   choose(x, beside) {
-    if ("links" in this.element.dataset) return location.assign(beside);
     const step = this.overSteps ? x : beside;
     const event = new CustomEvent("figure:step", { bubbles: true, cancelable: true, detail: { step } });
     if (!this.element.dispatchEvent(event) || !this.element.dataset.stepUrl) return;

@@ -49,7 +49,7 @@ WALKS = (
     "tests/browser/test_rule_page.py::test_the_check_goes_through_steps_and_compactions_by_keys",
     "tests/browser/test_stepper.py::test_keys_go_through_steps_compactions_and_ends",
     "tests/browser/test_stepper.py::test_keys_read_what_a_compaction_kept_summarised_and_dropped",
-    "tests/browser/test_sweeps.py::test_a_sweep_is_started_by_hand_and_draws_its_heat_map_when_it_is_done",
+    "tests/browser/test_sweeps.py::test_a_sweep_is_started_by_hand_and_shows_its_heat_map_when_it_is_done",
     "tests/browser/test_uploading.py::test_a_damaged_file_is_told_and_the_rest_can_be_kept",
     "tests/browser/test_uploading.py::test_a_dropped_file_opens_as_a_session",
     "tests/browser/test_without_scripts.py::test_every_chart_is_a_picture",

@@ -12,7 +12,7 @@ from guard_core.sweep import LOSSES, MEASURES, Cell, Measure, fold_words, words
 from guard_core.windows.prices import UNIT
 from inspector.pages.shared.numbers import counted, grouped, short, tokens
 from inspector.pages.shared.parts import in_order
-from inspector.pages.sweep.figure import Heat, colour
+from inspector.pages.sweep.heat import Heat, colour
 from inspector.pages.sweep.runs import Answer
 from inspector.replays.choice import sentence_of
 
@@ -66,13 +66,12 @@ def heat(answer: Answer, measure: Measure) -> Heat:
         columns=tuple(grouped(str(value)) for value in columns),
         rows=tuple(grouped(str(value)) for value in rows),
         values=table(measure.value),
-        texts=table(lambda cell: shown(measure, cell) + (" ✕" if cell.overflow_steps else "")),
+        texts=table(lambda cell: shown(measure, cell)),
         over=table(lambda cell: cell.overflow_steps > 0),
         links=table(lambda cell: link(answer, cell)),
         recommended=(at % len(rows), at // len(rows)),
         column_title=answer.question.label(names[0]),
         row_title=answer.question.label(names[1]) if len(names) > 1 else "",
-        measure=measure.title,
     )
 
 
@@ -85,7 +84,7 @@ def link(answer: Answer, cell: Cell, at: int | None = None) -> str:
 
 
 def rows(drawn: Heat) -> list[dict[str, Any]]:
-    """The heat map as a table: every cell with its colour and the edges of the settings without overflow."""
+    """The rows of the heat map: every cell with its colour and the edges of the settings without overflow."""
     return [
         {"name": name, "cells": [_cell(drawn, row, column) for column in range(len(drawn.columns))]}
         for row, name in enumerate(drawn.rows)
@@ -102,7 +101,7 @@ def _cell(drawn: Heat, row: int, column: int) -> dict[str, Any]:
         *(["is-recommended"] if (row, column) == drawn.recommended else []),
     ]
     return {
-        "text": drawn.texts[row][column].removesuffix(" ✕"),
+        "text": drawn.texts[row][column],
         "over": over[row][column],
         "url": drawn.links[row][column],
         "shade": shade,

@@ -9,7 +9,6 @@ urlpatterns = [
     path("restore", views.sweep_restore, name="sweep_restore"),
     path("new", views.sweep_new, name="sweep_new"),
     path("<uuid:pk>/", views.sweep, name="sweep"),
-    path("<uuid:pk>/figure.json", views.sweep_figure, name="sweep_figure"),
     path("<uuid:pk>/share", downloads.sweep_share, name="sweep_share"),
     path("<uuid:pk>/cancel", views.sweep_cancel, name="sweep_cancel"),
     path("<uuid:pk>/delete", views.sweep_delete, name="sweep_delete"),

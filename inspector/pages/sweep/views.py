@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -16,12 +15,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting
 from guard_core.sweep import MEASURES, Measure
 from inspector.models import Project, Session, Sweep, Tag
-from inspector.pages.shared.htmx import render_part, wants_part
+from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.listing import DEFAULT_SORT, Listing, about, choices
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.pages.sweep import presenter, presets, runs
-from inspector.pages.sweep.figure import heat_map
 from inspector.pages.sweep.question import FIELDS, PLACES, fixed_names, parse_question
 from inspector.replays.choice import plain
 
@@ -213,7 +211,6 @@ def _answer(request: HttpRequest, row: Sweep, answer: runs.Answer) -> dict[str, 
     known, measure = {item.name: item for item in presenter.measures_of(answer)}, _measure(request, answer)
     heat = presenter.heat(answer, measure)
     address = reverse("sweep", args=[row.pk])
-    part = wants_part(request, "sweep")  # a fragment carries no script element; the chart fetches its cells
     return {
         "recommendation": presenter.recommendation(answer),
         "measure": measure,
@@ -224,10 +221,6 @@ def _answer(request: HttpRequest, row: Sweep, answer: runs.Answer) -> dict[str, 
         "heat": heat,
         "heat_rows": presenter.rows(heat),
         "overflowing": any(any(line) for line in heat.over),
-        "figure": {
-            "data": None if part else json.loads(heat_map(heat).to_json()),
-            "url": reverse("sweep_figure", args=[row.pk]) + f"?{urlencode({'figure': measure.name})}",
-        },
         "trade_offs": presenter.trade_offs(answer),
         "sessions": presenter.sessions(answer, _abouts(project_of(request), answer)),
     }
@@ -245,16 +238,6 @@ def _measure(request: HttpRequest, answer: runs.Answer) -> Measure:
     known = {item.name: item for item in presenter.measures_of(answer)}
     first = "overflows" if any(cell.overflow_steps for cell in answer.result.cells) else answer.question.by
     return known.get(request.GET.get("figure", ""), known.get(first, MEASURES["compactions"]))
-
-
-@require_GET
-def sweep_figure(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The heat map, for a part that carries none."""
-    answer = runs.ended(get_object_or_404(runs.sweeps_of(project_of(request)), pk=pk))
-    if answer is None:
-        raise Http404("this sweep has no answer")
-    drawn = heat_map(presenter.heat(answer, _measure(request, answer)))
-    return HttpResponse(drawn.to_json(), content_type="application/json")
 
 
 @require_POST

@@ -17,7 +17,7 @@ from inspector.jobs.leased import MAX_ATTEMPTS
 from inspector.models import Project, Session, Sweep, SweepSlice, default_project
 from inspector.pages.library import tagging
 from inspector.pages.sweep import presenter, runs
-from inspector.pages.sweep.figure import colour, edges
+from inspector.pages.sweep.heat import colour
 from inspector.pages.sweep.question import Question, parse_question
 from inspector.pages.sweep.runs import SWEEP_SLICES, answer_of, progress_of, run_slice
 from inspector.replays.analysis import analyse
@@ -345,11 +345,6 @@ def test_a_worker_that_is_asked_to_end_hands_its_slice_back(client, two):
     assert (row.state, row.attempts) == ("received", 0)
 
 
-def test_edges_run_between_settings_that_overflow_and_those_that_do_not():
-    assert edges([[False, True], [False, False]]) == [(0.5, -0.5, 0.5, 0.5), (0.5, 0.5, 1.5, 0.5)]
-    assert edges([[False, False]]) == []
-
-
 def test_a_title_is_only_ever_text(client, db):
     row = talk(12, 4_000, "<script>alert(1)</script>")
     sweep = started(client, session=str(row.pk))
@@ -366,14 +361,14 @@ def test_a_question_is_read_as_it_was_typed():
     assert [point["cap"] for point in question.points[:2]] == [2, 5]
 
 
-def test_the_heat_map_is_fetched_where_a_part_of_the_page_replaced_the_progress(client, two):
+def test_each_setting_is_on_the_page_once_in_the_heat_map(client, two):
     sweep = started(client)
-    assert client.get(f"/sweeps/{sweep.pk}/figure.json").status_code == 404
     work()
-    part = client.get(sweep.get_absolute_url(), headers={"HX-Request": "true", "HX-Target": "sweep"})
-    assert f'data-url="/sweeps/{sweep.pk}/figure.json?figure=' in part.content.decode()
-    drawn = client.get(f"/sweeps/{sweep.pk}/figure.json?figure=peak").json()
-    assert len(drawn["data"][0]["z"]) == 2
+    for headers in ({}, {"HX-Request": "true", "HX-Target": "sweep"}):
+        page = client.get(sweep.get_absolute_url(), headers=headers).content.decode()
+        heat = page[page.index('class="heat-table"') : page.index("</table>")]
+        assert heat.count("<td class=") == len(parse_question(FORM, 1)[0].points)
+        assert "data-figure" not in page
 
 
 @pytest.mark.parametrize("share", [0, 0.25, 0.45, 0.5, 0.55, 0.75, 1])
