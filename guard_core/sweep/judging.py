@@ -19,7 +19,7 @@ from guard_core.findings.words import at_step
 from guard_core.outcomes.words import dollars
 from guard_core.plural import counted
 from guard_core.sweep.axes import words
-from guard_core.sweep.cells import Cell
+from guard_core.sweep.cells import Cell, Figures
 from guard_core.windows.models import if_window_is
 
 WITHIN = (
@@ -161,6 +161,7 @@ def judged(
         evidence="".join(
             (
                 _evidence(cells, ranks, best, steps, titles, by),
+                _idle(axes, cells),
                 _condition(cells[best], assumed),
                 _unknown(cells[best], by),
                 _within(cells),
@@ -296,6 +297,24 @@ def _evidence(
         f"{counted(nearest.overflow_steps, 'overflow')}, the first at {at_step(first.first_overflow)}{where} "
         f"(largest request {first.peak:,} of {nearest.windows[at]:,} tokens)"
     )
+
+
+def _idle(axes: Mapping[str, Sequence[Any]], cells: Sequence[Cell]) -> str:
+    """The axes along which no figure changes, where some figure does along another."""
+    if all(cell.figures == cells[0].figures for cell in cells):
+        return ""
+    idle = [name for name, values in axes.items() if len(values) > 1 and not _matters(name, cells)]
+    return "".join(f"; {name} makes no difference: each of its values gives the same figures" for name in idle)
+
+
+def _matters(axis: str, cells: Sequence[Cell]) -> bool:
+    """Do two settings that differ in that axis alone have different figures."""
+    figures: dict[tuple[Any, ...], tuple[Figures, ...]] = {}
+    for cell in cells:
+        others = tuple(value for name, value in cell.values.items() if name != axis)
+        if figures.setdefault(others, cell.figures) != cell.figures:
+            return True
+    return False
 
 
 def _within(cells: Sequence[Cell]) -> str:

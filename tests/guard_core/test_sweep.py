@@ -75,6 +75,16 @@ def test_it_recommends_what_does_not_overflow_and_names_what_does(tool_heavy):
     assert result.evidence.startswith(f"buffer={chosen.values['buffer']}: 0 overflows in 40 steps")
 
 
+def test_it_says_which_axis_makes_no_difference(tool_heavy):
+    ledger = Ledger.of(tool_heavy)
+    axes = {"limit": (10_000, 20_000), "summary_budget": (500, 5_000)}
+    same = sweep(ledger, axes, window=30_000, policy="codex", summarizer=FixedSummaries(500))  # as recorded sizes are
+    assert same.evidence.count("summary_budget makes no difference") == 1
+    assert "limit makes no difference" not in same.evidence
+    other = sweep(ledger, axes, window=30_000, policy="codex", summarizer=ShareSummaries("high"))
+    assert "makes no difference" not in other.evidence
+
+
 @pytest.mark.parametrize(
     ("text", "axis"),
     [

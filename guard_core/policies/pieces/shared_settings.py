@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from guard_core.policies.settings import COUNT, SHARE, Setting
 
+UNLESS_RECORDED = "no effect on summaries of recorded sizes"
 SUMMARY_TOKENS = 4_000  # ours: nominal size of a summary where the system sets no limit
 
 
 def summary_budget(system: str = "", *, label: str = "Summary budget", tokens: int = SUMMARY_TOKENS) -> Setting:
     """The size that shares of the summary budget refer to; `system` is known to have no limit of its own."""
     unlimited = f" ({system} has no limit)" if system else ""
-    help_text = f"the size that a share of the summary budget refers to{unlimited}"
+    help_text = f"the size that a share of the summary budget refers to{unlimited}; {UNLESS_RECORDED}"
     return Setting("summary_budget", label, COUNT, tokens, help_text, "ours", unit="tokens", least=1)
 
 
@@ -21,7 +22,7 @@ def summary_limit(tokens: int, source: str) -> Setting:
         "Summary budget",
         COUNT,
         tokens,
-        "maximum output tokens of the summariser",
+        f"maximum output tokens of the summariser; {UNLESS_RECORDED}",
         source,
         unit="tokens",
         least=1,
