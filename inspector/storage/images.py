@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import struct
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -22,6 +23,10 @@ SIGNATURES = {
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/webp": (b"RIFF",),
 }
+
+# Frames of JPEG whose header has the size: all of C0 to CF but those that hold tables. Source: ITU-T T.81, table B.1.
+FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+EXIF = 0xE1  # the segment that may say that the picture is turned
 
 
 def image_of(row: Session, event: Event, index: int) -> tuple[str, bytes] | None:
@@ -74,3 +79,52 @@ def _picture(data: str) -> tuple[str, bytes] | None:
         if content.startswith(signatures) and (mime != "image/webp" or content[8:12] == b"WEBP"):
             return mime, content
     return None
+
+
+def size_of(mime: str, content: bytes) -> tuple[int, int] | None:
+    """Width and height of a picture as its header says, in pixels; None where it does not, or may be turned."""
+    try:
+        width, height = _SIZES[mime](content)
+    except (KeyError, ValueError, struct.error):
+        return None
+    return (width, height) if width and height else None
+
+
+def _png(content: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from(">II", content, 16)
+    return width, height
+
+
+def _gif(content: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from("<HH", content, 6)
+    return width, height
+
+
+def _webp(content: bytes) -> tuple[int, int]:
+    """Of its three kinds: lossy, lossless, extended. Source: RFC 9649, section 2."""
+    kind = content[12:16]
+    if kind == b"VP8 ":
+        width, height = struct.unpack_from("<HH", content, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if kind == b"VP8L":
+        (bits,) = struct.unpack_from("<I", content, 21)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"VP8X":
+        width, more_width, height, more_height = struct.unpack_from("<HBHB", content, 24)  # of 24 bits each
+        return (width | more_width << 16) + 1, (height | more_height << 16) + 1
+    raise ValueError(kind)
+
+
+def _jpeg(content: bytes) -> tuple[int, int]:
+    at = 2
+    while True:
+        sign, marker, length = struct.unpack_from(">BBH", content, at)
+        if sign != 0xFF or marker == EXIF:
+            raise ValueError(marker)
+        if marker in FRAMES:
+            height, width = struct.unpack_from(">HH", content, at + 5)
+            return width, height
+        at += 2 + length
+
+
+_SIZES = {"image/png": _png, "image/jpeg": _jpeg, "image/gif": _gif, "image/webp": _webp}

@@ -13,7 +13,7 @@ from inspector.pages.shared import json_tree, parts
 from inspector.pages.shared.attachments import sandboxed
 from inspector.pages.shared.markdown import markdown_piece
 from inspector.pages.shared.numbers import size
-from inspector.storage.images import image_of
+from inspector.storage.images import image_of, size_of
 
 RAW, MARKDOWN, JSON, TEXT, IMAGE = "raw", "markdown", "json", "text", "image"
 PIECE_CHARS = 64_000  # of raw text in the reader
@@ -115,16 +115,17 @@ def _tree(page: Frame, part: Part, url: Any) -> dict[str, Any]:
     return {"rows": rows, "is_empty": not value, "more": more, "left": f"{len(value) - stop:,}"}
 
 
-def _picture(page: Frame, part: Part, event: Event | None, index: int, url: Any) -> dict[str, str]:
-    """What is shown of a picture: its address where its bytes can be shown, else why not."""
+def _picture(page: Frame, part: Part, event: Event | None, index: int, url: Any) -> dict[str, Any]:
+    """What is shown of a picture: its address and size where its bytes can be shown, else why not."""
     if not isinstance(part, MediaPart) or not part.mime.startswith("image/"):
         return {}
     words = {"size": size(part.size), "mime": parts.visible(part.mime)}
     if not part.size:
         return {**words, "note": REFERRED_TO}
-    if event is None or image_of(page.row, event, index) is None:
+    picture = None if event is None else image_of(page.row, event, index)
+    if picture is None:
         return {**words, "note": NOT_SHOWN}
-    return {**words, "url": url(**{"as": IMAGE})}
+    return {**words, "url": url(**{"as": IMAGE}), "pixels": size_of(*picture)}
 
 
 def _image(page: Frame, event: Event | None, index: int) -> HttpResponse:

@@ -156,6 +156,7 @@ def test_a_picture_is_drawn_from_the_uploaded_file(client, bring):
     url = Session.unscoped.get().get_absolute_url() + "messages/1/parts/1"
     page = client.get(url).content.decode()
     assert "as=image" in page
+    assert 'width="1" height="1"' in page  # the page does not jump when it comes
     assert f"image/png, {len(PNG)} bytes" in page
     assert not re.search("data-copy|0 characters|cannot be shown", page), "there is no text of it"
     answer = client.get(url, {"as": "image"})
