@@ -18,6 +18,7 @@ from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, To
 from guard_core.recordings.formats.claude.restored import UsedFile
 from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields, normalise, summary_words
+from guard_core.recordings.reading.cached_tokens import CachedTokens
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.refusals import names_length
@@ -146,6 +147,11 @@ class Lines:
         self.messages = Messages(packing=packing)
         self.boundaries: dict[int, Boundary] = {}
         self.joined = NumbersByName()  # places on the shelf: the parts of one API message, by the numbers of its lines
+        self.cached = CachedTokens()  # hears every usage that a line has
+
+    def usage_of(self, message: ClaudeMessage) -> ModelCall | None:
+        """The usage of a message, once all lines were heard."""
+        return None if message.usage is None else self.cached.counted(message.usage)
 
 
 def is_summary(message: ClaudeMessage) -> bool:

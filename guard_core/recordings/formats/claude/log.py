@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from guard_core.events import Event, Part, Role, ToolResultPart, part_text
+from guard_core.plural import counted
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     SYNTHETIC,
@@ -37,6 +38,7 @@ from guard_core.views import Rewritten, Segment, Span, View
 
 # What Claude Code puts in place of a tool result that a micro-compaction cleared.
 CLEARED = "[Old tool result content cleared]"
+INSIDE = "cached tokens are counted inside input_tokens in {}, as OpenAI counts: they were not added again"
 BLOCKED = "requests that Claude Code did not send, because they were too long by its own count: {}"
 # A request that is this much smaller than the one before was compacted, whatever the file says: the smallest saving
 # for which Claude Code clears old results, and a share below what it clears.
@@ -93,6 +95,7 @@ class Log:
         self.files = UsedFiles()
         self.late = False  # did a line come whose message had been taken up without it?
         self.folded = self.unsent = self.blocked = 0
+        self.inside = 0  # calls whose `input_tokens` hold the cached ones
         self.sent = SentLog(self, requests) if requests is not None else None
 
     def take(self, path: Sequence[Node], following: Sequence[Node] = ()) -> None:
@@ -169,14 +172,18 @@ class Log:
         parts, place = (first.parts, first.place) if len(group) == 1 else self._joined(group)
         self.folded += len(group) - 1
         usage: ModelCall | None = None
+        is_inside = False
         for message in group:
-            usage = fuller(usage, message.usage) if message.usage is not None else usage
+            call = self.lines.usage_of(message)
+            usage = fuller(usage, call) if call is not None else usage
+            is_inside = is_inside or call is not message.usage
         at = len(self.builder.events)
         response = self.event(first, parts, place)
         if self.sent is not None:
             self.sent.answered(response)
         if first.model == SYNTHETIC:  # words that Claude Code put into the model's mouth: sent, but no call
             return
+        self.inside += is_inside
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
         call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
         self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
@@ -190,6 +197,8 @@ class Log:
             self.notes.skip("error shown by Claude Code (not sent to the model)")
         if self.blocked:
             self.builder.notes.append(BLOCKED.format(self.blocked))
+        if self.inside:
+            self.builder.notes.append(INSIDE.format(counted(self.inside, "call")))
         self.builder.notes.extend(self._falls())
         return self.builder.session(**values)
 

@@ -113,6 +113,7 @@ class ClaudeStreamReader:
         for line in self._records():
             with self.source.tolerate(self._number(line)):
                 self._line(line)
+        self.lines.cached.judge()
         self._count()
         sessions = [session for name, run in self.runs.items() for session in self._sessions(name, run)]
         if not sessions:
@@ -166,7 +167,7 @@ class ClaudeStreamReader:
         parts = parts_of(message.get("content"))
         self.counter.parts(parts)
         shelf = self.source.shelf
-        self.lines.messages[line.number] = ClaudeMessage(
+        self.lines.messages[line.number] = said = ClaudeMessage(
             node=node,
             role=Role.USER if kind == "user" else Role.MODEL,
             parts=tuple(map(outline, parts)) if shelf else parts,
@@ -182,6 +183,8 @@ class ClaudeStreamReader:
             unsent=bool(obj.get("error")) or is_unsent(obj, parts),
             too_long=is_too_long(parts),
         )
+        if usage is not None:
+            self.lines.cached.hear(fields.text(obj, "parent_tool_use_id"), said.key, usage)
 
     def _boundary(self, line: Line, run: PrintedRun) -> None:
         metadata = fields.mapping(line.obj, "microcompact_metadata") or fields.mapping(line.obj, "compact_metadata")
@@ -223,7 +226,7 @@ class ClaudeStreamReader:
         messages = self.lines.messages
         self.counter.message(sum(message.role is Role.USER for message in messages.values()))
         self.counter.message(len({message.key for message in messages.values() if message.role is Role.MODEL}))
-        for call in _calls(message for message in messages.values() if not message.node.sidechain):
+        for call in self._calls(message for message in messages.values() if not message.node.sidechain):
             self.counter.call(call.prompt_tokens or 0)
         for boundary in self.lines.boundaries.values():
             if not boundary.cleared:
@@ -274,17 +277,17 @@ class ClaudeStreamReader:
     def _add_side_calls(self, log: Log, run: PrintedRun) -> None:
         apart = (self.lines.messages.get(node.line) for chain in run.agents.values() for node in chain)
         lines = [event.line or 0 for event in log.builder.outlines]
-        for call in _calls(message for message in apart if message is not None):
+        for call in self._calls(message for message in apart if message is not None):
             log.builder.side_calls.append(replace(call, at=bisect_left(lines, call.line or 0)))
 
-
-def _calls(messages: Iterator[ClaudeMessage]) -> list[ModelCall]:
-    """The usage of each API message, written on several of its lines, in the order of the file."""
-    calls: dict[str, ModelCall] = {}
-    for message in messages:
-        if message.role is Role.MODEL and message.usage is not None:
-            calls[message.key] = fuller(calls.get(message.key), message.usage)
-    return sorted((call for call in calls.values() if call.prompt_tokens), key=lambda call: call.line or 0)
+    def _calls(self, messages: Iterator[ClaudeMessage]) -> list[ModelCall]:
+        """The usage of each API message, written on several of its lines, in the order of the file."""
+        calls: dict[str, ModelCall] = {}
+        for message in messages:
+            usage = self.lines.usage_of(message)
+            if message.role is Role.MODEL and usage is not None:
+                calls[message.key] = fuller(calls.get(message.key), usage)
+        return sorted((call for call in calls.values() if call.prompt_tokens), key=lambda call: call.line or 0)
 
 
 def _camel(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 No definition is published; this is how real files look. One API message is several lines with one `message.id`
 and the same usage; lines form a tree over `parentUuid`; sub-agents are lines with `isSidechain`; a compaction is a
-`compact_boundary` line, then the summary. The system prompt and the tools are not in the file.
+`compact_boundary` line, then the summary. The system prompt and the tools are not in the file. Gateways to other
+providers may write the cached tokens inside `input_tokens`, too (`reading/cached_tokens.py`).
 """
 
 from __future__ import annotations
@@ -128,6 +129,8 @@ class ClaudeTranscriptReader:
         if all(message.attached for message in self.messages.values()):
             raise DamagedRecording("a Claude Code file without any user or assistant message")
         self.title = self._title()
+        if self.lines.cached.judge():
+            self.draft = None  # it took up calls as they are written
         self._count()
         facts = self.counter.facts()
         self._let_go()
@@ -230,13 +233,15 @@ class ClaudeTranscriptReader:
     def _keep(self, line: Line, parts: tuple[Part, ...], **values: Any) -> None:
         """A message (fields of `Message`), its texts on the shelf where there is one."""
         shelf, usage = self.source.shelf, values.get("usage")
-        self.messages[line.number] = ClaudeMessage(
+        self.messages[line.number] = message = ClaudeMessage(
             parts=tuple(map(outline, parts)) if shelf else parts,
             place=shelf.put(parts) if shelf else None,
             timestamp=usage.timestamp if usage else fields.timestamp(line.obj, "timestamp"),
             agent=fields.text(line.obj, "agentId"),
             **values,
         )
+        if usage is not None:
+            self.lines.cached.hear(f"{message.node.sidechain} {message.agent}", message.key, usage)
 
     def _boundary(self, line: Line) -> None:
         subtype = fields.text(line.obj, "subtype")
@@ -310,8 +315,9 @@ class ClaudeTranscriptReader:
                 self.counter.message()
             if message.role is Role.MODEL:
                 seen.setdefault(message.key, 1)
-                if message.usage is not None and not message.node.sidechain:
-                    prompts[message.key] = message.usage.prompt_tokens or prompts.get(message.key) or 0
+                usage = None if message.node.sidechain else self.lines.usage_of(message)
+                if usage is not None:
+                    prompts[message.key] = usage.prompt_tokens or prompts.get(message.key) or 0
         for prompt_tokens in prompts.values():
             if prompt_tokens:
                 self.counter.call(prompt_tokens)
@@ -414,10 +420,11 @@ class ClaudeTranscriptReader:
 
     def _add_side_calls(self, builder: SessionBuilder, path: Sequence[Node]) -> LeftBranches | None:
         """Calls of sub-agents, and those on branches that were left; what these branches hold."""
-        calls = dict(self.side)
+        calls = {key: self.lines.cached.counted(call) for key, call in self.side.items()}
         for message in self.messages.values():
-            if message.node.sidechain and message.usage is not None:
-                calls[message.key] = fuller(calls.get(message.key), message.usage)
+            usage = self.lines.usage_of(message) if message.node.sidechain else None
+            if usage is not None:
+                calls[message.key] = fuller(calls.get(message.key), usage)
         left, left_calls = self._left(builder, path)
         for key, usage in left_calls.items():
             calls[key] = fuller(calls.get(key), usage)
@@ -440,8 +447,9 @@ class ClaudeTranscriptReader:
                 known = known or {call.source_id for call in builder.calls}
                 count += 1
                 refused += message.too_long
-                if message.usage is not None and message.message_id not in known:
-                    calls[message.key] = message.usage
+                usage = self.lines.usage_of(message)
+                if usage is not None and message.message_id not in known:
+                    calls[message.key] = usage
         if count:
             builder.notes.append(f"{counted(count, 'message')} on edited or rewound branches: not part of the session")
         here = {boundary.node.uuid for boundary in self.boundaries.values() if on_path[boundary.node.line]}

@@ -87,6 +87,35 @@ def test_the_lines_of_one_message_are_one_event_and_one_call():
     assert (recording.facts.prompt_tokens_sum, recording.notes.folded) == (120, 2)
 
 
+def inside(uuid, parent, tokens, read, **fields):
+    """An answer with OpenAI's counts under Anthropic's names."""
+    line = answer(uuid, parent, **fields)
+    line["message"]["usage"] = {"input_tokens": tokens, "cache_read_input_tokens": read}
+    return line
+
+
+def test_cached_tokens_that_a_gateway_counts_inside_the_input_are_not_added_again():
+    counts = [(90_000, 0), (110_000, 89_984), (130_000, 109_952), (150_000, 129_920)]
+    said = [user("u", None)]
+    for number, each in enumerate(counts):
+        said.append(inside(f"a{number}", said[-1]["uuid"], *each, content=call(f"t{number}")))
+        said.append(user(f"r{number}", f"a{number}", result(f"t{number}")))
+    side = inside("side", "a0", 50_000, 49_920, isSidechain=True)
+    left = inside("left", "r2", 140_000, 129_920)
+    recording = recordings.read(lines(*said[:-1], left, side, said[-1]))
+    log = recording.sessions[0]
+
+    assert [each.prompt_tokens for each in log.calls] == [90_000, 110_000, 130_000, 150_000]
+    assert [each.cached_tokens for each in log.calls] == [0, 89_984, 109_952, 129_920]
+    assert sorted(each.prompt_tokens for each in log.side_calls) == [50_000, 140_000]
+    assert recording.facts.prompt_tokens_max == 150_000
+    assert (
+        "cached tokens are counted inside input_tokens in 3 calls, as OpenAI counts: they were not added again"
+        in log.notes
+    )
+    assert Facts.of(log).window.value == 200_000
+
+
 def test_a_reference_to_a_tool_that_was_searched_for_is_known():
     found = result("c1", [{"type": "tool_reference", "tool_name": "WebFetch"}])
     said = user("u1", None), answer("a1", "u1", call("c1", "ToolSearch")), user("u2", "a1", found)
