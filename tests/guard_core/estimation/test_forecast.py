@@ -69,6 +69,13 @@ def test_the_first_calls_are_forecast_by_what_is_usual_for_the_model():
     assert errors["gpt-5.3-codex"] < 0.02 < errors["scripted-model"]
 
 
+def test_answers_without_what_they_answer_grow_as_the_calls_before():
+    sizes = np.cumsum([900 + 300 * (turn % 3) for turn in range(60)]).tolist()
+    calls = tuple(ModelCall(turn, turn, size) for turn, size in enumerate(sizes))
+    errors = forecast(Ledger.of(session(*(model("look " * 10) for _ in sizes), calls=calls)))
+    assert [errors[name].mape < 0.1 for name in ("1", "10", "50")] == [True] * 3
+
+
 def test_calls_of_another_model_are_not_predicted():
     events = [part for turn in range(6) for part in (user("word " * 200), model("answer " * 200))]
     names = ("one", "one", "one", "two", "two", "one")
