@@ -672,7 +672,8 @@ def _text(parts: tuple[Part, ...]) -> str:
 
 def _names(parts: tuple[Part, ...]) -> set[str]:
     """The paths and identifiers of a message: what has a dot, slash, dash or underscore within it."""
-    return {name for name in _NAME.findall(_text(parts)) if re.search(r"\w[./_-]\w", name)}
+    names = (name.rstrip("./-") for name in _NAME.findall(_text(parts)))  # without the stop of a sentence
+    return {name for name in names if re.search(r"\w[./_-]\w", name)}
 
 
 def _words(event: Event) -> str:

@@ -403,10 +403,10 @@ def test_other_conversations_are_no_compaction_though_they_have_words_of_one_bef
 
 
 def test_a_conversation_that_names_files_of_the_one_before_may_continue_it():
-    begin = user("So far: main.py was read, README.md too, and test_parser.py fails.")
-    logs = restarted(begin, ends=(), reply=DONE)
-    assert [MAY_CONTINUE in session.notes for session in logs] == [False, True]
-    assert [MAY_BE_CONTINUED in session.notes for session in logs] == [True, False]
+    for words in ("main.py was read, README.md too, and test_parser.py fails.", "main.py, README.md and test_parser.py."):
+        logs = restarted(user(f"So far: {words}"), ends=(), reply=DONE)
+        assert [MAY_CONTINUE in session.notes for session in logs] == [False, True]
+        assert [MAY_BE_CONTINUED in session.notes for session in logs] == [True, False]
     assert [MAY_CONTINUE in session.notes for session in restarted(user("See main.py"), ends=(), reply=DONE)] == [
         False
     ] * 2
