@@ -72,6 +72,10 @@ REPEATED_FROM = 12_000  # letters of a first request that are looked for there
 LEAST_NAMES = 3  # paths and identifiers that a conversation's first request has from an earlier one
 _NAME = re.compile(r"[\w./-]{6,}")  # with a sign within it
 OPENING_CHARS = 200  # of a message, in which a summary is called one
+ENDS_SUMMARISING = (
+    "The last call asks for a summary, as those before earlier compactions did: it is counted apart, and no request "
+    "shows what followed."
+)
 LARGEST_LIMIT = "the largest limit of an answer in its requests"
 SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
 
@@ -174,6 +178,7 @@ class Thread:
     refused_model: str = ""  # of the last of them
     answer_limit: int = 0  # the most tokens that one of its requests allowed its answer, 0: none says it
     refused_beside: int = 0  # refused requests of the contexts that are folded into this one
+    ends_summarising: bool = False  # is the last call one for a summary that no request has
     failed_again: int = 0  # side calls that are the last request sent again behind its answer, without one
     _sent: list[_Item] = field(default_factory=list)
     _keys: list[bytes] = field(default_factory=list)
@@ -182,6 +187,8 @@ class Thread:
     _places: dict[bytes, list[int]] = field(default_factory=dict)  # of the events, by key
     begun: list[list[bytes]] = field(default_factory=list)  # the first request, and the one after the latest summary
     _opened: list[int] = field(default_factory=list)  # how many of their messages precede the first answer
+    _instructions: set[bytes] = field(default_factory=set)  # the messages that asked for summaries
+    _summarised: int = 0  # how many of the latest of them reach to the last one that a compaction inserted
 
     def keys_of(self, keys: list[bytes], lost: int) -> list[bytes]:
         """The request's keys with the messages that the recorder lost put back from the history."""
@@ -243,7 +250,9 @@ class Thread:
         known, same = set(self._keys), 0
         for number, (begun, opened) in enumerate(zip(self.begun, self._opened, strict=True)):
             differs = (place for place, (left, right) in enumerate(zip(begun[:opened], keys)) if left != right)
-            same = max(same, next(differs, opened if number else 0))
+            place = next(differs, opened if number else 0)
+            if not number or place >= self._summarised:  # another summary in place of one is the next compaction
+                same = max(same, place)
         other = request.messages[same:]
         if not same or any(map(_is_answer_or_result, other)) or any(key in known for key in keys[same:]):
             return False
@@ -328,8 +337,7 @@ class Thread:
         if self.refused_beside:
             subject = "1 request" if self.refused_beside == 1 else f"{self.refused_beside:,} requests"
             builder.notes.append(f"{subject} beside the conversation failed as too long.")
-        if self.follows:
-            builder.notes.append(self.follows)
+        builder.notes += filter(None, (self.follows, ENDS_SUMMARISING if self.ends_summarising else ""))
         if self.left.messages:
             rest.setdefault("left", self.left)
             builder.notes.append(
@@ -511,6 +519,7 @@ class Thread:
         self._sent, self._keys = items, [item.key for item in items]
         if kind.startswith("summary"):
             self._begin(request, keys)
+            self._summarised = max((place for place, item in enumerate(items, 1) if item.index is None), default=0)
         for event, key in tail:
             self._log(event, key)
         self._called(request)
@@ -613,7 +622,22 @@ class Thread:
             return None
         if not is_summary_in(self.events[last.response], request.messages):
             return None
-        self.calls.pop()
+        if last.at:
+            self._instructions.add(self._event_keys[last.at - 1])
+        return self._without_last_call()
+
+    def end(self) -> None:
+        """No request follows. Where the last call was asked in the very words that asked for summaries before, a
+        compaction had begun: it is no step."""
+        last = self.calls[-1] if self.calls else None
+        if last is None or not last.at or self._event_keys[last.at - 1] not in self._instructions:
+            return
+        self.side_calls.append(self._without_last_call())
+        self.ends_summarising = True
+
+    def _without_last_call(self) -> ModelCall:
+        """The last call, taken from the main line with what it added to the log."""
+        last = self.calls.pop()
         self._shorten(self._length_before_summariser())
         return msgspec.structs.replace(last, at=len(self.events), response=None)
 
@@ -749,6 +773,8 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
             thread.rewind(request, keys[index], length)
         else:
             thread.compact(request, keys[index])
+    for thread in threads:
+        thread.end()
     threads.sort(key=lambda thread: -len(thread.calls))
     if side_calls and threads and len(threads[0].calls) > 1:
         return fold_side_calls(threads, threads[0])

@@ -8,7 +8,7 @@ import pytest
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.requests import Declared, Request, threads_of
+from guard_core.recordings.reading.requests import ENDS_SUMMARISING, Declared, Request, threads_of
 from guard_core.recordings.reading.summary_words import CLAUDE_CODE, LANGCHAIN
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
@@ -292,6 +292,31 @@ def test_the_summarising_call_is_no_step():
     assert [call.at for call in session.calls] == [1, 3]
 
 
+def test_a_summarising_call_at_the_end_is_no_step_where_it_asks_as_one_before():
+    answer, ask_for_it = Event(Role.MODEL, (TextPart(SUMMARY),)), user("Summarise.")
+    again = (A, user(f"[SUMMARY] {SUMMARY}"))
+    session = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, ask_for_it, reply=answer),
+        ask(*again, reply=OTHER_STEPS[0]),
+        ask(*again, *OTHER_STEPS, ask_for_it, reply=Event(Role.MODEL, (TextPart(SUMMARY * 2),))),
+    )[0]
+    assert [call.prompt_tokens for call in session.calls] == [10, 20]
+    assert [call.prompt_tokens for call in session.side_calls] == [50]
+    assert ENDS_SUMMARISING in session.notes
+
+
+def test_another_summary_in_the_place_of_one_is_the_next_compaction():
+    """Though both say nothing of what they replace, and the words of the task stay."""
+    first, second = user("So far nothing."), user("So far hardly more.")
+    logs = sessions(
+        *(ask(A, *more, reply=LOOK) for more in ((), (LOOK, FOUND))),
+        *(ask(A, first, *more, reply=OTHER_STEPS[0]) for more in ((), OTHER_STEPS)),
+        *(ask(A, second, *more, reply=DONE) for more in ((), (DONE, ASKED))),
+    )
+    assert [len(session.compactions) for session in logs] == [2]
+
+
 def test_a_title_between_two_calls_is_a_side_call_and_no_compaction():
     session = sessions(
         ask(A, reply=LOOK), ask(A, user("Give a title"), reply=model("Bug")), ask(A, LOOK, FOUND, reply=DONE)
@@ -403,7 +428,10 @@ def test_other_conversations_are_no_compaction_though_they_have_words_of_one_bef
 
 
 def test_a_conversation_that_names_files_of_the_one_before_may_continue_it():
-    for words in ("main.py was read, README.md too, and test_parser.py fails.", "main.py, README.md and test_parser.py."):
+    for words in (
+        "main.py was read, README.md too, and test_parser.py fails.",
+        "main.py, README.md and test_parser.py.",
+    ):
         logs = restarted(user(f"So far: {words}"), ends=(), reply=DONE)
         assert [MAY_CONTINUE in session.notes for session in logs] == [False, True]
         assert [MAY_BE_CONTINUED in session.notes for session in logs] == [True, False]
