@@ -25,7 +25,18 @@ import msgspec
 
 from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart, part_text, utf8_bytes
+from guard_core.events import (
+    Event,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    part_text,
+    utf8_bytes,
+)
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.codex import lines as codex_lines
@@ -45,7 +56,8 @@ from guard_core.views import View
 
 TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
 _TURN_STARTS = frozenset({"task_started", "turn_started"})
-_TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
+_COMPLETE = frozenset({"task_complete", "turn_complete"})
+_TURN_ENDS = _COMPLETE | {"turn_aborted"}
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
 # Versions that estimate whole items, as the file has them; later ones look at the text of an output alone.
@@ -97,6 +109,8 @@ class _Open:
     results_since: bool = False
     for_compaction: bool = False
     call: int = 0  # index into the calls
+    behind: int = 0  # parts before the first that came behind results
+    late: Where | None = None  # where that first part is
 
 
 class Estimate(NamedTuple):
@@ -148,6 +162,7 @@ class CodexRolloutReader:
         self.total: Any = None
         self.ended = -1  # events when the last turn ended
         self.waiting = Waiting()
+        self.turns_marked = False  # has the file lines of turns
         self.turn_open = self.asked = False  # has a turn begun and not ended, and did a person say something in it
         self.unsure: int | None = None  # the compaction of which what follows in its turn says who asked for it
         self.usage_seen = False
@@ -268,6 +283,8 @@ class CodexRolloutReader:
     def _user(
         self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, author: str = "", meta: bool = False
     ) -> None:
+        if not meta:
+            self._leave_uncounted_words()
         self._settle()
         source_id = fields.text(item, "id")
         self.log.event(
@@ -290,6 +307,8 @@ class CodexRolloutReader:
             response = self._begin(item, where)
         if len(response.parts) + len(parts) > self.log.limits.parts:
             raise LimitExceeded(f"a response with more than {self.log.limits.parts} parts", line=where.line)
+        if response.results_since and response.late is None:
+            response.behind, response.late = len(response.parts), where
         response.parts += parts
         response.for_compaction |= self.for_compaction
 
@@ -327,6 +346,30 @@ class CodexRolloutReader:
         if self.open is not None and self.open.results_since:
             self._close()
 
+    def _leave_uncounted_words(self) -> None:
+        """A person writes, or the file ends: where no line says that a turn is complete, uncounted words behind results
+        are taken to have ended it."""
+        if not (self.turns_marked or self.marked) and self.open is not None and not self.open.claimed:
+            self._part_the_last_words()
+
+    def _part_the_last_words(self) -> None:
+        """A turn is complete once a response calls nothing: words behind the results of the last calls are one of their
+        own, whose usage, or that of the calls, is not in the file."""
+        response = self.open
+        if response is None or response.late is None or any(map(_is_call, response.parts[response.behind :])):
+            return
+        parts, where = response.parts[response.behind :], response.late
+        del response.parts[response.behind :]
+        self._close()
+        index = self.log.event(Role.MODEL, tuple(parts), line=where.line, timestamp=where.at)
+        last = ModelCall(at=index, response=index, model=self.model, timestamp=where.at, line=where.line)
+        if response.claimed == "after":  # behind the words, so that it is theirs
+            calls = self.log.calls[response.call]
+            last = msgspec.structs.replace(calls, at=index, response=index, timestamp=where.at, pending_tokens=None)
+            uncounted = {"cached_tokens": None, "cache_write_tokens": None, "output_tokens": None, "source_id": ""}
+            self.log.calls[response.call] = msgspec.structs.replace(calls, prompt_tokens=None, **uncounted)
+        self.log.calls.append(last)
+
     def _settle(self) -> None:
         """Something from outside: the response before it is complete; usage without a response stays a call."""
         self._close()
@@ -349,6 +392,9 @@ class CodexRolloutReader:
             error = payload if kind == "error" else fields.mapping(payload, "error")  # newer: of the turn that it ended
             if error.get("codex_error_info") == TOO_LONG:
                 self.log.refuse(fields.text(error, "message"))
+            self.turns_marked |= kind in _TURN_ENDS or kind in _TURN_STARTS
+            if kind in _COMPLETE:
+                self._part_the_last_words()
             if kind in _TURN_ENDS or kind in _TURN_STARTS:
                 self._triggered("" if self.asked or kind in _TURN_STARTS else "manual")
                 self.turn_open, self.asked = kind in _TURN_STARTS, False
@@ -524,6 +570,7 @@ class CodexRolloutReader:
     # -- the end
 
     def recording(self) -> Recording:
+        self._leave_uncounted_words()
         self._settle()
         if not self.meta and not self.log.events and not self.log.calls:
             raise DamagedRecording("the rollout holds no item that can be read")
@@ -545,6 +592,10 @@ class CodexRolloutReader:
             versions=single(fields.text(self.meta, "cli_version")),
         )
         return Recording("codex", (session,), self.facts.facts(), self.notes)
+
+
+def _is_call(part: Part) -> bool:
+    return isinstance(part, ToolCallPart | OtherPart)
 
 
 def _origin(meta: dict[str, Any], copied: bool) -> list[str]:

@@ -175,6 +175,30 @@ def test_a_text_behind_the_results_belongs_to_the_response_that_is_counted_next(
     assert [step.prompt_tokens for step in session.calls] == [900, 1_300]
 
 
+COMPLETE = line("event_msg", type="task_complete")
+
+
+@pytest.mark.parametrize(
+    ("ending", "counts"),
+    [
+        ((assistant("I looked."), COMPLETE), [900, None, None]),
+        ((assistant("I looked."), usage(1_300, 2_200), COMPLETE), [900, None, 1_300]),
+        ((assistant("I looked."),), [900, None, None]),  # a version that writes no lines of turns
+        ((assistant("I looked."), user("Thanks"), assistant("Bye."), usage(1_400, 9_000)), [900, None, None, 1_400]),
+    ],
+)
+def test_the_words_that_end_a_turn_behind_results_are_a_call_of_their_own(ending, counts):
+    session = session_of(*TURN, call("c2"), result("c2"), *ending)
+    assert [step.prompt_tokens for step in session.calls] == counts
+    assert texts(session)[4:6] == ["", "I looked."]
+
+
+def test_words_behind_results_stay_in_a_turn_that_did_not_complete():
+    aborted = line("event_msg", type="turn_aborted")
+    session = session_of(*TURN, call("c2"), result("c2"), assistant("I looked, and"), aborted)
+    assert len(session.calls) == 2
+
+
 def test_a_recording_without_half_of_its_counts_has_the_same_calls_and_no_fall_that_none_explains():
     if not LONG.exists():
         pytest.skip("../shared/samples is absent")
