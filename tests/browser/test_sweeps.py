@@ -47,7 +47,7 @@ def test_a_sweep_is_started_by_hand_and_shows_its_heat_map_when_it_is_done(page,
     page.get_by_role("button", name="Start the sweep").click()
     page.wait_for_url(re.compile(r"/sweeps/[0-9a-f-]{36}/$"))
     page.locator("#recommended").wait_for()
-    assert page.locator(".heat-table thead tr:last-child th").all_text_contents() == ["", "10%", "20%", "30%"]
+    assert page.locator(".heat-table thead tr:last-child th").all_text_contents() == ["cap", "10%", "20%", "30%"]
 
 
 def test_another_policy_brings_its_settings_without_a_new_page(page, sessions):
