@@ -63,6 +63,13 @@ def test_in_print_the_picture_stands_for_the_chart(overview):
     shot(overview, "overview-print", full_page=True)
 
 
+def test_the_page_ends_where_the_longer_of_its_columns_ends(overview):
+    drawn(overview)
+    ends = "[...document.querySelectorAll('.replay, .replay > *')].map((item) => item.getBoundingClientRect().bottom)"
+    page, *columns = overview.evaluate(ends)
+    assert abs(page - max(columns)) < 2
+
+
 def test_on_a_phone_a_picture_of_the_replay_stays_above_the_settings(open_page, sessions):
     page = open_page(360, 640)
     page.goto(sessions("timing-gap"))
