@@ -126,6 +126,7 @@ def areas(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
         "count": tokens(int(counts[at])),
         "source": count_source(value.filling, at),
         "peak": step_number(peak),
+        "peak_count": tokens(int(counts[peak])),
         "by_step": _by_step(page, value, used),
         "names": [value.labels[place] for place in used],
         "residual": _residual(value, at, int(now[-1])),

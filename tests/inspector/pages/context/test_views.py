@@ -36,6 +36,14 @@ def test_the_last_request_is_shown_with_its_count_and_its_classes(client, readin
     assert "Defined and never called (1): write." in text
 
 
+def test_both_requests_in_the_table_of_classes_have_their_total(client, reading):
+    text = page(client, reading, "?at=1")
+    largest = re.search(r"The largest has ([\d,]+) at step", text)[1]
+    first, last = re.findall(r'<td class="num"><b>([\d,]+)</b></td>', text)
+    assert last == largest
+    assert int(first.replace(",", "")) < int(largest.replace(",", ""))
+
+
 def test_every_tile_is_a_link_with_a_name_to_its_message(client, reading):
     html = page(client, reading)
     links = re.findall(r'<a href="([^"]+)" title="([^"]+)">', html)
