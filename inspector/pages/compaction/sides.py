@@ -134,7 +134,7 @@ def _share(bridge: Bridge) -> float | None:
 
 
 def _tokens(bridges: Sequence[Bridge]) -> list[Row]:
-    """Prompt tokens: the requests around each, and what it took from each part and put in."""
+    """Prompt tokens: the requests around each, and what it took from each part and put in; they add up."""
     whole = [None if bridge.is_blind else bridge for bridge in bridges]
     return [
         Row(
@@ -149,6 +149,7 @@ def _tokens(bridges: Sequence[Bridge]) -> list[Row]:
             for name, title in NAMES.items()
         ),
         Row("inserted, tokens", [None if one.is_sealed else one.total("inserted") for one in bridges]),
+        Row("not explained by the file, tokens", [one.total("unexplained") for one in bridges]),
         Row("first request after, tokens", [one.total("after") for one in bridges]),
     ]
 

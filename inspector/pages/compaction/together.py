@@ -20,7 +20,15 @@ from inspector.pages.compaction.sides import DOLLARS, SHARE, Row, Side, figures_
 from inspector.pages.compaction.views import count_of, item_of, no_such, texts_of
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import SIDES, Frame, frame
-from inspector.pages.shared.numbers import DASH, compaction_index, compaction_number, percent, signed, step_number
+from inspector.pages.shared.numbers import (
+    DASH,
+    compaction_index,
+    compaction_number,
+    percent,
+    points,
+    signed,
+    step_number,
+)
 from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.share_fields import share_tables
 
@@ -181,8 +189,10 @@ def _shown(unit: str, value: float | None) -> str:
 
 def _difference(row: Row, value: float | None) -> str:
     first = row.values[0]
-    if value is None or first is None or row.unit == SHARE:
+    if value is None or first is None:
         return ""
+    if row.unit == SHARE:
+        return points(first, value)
     if row.unit == DOLLARS:
         return f"{'−' if value < first else '+'}{dollars(int(abs(value - first)))}" if value != first else "±0"
     return signed(value - first)

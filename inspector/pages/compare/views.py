@@ -20,7 +20,7 @@ from inspector.pages.compare.report import report_of, side_sentences
 from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, wanted
 from inspector.pages.session.frame import step_of
 from inspector.pages.shared.listing import about
-from inspector.pages.shared.numbers import DASH, percent, signed, step_number, tokens
+from inspector.pages.shared.numbers import DASH, percent, points, signed, step_number, tokens
 from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
@@ -154,7 +154,8 @@ def _rows(sides: list[Side]) -> list[dict[str, Any]]:
         for name in columns[0]
     ]
     fills = [percent(side.fill, 1, 1) for side in sides]
-    others = [{"value": fill, "difference": ""} for fill in fills[1:]]
+    apart = [points(sides[0].fill, side.fill) for side in sides[1:]]
+    others = [{"value": fill, "difference": more} for fill, more in zip(fills[1:], apart, strict=True)]
     return [*rows, {"name": "peak fill", "first": fills[0], "others": others}]
 
 

@@ -30,7 +30,7 @@ from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.pages.overview.figure import has_carpet, is_dense
 from inspector.pages.shared.bias import bias
 from inspector.pages.shared.kinds import kind_name
-from inspector.pages.shared.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
+from inspector.pages.shared.numbers import DASH, counted, percent, points, signed, signed_percent, step_number, tokens
 from inspector.pages.shared.remedies import anchor
 from inspector.replays.choice import Choice
 
@@ -302,13 +302,11 @@ def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = F
 
 def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) -> dict[str, Any]:
     """The shares of two windows, in tokens; of a window that is 0 there is none, and no difference."""
-    points = 100 * (replayed / windows[1] - recorded / windows[0]) if all(windows) else 0.0
-    difference = "±0" if abs(points) < 0.05 else f"{'+' if points > 0 else '−'}{abs(points):.1f} points"
     return {
         "name": name,
         "recorded": percent(recorded, windows[0], 1),
         "replayed": percent(replayed, windows[1], 1),
-        "difference": difference if all(windows) else DASH,
+        "difference": points(recorded / windows[0], replayed / windows[1]) if all(windows) else DASH,
         "worse": False,
     }
 

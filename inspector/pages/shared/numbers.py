@@ -89,6 +89,14 @@ def signed_percent(ratio: float | None, digits: int = 1) -> str:
     return f"{'+' if shown > 0 else '−' if shown < 0 else '±'}{abs(shown):.{digits}f}{NARROW}%"
 
 
+def points(first: float | None, other: float | None) -> str:
+    """How far one share is from another: +12.8 points."""
+    if first is None or other is None:
+        return ""
+    shown = round(100 * (other - first), 1)
+    return f"{'+' if shown > 0 else '−'}{abs(shown):.1f} points" if shown else "±0"
+
+
 def factor(value: float | None) -> str:
     """A correction factor with three digits after the point."""
     return DASH if value is None or math.isnan(value) else f"{value:.3f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html
+import json
 import re
 from typing import Any
 from urllib.parse import quote
@@ -61,6 +62,22 @@ def test_the_figures_are_those_of_each_compaction_with_the_difference_to_the_fir
     assert len(cells(text, "saved since")) == 5
     assert "A: what it inserted" in text
     assert "C: what it inserted" in text
+
+
+@pytest.mark.parametrize("query", ["with=recorded/2", "with=replayed/1&window=60000"])
+def test_each_column_of_tokens_adds_up_to_the_first_request_after(client, coding, path, query):
+    figures = json.loads(client.get(f"{path}?{query}&format=json").content)["compactions"]
+    assert len(figures) == 2
+    for figure in (one["figures"] for one in figures):
+        removed = sum(value for name, value in figure.items() if name.startswith("removed: "))
+        changed = figure["inserted, tokens"] + figure["not explained by the file, tokens"] - removed
+        assert figure["request without it, tokens"] + changed == figure["first request after, tokens"]
+
+
+def test_a_share_is_compared_in_points(client, coding, path):
+    first, other, difference = cells(shown(client, f"{path}?with=recorded/2"), "remaining, of the request without it")
+    assert first != other
+    assert re.fullmatch(r"[+−][\d.]+ points", difference)
 
 
 def test_a_recorded_compaction_is_compared_with_a_replayed_one(client, coding):

@@ -33,6 +33,9 @@ def test_a_recording_and_its_replay_part_where_the_overview_says_so(client, codi
     text = page.content.decode()
     assert f"A and B part at step {first}" in text
     assert "modelled" in text
+    fill = page.context["rows"][-1]
+    first, other = (float(item.partition("\u00a0")[0]) for item in (fill["first"], fill["others"][0]["value"]))
+    assert float(fill["others"][0]["difference"].removesuffix(" points")) == pytest.approx(other - first, abs=0.11)
 
 
 def test_its_figures_and_downloads_are_those_of_the_replay(client, coding):
