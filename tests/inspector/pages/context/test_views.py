@@ -8,6 +8,7 @@ from django.urls import reverse
 from guard_core.sessions import ToolDefinition
 from guard_core.simulator.samples import SAMPLES
 from tests.builders import model, session, tool_call, tool_result, transcript, user
+from tests.guard_core.checker.cases import exchange
 from tests.inspector.pages.conftest import stored_sample
 
 
@@ -103,3 +104,11 @@ def test_a_result_that_is_there_twice_and_an_old_copy_of_an_edited_file_are_name
     assert "same call and content" in shown
     assert "<a>.py" not in html
     assert "&lt;a&gt;.py" in html
+
+
+def test_numbers_of_steps_and_messages_are_grouped(client, store):
+    row = store(exchange(1_100, tokens=lambda step: 10_000 + step, size=40))
+    for place in ("context", "difference?a=1050"):
+        text = words(client.get(f"{row.get_absolute_url()}{place}").content.decode())
+        assert re.search(r"step 1,\d{3}", text)
+        assert re.findall(r"(?:step |#)\d{4,}", text) == []
