@@ -1,6 +1,7 @@
 """OTLP over HTTP: what an OpenTelemetry exporter sends, acknowledged after the commit.
 
-https://opentelemetry.io/docs/specs/otlp/#otlphttp: protobuf or JSON, perhaps gzip; after 503 an exporter tries again.
+https://opentelemetry.io/docs/specs/otlp/#otlphttp: protobuf or JSON, perhaps compressed; after 503 an exporter tries
+again. Every exporter has gzip, that of Python deflate as well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from inspector.ingest import spans
 from inspector.project.trouble import trouble_of
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
-GZIP = 16 + zlib.MAX_WBITS
+# Content codings, whose names are in any case, and of which one has two: RFC 9110, section 8.4.1.
+CODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 LIMITS = Limits()
 
 
@@ -67,20 +69,21 @@ def _body(request: HttpRequest) -> dict[str, Any]:
 
 
 def _inflated(data: bytes, encoding: str) -> bytes:
-    if encoding in ("", "identity"):
+    coding = encoding.strip().lower()
+    if coding in ("", "identity"):
         return data
-    if encoding != "gzip":
-        raise _Refused(415, "The content encoding is gzip, or none.")
+    if coding not in CODINGS:
+        raise _Refused(415, "The content encoding is gzip or deflate, or none.")
     most = settings.MAX_BATCH_BYTES
-    unpacking = zlib.decompressobj(GZIP)
+    unpacking = zlib.decompressobj(CODINGS[coding])
     try:
         plain = unpacking.decompress(data, most + 1)
     except zlib.error as error:
-        raise _Refused(400, "The body is not a gzip stream.") from error
+        raise _Refused(400, f"The body is not a {coding} stream.") from error
     if len(plain) > most:
         raise _Refused(413, f"The body has more than {most:,} bytes when decompressed (setting MAX_BATCH_BYTES).")
     if not unpacking.eof:
-        raise _Refused(400, "The gzip stream of the body is incomplete.")
+        raise _Refused(400, f"The {coding} stream of the body is incomplete.")
     return plain
 
 

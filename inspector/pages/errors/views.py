@@ -14,16 +14,24 @@ from inspector.pages.shared.reports import is_below
 from inspector.project.trouble import UNAVAILABLE, Trouble, trouble_of
 
 RETRY_SECONDS = "5"
+APIS = ("/api/", "/v1/")  # addresses that programs ask, whose log then has the sentence and no page
 
 
 def plain(request: HttpRequest, status: int, title: str, sentence: str, back: str = "") -> HttpResponse:
     """A page that says in one sentence what is wrong; a fragment where htmx asked. Below /r/ it is bare. `back` is the
-    address that it leads back to; of a form that was refused, the page that has the form."""
+    address that it leads back to; of a form that was refused, the page that has the form. A program gets the sentence
+    as JSON."""
+    if _is_program(request):
+        return JsonResponse({"error": sentence}, status=status)
     template = "inspector/report/error.html" if is_below(request) else "error.html"
     if request.headers.get("HX-Request"):
         template = "inspector/_notice.html"
     context = {"status": status, "title": title, "sentence": sentence, "back": back or _page_of_the_form(request)}
     return render(request, template, context, status=status)
+
+
+def _is_program(request: HttpRequest) -> bool:
+    return request.path.startswith(APIS) or "application/json" in request.headers.get("Accept", "")
 
 
 def _page_of_the_form(request: HttpRequest) -> str:
@@ -57,6 +65,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404, wherever a view or the routing raises Http404."""
+    if request.path.startswith(APIS):
+        sentence = "Nothing is at this address. The API is described at /api/v1/openapi.json; spans go to /v1/traces."
+        return plain(request, 404, "Nothing here", sentence)
     return plain(request, 404, "Page not found", "The session may have been deleted, or the address is mistyped.")
 
 
@@ -72,7 +83,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def troubled(request: HttpRequest, trouble: Trouble) -> HttpResponse:
     """A full disk or a locked database, in words; as JSON where a script asked."""
     response: HttpResponse
-    if "application/json" in request.headers.get("Accept", ""):
+    if _is_program(request):
         response = JsonResponse({"error": trouble.words}, status=trouble.status)
     else:
         response = plain(request, trouble.status, trouble.title, trouble.sentence)

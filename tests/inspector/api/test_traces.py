@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from datetime import timedelta
 from typing import Any
 
@@ -98,12 +99,26 @@ def test_spans_of_other_work_are_stored_and_bring_no_failed_import(client):
     assert SpanBatch.unscoped.get().has_calls is False
 
 
-def test_a_body_may_be_packed(client):
-    packed = gzip.compress(json.dumps(exported(1, "Hello", "Hi.")).encode())
-    headers = {"Content-Encoding": "gzip"}
+@pytest.mark.parametrize(
+    ("coding", "pack"), [("gzip", gzip.compress), ("GZIP", gzip.compress), ("deflate", zlib.compress)]
+)
+def test_a_body_may_be_packed(client, coding, pack):
+    packed = pack(json.dumps(exported(1, "Hello", "Hi.")).encode())
+    headers = {"Content-Encoding": coding}
     assert post(client, packed, **headers).status_code == 200
     assert post(client, packed[:-20], **headers).status_code == 400
-    assert post(client, b"no gzip", **headers).status_code == 400
+    assert post(client, b"not packed", **headers).status_code == 400
+
+
+def test_another_coding_is_refused_with_those_that_are_read(client):
+    answer = post(client, b"x", **{"Content-Encoding": "br"})
+    assert (answer.status_code, "gzip or deflate" in answer.json()["error"]) == (415, True)
+
+
+@pytest.mark.parametrize("address", ["/v1/logs", "/v1/metrics", "/api/v2/sessions"])
+def test_a_program_that_asks_another_address_gets_a_sentence_and_no_page(client, address):
+    answer = client.post(address, b"{}", content_type="application/json")
+    assert (answer.status_code, "spans go to /v1/traces" in answer.json()["error"]) == (404, True)
 
 
 def test_a_body_that_unpacks_to_too_much_is_refused(client, settings):
