@@ -4,15 +4,15 @@ In the patch log a message may be written again under its id (the last one count
 calls), `$set` changes fields, `$set.messages` replaces the whole history and `$rewindTo` takes back a message and all
 behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions are not marked: a replaced history that
 holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
-new snapshot (a session resumed, where results are repeated) is an inferred edit, and no compaction in the facts. Where
-0.61.0 masks old results, it writes all messages once more, under new ids and without tokens, and then the list of them:
-an edit, too, and no calls. Older
-files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
-`error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note says where prompt tokens
-fell. One object has answers in a row that only call tools as one message, with the tokens of the first of them (0.10.0
-and 0.30.0, run); the calls of each answer have one time, by which they are parted here. A file of a resumed session may
-begin with a history that another file holds. What `--output-format stream-json` and `json` print has tokens for the
-whole run only. Neither the system prompt nor the tools are in the file.
+new snapshot (a session resumed, where results are repeated) is an inferred edit, and no compaction in the facts, unless
+the prompt tokens fell with it. Where 0.61.0 masks old results, it writes all messages once more, under new ids and
+without tokens, and then the list of them: an edit, too, and no calls. Older files have the results of tools inside the
+calls only; they become the message that the API got. Notices (`info`, `error`, `warning`) are not sent, and versions to
+0.42 do not write compressions down: a note says where prompt tokens fell. One object has answers in a row that only
+call tools as one message, with the tokens of the first of them (0.10.0 and 0.30.0, run); the calls of each answer have
+one time, by which they are parted here. A file of a resumed session may begin with a history that another file holds.
+What `--output-format stream-json` and `json` print has tokens for the whole run only. Neither the system prompt nor the
+tools are in the file.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
 """
 
@@ -52,6 +52,7 @@ from guard_core.sessions import (
     AgentSetting,
     Evidence,
     LeftBranches,
+    ModelCall,
     RecordedCompaction,
     Session,
 )
@@ -66,6 +67,7 @@ _SPEAKERS = frozenset({"user", "gemini", "model"})
 AT_ONCE = 0.0015  # seconds between the calls of one answer: they get their times one after the other, in milliseconds
 FURTHER = "#further-"  # in the ids of answers that their message does not name
 SILENT = AgentSetting("writes_compressions", 0, "one JSON object, or counts that fell without a mark")
+SHORTER = "A history without a snapshot replaced the one before, and the prompt tokens fell: taken for a compaction."
 RELOADED = "A resumed session loaded its history again."
 REWRITTEN = "The history was written once more, with other texts: 0.61.0 does so where it masks old results of tools."
 CANCELLED = (  # closeUnansweredToolResponseTurn of 0.61; 0.45 has it not, and the file names no version
@@ -208,6 +210,7 @@ class GeminiChatReader:
         self.snapshot = ""  # the last one that was seen
         self.appended: Event | None = None  # the last one
         self.edits = self.cancelled = 0
+        self.unmarked: list[RecordedCompaction] = []  # histories without a snapshot that replaced the one before
         self.based: list[str] = []  # ids of the messages of the last replacing history
         self.held: list[tuple[JSON, int | None]] = []  # messages that may be a history that is written once more
 
@@ -439,6 +442,9 @@ class GeminiChatReader:
                 note="" if compacted else note,
             )
         )
+        goes_back = base in ((), (Span(0, content_count(base)),))
+        if not snapshot and note == RELOADED and not goes_back:
+            self.unmarked.append(self.log.compactions[-1])
 
     def _with_changed_results(self, base: View, messages: tuple[Event, ...]) -> tuple[View, tuple[Event, ...]]:
         """A history in which results that the log has in other words are its events, changed, and no new messages."""
@@ -530,15 +536,32 @@ class GeminiChatReader:
             )
         )
 
+    def _compact_where_tokens_fell(self) -> None:
+        """A history that replaced another one and cost far fewer tokens is no session that was resumed, which has all
+        of it: what it has in the place of the rest is a summary, though no snapshot."""
+        for before, after in self._falls():
+            for place, change in enumerate(self.log.compactions):
+                if before.at < change.at <= after.at and any(change is one for one in self.unmarked):
+                    self.log.compactions[place] = replace(
+                        change, kind=_kind(change.base) if change.messages else "trim", trigger="", note=SHORTER
+                    )
+                    self.facts.compaction()
+                    self.edits -= 1
+                    break
+
+    def _falls(self) -> list[tuple[ModelCall, ModelCall]]:
+        """Neighbouring calls of which the second saw far fewer tokens."""
+        counted = [call for call in self.log.calls if call.prompt_tokens]
+        return [
+            (before, after)
+            for before, after in pairwise(counted)
+            if (after.prompt_tokens or 0) < FALL * (before.prompt_tokens or 0)
+        ]
+
     def _unmarked_falls(self) -> int:
         """How often a call saw far fewer tokens than the one before, with no change of the history between them."""
-        counted = [call for call in self.log.calls if call.prompt_tokens]
         changes = {item.at for item in self.log.compactions}
-        return sum(
-            (after.prompt_tokens or 0) < FALL * (before.prompt_tokens or 0)
-            and not any(before.at < at <= after.at for at in changes)
-            for before, after in pairwise(counted)
-        )
+        return sum(not any(before.at < at <= after.at for at in changes) for before, after in self._falls())
 
     def remarks(self) -> list[str]:
         """Notes about the chat besides those that every chat may have."""
@@ -550,6 +573,7 @@ class GeminiChatReader:
         self._flush(None)
         if not self.header and not self.places:
             raise DamagedRecording("the chat holds no message that can be read")
+        self._compact_where_tokens_fell()
         notes = ["The system prompt and the schemas of the tools are not in the file."]
         falls = self._unmarked_falls()
         if falls:

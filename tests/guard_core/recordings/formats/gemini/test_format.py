@@ -195,6 +195,25 @@ def test_a_resumed_history_with_the_same_snapshot_is_an_edit_and_no_compaction()
     assert recording.facts.compactions == 1
 
 
+def test_a_history_without_a_snapshot_is_a_compaction_where_the_tokens_fell():
+    history = [user("u9", "So far the files were listed."), {"id": "x2", "type": "gemini", "content": "Done"}]
+    records = (*TALK, {"$set": {"messages": history}}, user("u3", "Go on"))
+    for tokens, kinds in ((60, ["summary+tail"]), (150, ["edit"])):
+        recording = read_as(FORMAT, lines(HEADER, *records, gemini("g3", "More", tokens)))
+        assert [item.kind for item in recording.sessions[0].compactions] == kinds
+        assert recording.facts.compactions == len(kinds) - kinds.count("edit")
+
+
+def test_a_history_of_the_last_messages_alone_is_a_compaction_where_the_tokens_fell():
+    session = session_of(*TALK, {"$set": {"messages": list(TALK[3:])}}, user("u3", "Go on"), gemini("g3", "Yes", 60))
+    assert [item.kind for item in session.compactions] == ["trim"]
+
+
+def test_a_shorter_history_that_is_the_beginning_of_the_log_is_no_compaction():
+    session = session_of(*TALK, {"$set": {"messages": [TALK[0]]}}, gemini("g3", "Again", 60))
+    assert [item.kind for item in session.compactions] == ["edit"]
+
+
 def test_a_file_without_its_beginning_counts_no_compaction_from_before_it():
     before = [user(f"o{number}", f"from before, {number}") for number in range(4)]
     loaded = {"$set": {"messages": [SNAPSHOT, REPLY, *before]}}
