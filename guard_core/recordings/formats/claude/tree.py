@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import overload
 
@@ -131,14 +132,17 @@ def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: 
     """The nodes on the path, in the order of the file, parents first.
 
     `links` are lines that are kept or dropped together: those of one API message and the results of its tool calls
-    (parallel calls fork the tree without being a branch). `bridges` are boundaries by line, with the uuids that
-    they preserved: there the chain runs on through the preserved messages.
+    (parallel calls fork the tree without being a branch), but for copies on another branch. `bridges` are boundaries by
+    line, with the uuids that they preserved: there the chain runs on through the preserved messages.
     """
     chosen = _walk(nodes)
+    above: _Above | None = None
     for lines in links:
-        if any(chosen[line] for line in lines):
-            for line in lines:
-                chosen[line] = 1
+        apart = [line for line in lines if not chosen[line]]
+        if apart and len(apart) < len(lines):
+            above = above or _Above(nodes)
+            for line in apart:
+                chosen[line] = not above.leads_elsewhere(line, lines, chosen)
     last = chosen.rfind(1)
     by_uuid = _lines_by_uuid(nodes, bridges)
     for line, preserved in bridges.items():
@@ -147,6 +151,32 @@ def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: 
     for line in _summaries(nodes, chosen):
         chosen[line] = 1
     return parents_first(Picked(nodes, (index for index, node in enumerate(nodes) if chosen[node.line])))
+
+
+class _Above:
+    """What stands above single lines of a file."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._lines = array("q", (node.line for node in nodes))
+        self._places = numbers_for(len(nodes))
+        for index, node in enumerate(nodes):
+            if node.uuid:
+                self._places.setdefault(node.uuid, index)
+
+    def leads_elsewhere(self, line: int, together: Collection[int], chosen: bytearray) -> bool:
+        """Does a line hang below a message of another branch, so that it is a copy: a file may hold a turn twice."""
+        index: int | None = bisect_left(self._lines, line)
+        seen: set[int] = set()
+        while index is not None and index not in seen:
+            seen.add(index)
+            node = self._nodes[index]
+            if chosen[node.line]:
+                return False
+            if node.kind in _CONVERSATION and node.line not in together:
+                return True
+            index = self._places.get(node.parent) if node.parent else None
+        return False
 
 
 def _lines_by_uuid(nodes: Iterable[Node], bridges: dict[int, set[str]]) -> dict[str, int]:

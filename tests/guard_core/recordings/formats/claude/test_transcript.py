@@ -124,6 +124,22 @@ def test_a_reference_to_a_tool_that_was_searched_for_is_known():
     assert recording.facts.tool_results == 1
 
 
+def test_a_turn_that_the_file_holds_twice_begins_with_its_request():
+    """Once under other uuids: an answer on two branches has one id."""
+    log = session(
+        user("u1", None, "Look at this"),
+        answer("a1", "u1", {"type": "thinking", "thinking": "Hm", "signature": "AAAA"}, id="m1"),
+        answer("a2", "a1", "Seen", id="m1"),
+        user("v1", None, "Look at this"),
+        answer("b1", "v1", {"type": "thinking", "thinking": "Hm", "signature": "AAAA"}, id="m1"),
+        answer("b2", "b1", "Seen", id="m1"),
+        user("v2", "b2", "Thanks"),
+        answer("b3", "v2", "Welcome"),
+    )
+    assert [event.line for event in log.events] == [4, 5, 7, 8]
+    assert [step.at for step in log.calls] == [1, 3]
+
+
 def test_results_of_parallel_calls_belong_to_the_session():
     log = session(
         user("u1", None),
