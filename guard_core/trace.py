@@ -122,7 +122,10 @@ class Pass(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One replayed compaction: the evidence of what was done."""
+    """One replayed compaction: the evidence of what was done.
+
+    Steps and events count from 0; tokens are the policy's own estimates.
+    """
 
     step: int
     reason: str

@@ -103,12 +103,13 @@ _OF_REPLAYS: tuple[Check, ...] = (
 
 
 def recorded_findings(facts: Facts) -> tuple[Finding, ...]:
-    """What is to be said of a recording, the gravest first, then by step."""
+    """All findings about a recording, the gravest first, then by step; none where it has no model call."""
     return _findings(facts.recording, (*_OF_RECORDINGS, *_OF_BOTH)) if facts.ledger.step_count else ()
 
 
 def replayed_findings(facts: Facts, trace: Trace) -> tuple[Finding, ...]:
-    """What is to be said of a replay of it."""
+    """All findings about a replay of that recording under any policy, in the same order. `trace` is what `replay` gave
+    for `facts.ledger`."""
     return _findings(facts.replay(trace), (*_OF_BOTH, *_OF_REPLAYS)) if facts.ledger.step_count else ()
 
 

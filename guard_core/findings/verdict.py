@@ -63,12 +63,12 @@ Wording = Callable[[Case, Finding], str]
 
 
 def recorded_verdict(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
-    """What matters most in a recording."""
+    """What matters most in a recording, of its `recorded_findings`."""
     return _verdict(facts.recording, findings)
 
 
 def replayed_verdict(facts: Facts, trace: Trace, findings: tuple[Finding, ...]) -> Verdict:
-    """What matters most in a replay."""
+    """What matters most in a replay, of its `replayed_findings`."""
     return _verdict(facts.replay(trace), findings)
 
 

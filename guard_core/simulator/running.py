@@ -40,7 +40,8 @@ class ScenarioResult(msgspec.Struct, frozen=True):
 
 
 def run_scenario(scenario: Scenario, policy: Policy, *, summarizer: Summarizer | None = None) -> ScenarioResult:
-    """Play a scenario's simulations under a policy and add them up."""
+    """Play a scenario's simulations under a policy: what they count together, and whether that is what the scenario
+    requires. Summaries have a fixed size without a `summarizer`."""
     traces = [run_simulation(simulation, policy, summarizer=summarizer) for simulation in scenario.simulations]
     injections = sum(map(count_injections, traces))
     overflows = sum(int(trace.columns["overflow"].sum()) for trace in traces)

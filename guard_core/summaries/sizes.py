@@ -103,7 +103,10 @@ SizeModel = FixedSummaries | ShareSummaries | RecordedSummaries | ScriptedSummar
 
 
 def get_summarizer(text: str, ledger: Ledger) -> SizeModel:
-    """The size model that a setting names. Raises SettingError with what is allowed."""
+    """The size model that a setting names: "fixed:BYTES", "share:LEVEL", "recorded" or "mechanical".
+
+    Raises SettingError with what is allowed.
+    """
     kind, _, value = text.strip().partition(":")
     if kind == "fixed" and value.isascii() and value.isdigit() and len(value) < 10:
         return FixedSummaries(int(value))
