@@ -1,10 +1,13 @@
 """inspect_ai's compaction: `edit` clears old tool results, `trim` drops the oldest messages, `summary` replaces all
-but the first ones.
+but the first ones, `native` has the provider do so, and `auto` is `native` where the provider can, else `summary`.
 
 Source of the rules: specification of policies, section 7; version 0.3.285, its modules `model/_compaction` and
 `model/_trim.py` and scripted runs of it. Before each call the library counts its list: the last count of the provider
 and an estimate of the messages since, or, without one, an estimate of all. Over the threshold the strategy is applied,
 and up to three times more while the result is still over it; what is over it even then ends the sample with an error.
+
+What a provider's own compaction leaves is known, and its size modelled; that Anthropic's needs 50,000 tokens is checked
+by the library's estimate of the list. Of OpenAI's answer the user's messages are taken to stay.
 
 Estimates here are characters // 4; the library asks the provider, or counts with tiktoken and adds a tenth. Not here:
 the memory tool and its warning, tool uses that run at the provider, citations, a threshold that is the whole number 1
@@ -18,17 +21,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from guard_core.policies.inspect_ai.edit import InspectEdit
+from guard_core.policies.inspect_ai.native import InspectAuto, InspectNative
 from guard_core.policies.inspect_ai.settings import (
+    AUTO_SETTINGS,
     EDIT_SETTINGS,
+    NATIVE_SETTINGS,
     SUMMARY_SETTINGS,
     TRIM_SETTINGS,
+    AutoSettings,
     EditSettings,
+    NativeSettings,
     SummarySettings,
     TrimSettings,
 )
 from guard_core.policies.inspect_ai.summary import InspectSummary
 from guard_core.policies.inspect_ai.trim import InspectTrim
-from guard_core.policies.settings import PolicyKind, RecordedRuns
+from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
 
 WINDOW = 128_000  # of the scripted model of the recorded runs
 MOST_TURNS = 1_000_000  # more than a script has messages
@@ -69,4 +77,27 @@ SUMMARY = PolicyKind(
     SUMMARY_SETTINGS,
     judged_by=RecordedRuns("inspect_ai", "summary", window=WINDOW, settings_of=inspect_settings),
 )
-KINDS = (EDIT, TRIM, SUMMARY)
+NATIVE = PolicyKind(
+    InspectNative.name,
+    "Inspect AI (native)",
+    "Has the provider replace the messages by a block of its own once the request exceeds a share of the window.",
+    lambda **values: InspectNative(NativeSettings(**values)),
+    NATIVE_SETTINGS,
+    judged_by=RecordedRuns("inspect_ai", "native", window=WINDOW, settings_of=inspect_settings),
+    known_problems=(
+        KnownProblem(
+            "Anthropic compacts nothing below 50,000 tokens",
+            "At a threshold below, or where its block is still over the threshold, the run ends with an error.",
+            "inspect_ai 0.3.285, model/_providers/anthropic.py",
+        ),
+    ),
+)
+AUTO = PolicyKind(
+    InspectAuto.name,
+    "Inspect AI (auto)",
+    "Compacts as native where the provider can, and else as summary, once the request exceeds a share of the window.",
+    lambda **values: InspectAuto(AutoSettings(**values)),
+    AUTO_SETTINGS,
+    judged_by=RecordedRuns("inspect_ai", "auto", window=WINDOW, settings_of=inspect_settings),
+)
+KINDS = (EDIT, TRIM, SUMMARY, NATIVE, AUTO)

@@ -1,11 +1,13 @@
-"""The settings of inspect_ai's three strategies, with their sources."""
+"""The settings of inspect_ai's strategies, with their sources."""
 
 from __future__ import annotations
 
 import msgspec
 
-from guard_core.policies.settings import COUNT, NUMBER, SHARE, SWITCH, TEXT, Setting
+from guard_core.policies.pieces.shared_settings import SUMMARY_TOKENS, summary_budget
+from guard_core.policies.settings import CHOICE, COUNT, NUMBER, SHARE, SWITCH, TEXT, Setting
 
+ANTHROPIC, OPENAI, NO_PROVIDER = "anthropic", "openai", "none"  # who compacts; "none": the provider of the model cannot
 _SPEC = "specification of policies, section 7; inspect_ai 0.3.285"
 
 
@@ -30,6 +32,20 @@ class SummarySettings(msgspec.Struct, frozen=True):
     """Of the strategy `summary`."""
 
     threshold: float = 0.9
+
+
+class NativeSettings(msgspec.Struct, frozen=True):
+    """Of the strategy `native`."""
+
+    threshold: float = 0.9
+    provider: str = ANTHROPIC
+    summary_budget: int = SUMMARY_TOKENS
+
+
+class AutoSettings(NativeSettings, frozen=True):
+    """Of the strategy `auto`."""
+
+    provider: str = NO_PROVIDER
 
 
 THRESHOLD = Setting(
@@ -84,3 +100,22 @@ TRIM_SETTINGS = (
     ),
 )
 SUMMARY_SETTINGS = (THRESHOLD,)
+
+
+def _provider(default: str, otherwise: str) -> Setting:
+    return Setting(
+        "provider",
+        "Provider",
+        CHOICE,
+        default,
+        f"whose model it is: Anthropic's and OpenAI's compact by themselves; with any other {otherwise}",
+        "inspect_ai 0.3.285, model/_providers",
+        choices=(ANTHROPIC, OPENAI, NO_PROVIDER),
+        main=True,
+        sweep=(ANTHROPIC, OPENAI),
+    )
+
+
+_BLOCK_SIZE = summary_budget("the library", label="Size of the block")
+NATIVE_SETTINGS = (THRESHOLD, _provider(ANTHROPIC, "the run ends with an error"), _BLOCK_SIZE)
+AUTO_SETTINGS = (THRESHOLD, _provider(NO_PROVIDER, "the list is summarised"), _BLOCK_SIZE)

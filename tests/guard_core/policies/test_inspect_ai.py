@@ -14,7 +14,9 @@ from guard_core.trace import RAISED
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
 
-@pytest.mark.parametrize("policy", ["inspect-edit", "inspect-trim", "inspect-summary"])
+@pytest.mark.parametrize(
+    "policy", ["inspect-edit", "inspect-trim", "inspect-summary", "inspect-native", "inspect-auto"]
+)
 def test_it_equals_recorded_runs_of_the_library(policy):
     check_equals_the_library(policy)
 
@@ -148,3 +150,29 @@ def test_a_request_before_any_message_is_replayed():
     ledger = Ledger.of(Session((), (ModelCall(0),)))
     trace = replay(ledger, get_policy("inspect-edit"), window=1_000)
     assert trace.columns["fired"].tolist() == [0]
+
+
+def words(messages):
+    return [part.text for event in messages for part in event.parts if isinstance(part, TextPart)]
+
+
+def test_openai_leaves_the_messages_of_the_user_and_an_item():
+    trace, messages = replayed(tools(*[8_000] * 3), "inspect-native", threshold=5_000, provider="openai")
+    assert words(messages)[0] == "Go"
+    assert trace.columns["contents_sent"].tolist() == [1, 3, 5, 2]
+
+
+def test_anthropic_leaves_a_block_and_a_request_to_go_on():
+    trace, messages = replayed(tools(*[80_000] * 3), "inspect-native", threshold=50_001)
+    assert trace.columns["contents_sent"].tolist() == [1, 3, 5, 2]
+    assert words(messages)[-1] == "Please continue working."
+
+
+@pytest.mark.parametrize(("provider", "sizes"), [("none", [80_000] * 3), ("anthropic", [8_000] * 3)])
+def test_native_ends_the_run_where_the_provider_does_not_compact_and_auto_summarises(provider, sizes):
+    settings = {"threshold": sum(sizes) / 5, "provider": provider}
+    native, _ = replayed(tools(*sizes), "inspect-native", **settings)
+    assert native.columns["held"].tolist() == [0, 0, 0, RAISED]
+    auto, _ = replayed(tools(*sizes), "inspect-auto", **settings)
+    summary, _ = replayed(tools(*sizes), "inspect-summary", threshold=settings["threshold"])
+    assert auto.compactions == summary.compactions != ()
