@@ -105,7 +105,7 @@ GROUPS: dict[str, tuple[PolicyKind, ...]] = {
         *inspect_ai.KINDS,
         *langchain.KINDS,
         litellm.KIND,
-        llama_index.KIND,
+        *llama_index.KINDS,
         openai_agents.KIND,
         *pydantic_ai.KINDS,
         *semantic_kernel.KINDS,

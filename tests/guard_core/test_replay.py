@@ -9,7 +9,7 @@ import pytest
 from guard_core.estimation.usage import RatioUsage, usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.llama_index import ChatMemoryBuffer, LlamaIndexSettings
+from guard_core.policies.llama_index.buffer import ChatMemoryBuffer, LlamaIndexSettings
 from guard_core.replay import observe_recorded, replay
 from guard_core.simulator.flow import Simulation, Turn, play
 from guard_core.simulator.scenarios import SCENARIOS

@@ -1,7 +1,7 @@
 """LlamaIndex's chat memory buffer: the newest messages that fit a number of tokens, from a message of the user on.
 
-Source of the rules: llama-index-core 0.14.25, `memory/chat_memory_buffer.py`, and scripted runs of it. The store keeps
-all messages, and each request is made of it anew. Only texts are counted: the arguments of calls and pictures are not.
+The store keeps all messages, and each request is made of it anew. Only texts are counted: the arguments of calls and
+pictures are not.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import numpy as np
 
 from guard_core.costs import RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
+from guard_core.policies.llama_index.begins import CHARS_PER_TOKEN, SHARE_OF_WINDOW, next_begin
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
 from guard_core.policies.pieces.lists import Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, roles_of
+from guard_core.policies.pieces.messages import Costs
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns
 
-SHARE_OF_WINDOW = 0.75  # DEFAULT_TOKEN_LIMIT_RATIO
-CHARS_PER_TOKEN = 4  # as in the scripted runs; the library uses the tokenizer of gpt-3.5-turbo
 _SOURCE = "llama-index-core 0.14.25, ChatMemoryBuffer"
 
 
@@ -60,19 +59,8 @@ class ChatMemoryBuffer(EditingPolicy):
         prefix = COSTS.prefix(ledger)
         most = CHARS_PER_TOKEN * (steps.limit + 1)  # characters, spaces between messages included
         first = np.maximum(np.searchsorted(prefix, prefix[at] - most, side="left"), 1)
-        start = _next_begin(ledger)[np.minimum(first, ledger.event_count)]
+        start = next_begin(ledger)[np.minimum(first, ledger.event_count)]
         return Edited(ViewColumns.spans((np.where(start < at, start, at - 1), at)))
-
-
-def _next_begin(ledger: Ledger) -> Ints:
-    """For each event the first one from there on that a request may begin with; the number of events: none."""
-    key = "llama-index begins"
-    if key not in ledger.derived:
-        count = ledger.event_count
-        places = np.where(np.isin(roles_of(ledger), (ASSISTANT, TOOL)), count, np.arange(count))
-        ledger.derived[key] = np.minimum.accumulate(np.append(places, count)[::-1])[::-1]
-    begins: Ints = ledger.derived[key]
-    return begins
 
 
 KIND = PolicyKind(

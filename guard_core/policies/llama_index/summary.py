@@ -1,0 +1,153 @@
+"""LlamaIndex's chat summary memory buffer: the newest messages that fit a number of tokens, and a summary of the rest.
+
+The list is kept as it was sent. What does not fit is summarised, with an earlier summary, and so are answers and
+results that would be first. Only texts are counted. Not here: the tokens of a system prompt outside the list
+(`count_initial_tokens`), and a buffer without a model, which drops what does not fit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import RESULT, TEXT
+from guard_core.errors import SummaryFailed
+from guard_core.events import Role
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.llama_index.begins import CHARS_PER_TOKEN, SHARE_OF_WINDOW, next_begin
+from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes, failed
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, role_numbers
+from guard_core.policies.pieces.shared_settings import SUMMARY_TOKENS, summary_budget
+from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.summaries.base import Summary
+from guard_core.trace import NOTHING_TO_COMPACT, Head
+from guard_core.views import Span, Synthetic, View
+
+_SOURCE = "llama-index-core 0.14.25, ChatSummaryMemoryBuffer"
+
+
+def _tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """Tokens of each event: of its texts joined by line breaks, and of each result."""
+    kind, chars = parts["kind"], parts["chars"]
+    texts = ledger.by_event(np.where(kind == TEXT, chars + 1, 0))
+    results = ledger.by_event(np.where(kind == RESULT, chars // CHARS_PER_TOKEN, 0))
+    return np.asarray(np.maximum(texts - 1, 0) // CHARS_PER_TOKEN + results)
+
+
+COSTS = Costs("llama-index tokens", _tokens, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True)
+
+
+class SummarySettings(msgspec.Struct, frozen=True):
+    """`token_limit` is 0 where the share of the window counts."""
+
+    token_limit: int = 0
+    summary_budget: int = SUMMARY_TOKENS
+
+
+class ChatSummaryMemoryBuffer(StagedPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "llama-index-summary"
+    settings: SummarySettings
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    def limit(self, window: int) -> int:
+        return self.settings.token_limit or int(window * SHARE_OF_WINDOW)
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        begins_amiss = (
+            not sizes.head.view and next_begin(sizes.ledger).item(sizes.head.kept_from) > sizes.head.kept_from
+        )
+        return np.asarray(self.over(counted, limit) | begins_amiss)
+
+    def walks(self, ledger: Ledger, state: ListMemory) -> bool:
+        return bool(state.head) or next_begin(ledger).item(state.kept_from) == state.kept_from
+
+    def act(self, asked: Asked, row: int, head: Head, state: ListMemory) -> Act | int:
+        ledger, at = asked.ledger, asked.at.item(row)
+        first = self._first(ledger, head, at, self.limit(asked.run.window))
+        if first is None:
+            return NOTHING_TO_COMPACT
+        given = _before(head, first)
+        summary, state, asked_for = asked.summarised(
+            row, given, self.estimator(ledger), state, self.settings.summary_budget
+        )
+        return Act(Head((_message(summary),), first), _remembering(state, summary, first), asked_for)
+
+    def compact(self, request: Request, state: ListMemory) -> Outcome:
+        at, head = request.check.at, self._list(state)
+        first = self._first(request.ledger, head, at, request.limit)
+        if first is None:
+            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        given = _before(head, first)
+        try:
+            summary, state = request.summarise(state, given, self.settings.summary_budget)
+        except SummaryFailed as error:
+            return failed(request, state, given, error)
+        tail = (Span(first, at),) if first < at else ()
+        after = (_message(summary), *tail)
+        passed = request.passed(given, after, summary_bytes=summary.bytes)
+        return Outcome(after, _remembering(state, summary, first), (passed,))
+
+    def _first(self, ledger: Ledger, head: Head, at: int, limit: int) -> int | None:
+        """The first event that stays as it is; None where only one message of the system does not fit: that stays."""
+        prefix, start = COSTS.prefix(ledger), head.kept_from
+        fits = start + int(np.searchsorted(prefix[start : at + 1], prefix.item(at) - limit))
+        first = min(next_begin(ledger).item(fits), at)
+        roles = [SYSTEM_ROLE] * len(head.view) + role_numbers(ledger)[start : min(first, start + 2)]
+        return None if roles == [SYSTEM_ROLE] else first
+
+
+def _before(head: Head, first: int) -> View:
+    """The list before an event."""
+    return (*head.view, Span(head.kept_from, first)) if head.kept_from < first else head.view
+
+
+def _message(summary: Summary) -> Synthetic:
+    return Synthetic("summary", summary.bytes, summary.text, Role.SYSTEM)
+
+
+def _remembering(state: Any, summary: Summary, first: int) -> Any:
+    return msgspec.structs.replace(state, watermark=first, summary_bytes=summary.bytes)
+
+
+KIND = PolicyKind(
+    ChatSummaryMemoryBuffer.name,
+    "LlamaIndex (chat summary memory buffer)",
+    "Keeps the newest messages that fit within a number of tokens, from a user message on, and a summary of the rest.",
+    lambda **values: ChatSummaryMemoryBuffer(SummarySettings(**values)),
+    (
+        Setting(
+            "token_limit",
+            "Token limit",
+            COUNT,
+            0,
+            "maximum tokens of the texts of the list; 0: 75 % of the window",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+            sweep=(0, 30_000, 100_000),
+        ),
+        summary_budget("the library"),
+    ),
+    judged_by=RecordedRuns("llama-index-core", "chat_summary_memory_buffer"),
+    parts_pairs="results that come after their call was summarised stay without it",
+    known_problems=(
+        KnownProblem(
+            "A turn that does not fit is a summary alone",
+            "The user's newest message, the calls and their results are summarised, and the request has nothing else.",
+            "llama-index-core 0.14.25, by running",
+        ),
+        KnownProblem(
+            "A summary longer than the limit",
+            "Each later step of a turn then summarises its newest calls and results, too.",
+            "llama-index-core 0.14.25, by running",
+        ),
+    ),
+)
