@@ -2,11 +2,13 @@
 line all use it.
 
 Source: versions 2.1.14 to 2.1.332, run against a scripted provider without remote feature flags (own_rules.md,
-section 2); which models are named in a version from its program (2.1.114 to 2.1.332). All sizes in tokens.
+section 2); which models are named in a version from its program (2.1.114 to 2.1.332), and so what differs before
+2.1.14 (1.0.30, 1.0.80, 1.0.128 and 2.0.76 were run, too). All sizes in tokens.
 """
 
 from __future__ import annotations
 
+import math
 import re
 
 from guard_core.agent_versions import numbers
@@ -20,7 +22,18 @@ CAPPED_FROM = (2, 1, 21)  # 2.1.20 reserves all of the output
 REFUSAL_FROM = (2, 1, 153)  # 2.1.152 has a threshold
 LEAST_SET = 100_000  # a smaller CLAUDE_CODE_AUTO_COMPACT_WINDOW counts as this: measured in 2.1.100, 152, 200 and 330
 MOST_OUTPUT = 64_000  # a larger CLAUDE_CODE_MAX_OUTPUT_TOKENS counts as this: 2.1.14 with Opus and Sonnet 4.5
-SMALL_OUTPUTS = ("opus-4-0", "opus-4-1", "opus-4-2025")  # models whose most is MAX_OUTPUT: measured for Opus 4.1
+# Models with another most, by a part of the name: measured for Opus 4.1 and Haiku 3.5, of the others as in 2.1.100.
+SMALL_OUTPUTS = {
+    **dict.fromkeys(("opus-4-0", "opus-4-1", "opus-4-2025"), MAX_OUTPUT),
+    **dict.fromkeys(("claude-3-opus", "claude-3-haiku"), 4_096),
+    **dict.fromkeys(("claude-3-sonnet", "3-5-sonnet", "3-5-haiku"), 8_192),
+}
+OUTPUTS_FROM = (2, 0, 30)  # 1.0.128 reserves MAX_OUTPUT whatever the model is (run), 2.0.26 has no larger one
+PERCENT_FROM = (2, 0, 22)  # 2.0.19 does not know CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, 1.0.128 ignored it
+# 1.0.70 compacts at this share of what the reserve leaves, 1.0.71 at MARGIN below it; 1.0.10 has a number for what is
+# left, 1.0.17 takes the reserve off the window.
+SHARE, SHARE_BEFORE = 0.92, (1, 0, 71)
+LEFT, LEFT_BEFORE = 180_000, (1, 0, 17)
 SET_WINDOW_FROM = (2, 1, 81)  # 2.1.74 ignores a window that is set; versions between were not measured
 LONG_WINDOW = 1_000_000  # of the models after the earlier ones
 # Models of which a token is reckoned as four characters; of others as three from 2.1.140 on (2.1.120 has no such list).
@@ -66,9 +79,11 @@ def window_set(window: int, limit: int) -> int:
     return min(window, max(limit, LEAST_SET))
 
 
-def most_output(model: str) -> int:
+def most_output(version: str, model: str) -> int:
     """The most tokens that an answer of a model can be set to."""
-    return MAX_OUTPUT if any(name in model for name in SMALL_OUTPUTS) else MOST_OUTPUT
+    if () < numbers(version) < OUTPUTS_FROM:
+        return MAX_OUTPUT
+    return next((size for name, size in SMALL_OUTPUTS.items() if name in model), MOST_OUTPUT)
 
 
 def name_of(model: str) -> str:
@@ -106,6 +121,27 @@ def own_window(version: str, model: str, window: int) -> int | None:
     return window if is_long and number >= LONG_COMPACTED_FROM else None
 
 
+def is_share_fixed(version: str) -> bool:
+    """Does a version compact at SHARE of what its reserve leaves."""
+    return () < numbers(version) < SHARE_BEFORE
+
+
+def takes_percent(version: str) -> bool:
+    """Does a version know CLAUDE_AUTOCOMPACT_PCT_OVERRIDE."""
+    number = numbers(version)
+    return not number or number >= PERCENT_FROM
+
+
+def threshold_in(version: str, window: int, reserve: int, percent: float | None = None) -> tuple[str, int]:
+    """The threshold of a version that has one, as an expression and in tokens."""
+    if is_share_fixed(version):
+        left, text = window - reserve, f"({window:,} − {reserve:,} (max output))"
+        if numbers(version) < LEFT_BEFORE:
+            left, text = LEFT, f"{LEFT:,}"
+        return f"{100 * SHARE:g} % of {text}", math.ceil(SHARE * left)
+    return threshold_of(window, reserve, percent if takes_percent(version) else None)
+
+
 def threshold_of(window: int, reserve: int, percent: float | None = None) -> tuple[str, int]:
     """The threshold as an expression, and in tokens. `percent`: CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, which only lowers."""
     default = window - reserve - MARGIN
@@ -134,4 +170,5 @@ def limit_of(
         window = own
     if set_window is not None and takes_window(version):
         window = window_set(window, set_window)
-    return threshold_of(window, reserve_of(profile, min(max_output, most_output(model))), percent)
+    reserve = reserve_of(profile, min(max_output, most_output(version, model)))
+    return threshold_in(version, window, reserve, percent)

@@ -1,7 +1,7 @@
 """Claude Code: window less the output's reserve less 13,000; from 2.1.153 on only if a window is set, or for models
-that later versions compact by themselves (`own_window`).
+that later versions compact by themselves (`own_window`). Up to 1.0.70 it is 92 % of what the reserve leaves.
 
-Measured by running 2.0.0 to 2.1.332 against a scripted provider without remote feature flags, and on recordings. The
+Measured by running 1.0.30 to 2.1.332 against a scripted provider without remote feature flags, and on recordings. The
 count is written into the recording (`preTokens`).
 """
 
@@ -20,13 +20,17 @@ from guard_core.claude_code_limits import (
     MAX_OUTPUT,
     MOST_RESERVED,
     REFUSAL,
+    SHARE,
     WHOLE,
     chars_per_token,
+    is_share_fixed,
     most_output,
     own_window,
     profile_of,
     reserve_of,
+    takes_percent,
     takes_window,
+    threshold_in,
     threshold_of,
     window_set,
 )
@@ -100,15 +104,15 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     is_unset = profile == REFUSAL and limit is None
     own = own_window(stretch.version, stretch.model, window.value) if is_unset else None
     has_threshold, takes_limit = not is_unset or own is not None, takes_window(stretch.version)
-    if profile != WHOLE and has_threshold and (output.value or 0) > MOST_RESERVED:
+    most_known = most_output(stretch.version, stretch.model)
+    if profile != WHOLE and has_threshold and min(output.value or 0, most_known) > MOST_RESERVED:
         reserved = f"this version reserves at most {MOST_RESERVED:,} of it"
         output = msgspec.structs.replace(output, note="; ".join(filter(None, (output.note, reserved))))
-    elif profile == WHOLE and (output.value or 0) > most_output(stretch.model):
-        output = msgspec.structs.replace(output, note=f"{output.note}; counts as {most_output(stretch.model):,}")
+    elif has_threshold and (output.value or 0) > most_known:
+        output = msgspec.structs.replace(output, note=f"{output.note}; counts as {most_known:,}")
     settings = [window_setting(window), output]
     percent = percentage(typed, "autocompact_pct", is_fraction=False)
-    if percent is not None:
-        settings.append(RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in"))
+    settings += _share(stretch.version, percent)
     if ignored is not None:
         settings.append(RuleSetting(IN_SETTINGS, ignored, "tokens", Provenance.USER, f"typed in; {NO_EFFECT}"))
     if limit is not None:
@@ -124,8 +128,8 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         reason = "a threshold exists only where a window is set" if stretch.version else NO_VERSION
     elif limit is not None and takes_limit:
         size = window_set(size, limit)
-    reserve = reserve_of(profile, min(int(output.value or 0), most_output(stretch.model)))
-    formula, threshold = threshold_of(size, reserve, percent)
+    reserve = reserve_of(profile, min(int(output.value or 0), most_known))
+    formula, threshold = threshold_in(stretch.version, size, reserve, percent)
     return OwnRule(
         policy="claude-code",
         profile=profile,
@@ -136,6 +140,17 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         checks=Moment.REFUSAL if reason else Moment.BEFORE_CALL,
         reason=reason,
     )
+
+
+def _share(version: str, percent: float | None) -> Iterator[RuleSetting]:
+    """The share of the window in per cent at which a version compacts: its own, or one that was typed."""
+    if is_share_fixed(version):
+        yield RuleSetting("autocompact_pct", 100 * SHARE, "%", Provenance.ASSUMED, "fixed in this version")
+    elif percent is not None and takes_percent(version):
+        yield RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in")
+    elif percent is not None:
+        note = f"{percent:g} % typed in; this version does not know it"
+        yield RuleSetting("autocompact_pct", None, "%", Provenance.USER, note)
 
 
 def _window_set(typed: Typed) -> tuple[int | None, int | None]:
@@ -159,10 +174,11 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     profile = profile_of(stretch.version)
     known = stretch.setting("max_output_tokens")
     stated = whole(typed, "max_output_tokens") or (int(known.value) if known else MAX_OUTPUT)
-    most = min(stated, most_output(stretch.model))
+    most = min(stated, most_output(stretch.version, stretch.model))
     reserve = reserve_of(profile, most)
     for window, other in windows_of(own):  # all outputs: a version that was not measured may reserve as older ones do
-        yield from _variants(window, other + (default.threshold is None), reserve, OUTPUTS)
+        changes = other + (default.threshold is None)
+        yield from _variants(stretch.version, window, changes, reserve, OUTPUTS)
     if not stretch.version:
         yield Hypothesis(*threshold_of(_window(stretch).value, most, None), 1)
     if stretch.version and takes_window(stretch.version):
@@ -170,13 +186,15 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
         for limit in (limit for limit in round_limits(size) if limit >= LEAST_SET):
             yield Hypothesis(*threshold_of(limit, reserve, None), 1)
         for limit in range(LEAST_SET, size, SET_STEP):
-            yield from _variants(limit, 2, reserve, (size for size in OUTPUTS if size < MOST_RESERVED))
+            yield from _variants(stretch.version, limit, 2, reserve, (size for size in OUTPUTS if size < MOST_RESERVED))
 
 
-def _variants(window: int, changes: int, reserve: int, outputs: Iterable[int]) -> Iterator[Hypothesis]:
+def _variants(version: str, window: int, changes: int, reserve: int, outputs: Iterable[int]) -> Iterator[Hypothesis]:
     for size in dict.fromkeys((reserve, *outputs)):
-        formula, threshold = threshold_of(window, size, None)
+        formula, threshold = threshold_in(version, window, size)
         yield Hypothesis(formula, threshold, changes + (size != reserve))
+    if not takes_percent(version):
+        return
     for percent in range(1, 101):
         formula, threshold = threshold_of(window, reserve, float(percent))
         if threshold < window - reserve - MARGIN:

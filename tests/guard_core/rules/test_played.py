@@ -14,6 +14,8 @@ from guard_core.sessions import AgentSetting, Provenance
 from tests.guard_core.findings.cases import chat
 
 RULES = [
+    ("claude-code", "1.0.30", {}, 154_560),
+    ("claude-code", "1.0.128", {"autocompact_pct": "50"}, 155_000),
     ("claude-code", "2.1.14", {}, 155_000),
     ("claude-code", "2.1.14", {"max_output_tokens": "8192"}, 178_808),
     ("claude-code", "2.1.14", {"autocompact_pct": "50"}, 84_000),

@@ -113,6 +113,45 @@ def test_the_limit_of_answers_in_the_file_is_the_one_of_its_hypotheses():
     assert formulas[0] == "150,000 − 16,000 (max output) − 13,000"
 
 
+@pytest.mark.parametrize(
+    ("version", "typed", "threshold"),
+    [
+        ("0.2.126", {}, 165_600),
+        ("1.0.10", {"max_output_tokens": "8192"}, 165_600),
+        ("1.0.30", {}, 154_560),
+        ("1.0.70", {"max_output_tokens": "8192"}, 176_464),
+        ("1.0.71", {}, 155_000),
+        ("1.0.128", {"max_output_tokens": "12000", "autocompact_pct": "80"}, 175_000),
+        ("2.0.0", {"max_output_tokens": "64000"}, 155_000),
+        ("2.0.30", {"autocompact_pct": "80"}, 134_400),
+    ],
+)
+def test_earlier_versions_of_claude_code_have_their_own_share_and_know_no_percentage(version, typed, threshold):
+    """1.0.30, 1.0.80 and 1.0.128 run to the token; the others as their programs say."""
+    assert rule("claude-code", version, **typed).threshold == threshold
+
+
+def test_a_percentage_explains_no_compaction_of_a_version_that_does_not_know_it():
+    stretch = Stretch(0, 1, "1.0.128", OPUS, Sourced(200_000, Provenance.MODEL_TABLE))
+    formulas = [item.formula for item in BY_FORMAT["claude-code"].hypotheses(stretch, {})]
+    assert formulas
+    assert not any("%" in formula for formula in formulas)
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "threshold"),
+    [
+        ("1.0.128", "claude-3-5-haiku-20241022", 155_000),
+        ("2.0.76", "claude-3-5-haiku-20241022", 178_808),
+        ("2.0.76", "claude-haiku-4-5", 155_000),
+        ("2.1.100", "claude-3-5-haiku-20241022", 178_808),
+    ],
+)
+def test_claude_code_reserves_what_its_version_lets_a_small_model_answer(version, name, threshold):
+    stretch = Stretch(0, 1, version, name, Sourced(200_000, Provenance.MODEL_TABLE))
+    assert BY_FORMAT["claude-code"].ruled(stretch, {}).threshold == threshold
+
+
 def test_claude_code_that_was_told_not_to_compact_has_no_threshold():
     for name, value in (("DISABLE_AUTO_COMPACT", "1"), ("DISABLE_COMPACT", "true"), ("autoCompactEnabled", "false")):
         assert explain(transcript(), typed={name: value}).rule.checks is Moment.NEVER
