@@ -262,6 +262,12 @@ def read_stored() -> None:
     _reads_stored = True
 
 
+def stay_at_hand(row: Session) -> None:
+    """A page of a session is open: what it is made of is not dropped, so that its next click does not wait for it."""
+    session = str(row.pk)
+    _cache.use(lambda key: isinstance(key, tuple) and key[0] == session)
+
+
 def forget() -> None:
     """Drop the analyses that this process holds."""
     _cache.clear()

@@ -65,6 +65,14 @@ class ByteCache(Generic[V]):
         entry = self._find(key)
         return None if entry is None else entry.value
 
+    def use(self, belongs: Callable[[Hashable], bool]) -> None:
+        """Count the values of some keys as used just now."""
+        now = time.monotonic()
+        with self._lock:
+            for key, entry in self._entries.items():
+                if belongs(key):
+                    entry.used = now
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:

@@ -13,6 +13,7 @@ from inspector.models import Session
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import step_number
 from inspector.pages.shared.project import project_of
+from inspector.replays.analysis import stay_at_hand
 from inspector.storage.outlook import Outlook, outlook_of
 
 MOST_DIGITS = 9  # of a number of steps
@@ -23,10 +24,11 @@ def growth(request: HttpRequest, session_id: UUID) -> JsonResponse:
     """`steps`: model calls of the session now; `revision`: a number that rises with each change of what is stored. With
     `known`, the number of steps that the page shows: `alerts`, the near misses, overflows and loops at later ones, and
     `left`, how many calls are left until the threshold of the own rule, in words, where that is known; both are as of
-    at most OUTLOOK_SECONDS ago."""
+    at most OUTLOOK_SECONDS ago. Only pages in sight ask: what they show stays at hand."""
     row = Session.objects.of(project_of(request)).filter(pk=session_id, deleted=None).first()
     if row is None:
         raise Http404("There is no such session.")
+    stay_at_hand(row)
     known = request.GET.get("known", "")
     is_number = known.isascii() and known.isdigit() and len(known) <= MOST_DIGITS
     has_grown = is_number and row.calls > int(known)

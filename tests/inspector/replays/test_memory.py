@@ -69,3 +69,12 @@ def test_what_is_not_looked_at_is_dropped_within_a_minute(looked_at):
     for cache in CACHES:
         cache.forget_unused(time.monotonic())
         assert (cache.bytes, len(cache)) == (0, 0)
+
+
+def test_what_an_open_page_is_made_of_stays_at_hand(looked_at, client):
+    shown = analysis.analyse(looked_at, Choice())
+    since = time.monotonic()
+    assert client.get(f"/s/{looked_at.pk}/growth?known={STEPS}").status_code == 200
+    for cache in CACHES:
+        cache.forget_unused(since)
+    assert analysis.analyse(looked_at, Choice()) is shown
