@@ -25,6 +25,7 @@ from inspector.capturing.exchanges import Body, Exchange, api_of
 READ_BYTES = 65_536  # at a time
 MOST_HEAD = 262_144  # bytes of a request's or answer's head
 CONNECT_SECONDS = 30.0  # for name, connection and TLS together
+LAST_SECONDS = 1.0  # for the end of an answer whose agent left: some do at the last event, before the last byte
 CLOSE_SECONDS = 5.0
 UPGRADE_REQUIRED = 426
 _HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"upgrade"}  # RFC 9110, section 7.6.1
@@ -149,7 +150,7 @@ class Proxy:
         ]
         try:
             await provider.send(h11.Request(method=request.method, target=target, headers=sent))
-            asking = asyncio.create_task(_pass_on(agent, provider, exchange.request if is_call else None))
+            asking = asyncio.create_task(_ask(agent, provider, exchange.request if is_call else None))
             try:
                 await _answer(provider, agent, exchange if is_call else None)
             finally:
@@ -193,6 +194,16 @@ class _Side:
                 return event
             self.http.receive_data(await self._reader.read(READ_BYTES))
 
+    async def left(self) -> None:
+        """Wait until the other end closes its connection; for ever where it sends anything more before."""
+        if data := await self._reader.read(READ_BYTES):
+            self.http.receive_data(data)
+            await asyncio.Event().wait()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._writer.transport.abort()
+
     async def send(self, event: Any) -> None:
         """Send, and wait while the other end does not take more."""
         try:
@@ -220,7 +231,16 @@ class _Side:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError, asyncio.CancelledError):
-            self._writer.transport.abort()
+            self.abort()
+
+
+async def _ask(agent: _Side, provider: _Side, body: Body | None) -> None:
+    """Pass a request on. Where its agent leaves before it has the answer, the provider hears of it, and need not work
+    for nobody."""
+    await _pass_on(agent, provider, body)
+    await agent.left()
+    await asyncio.sleep(LAST_SECONDS)
+    provider.abort()
 
 
 async def _pass_on(source: _Side, target: _Side, body: Body | None) -> None:

@@ -30,6 +30,7 @@ from inspector.capturing.log import CaptureLog
 from inspector.capturing.proxy import Proxy, Upstream
 from tests.inspector.capturing.provider import Seen, provider
 from tests.plugins.tiers import mostly_long
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 KEY = "sk-ant-secret-key-of-the-user"
@@ -187,6 +188,31 @@ async def test_what_precedes_an_answer_is_passed_on_as_it_was(tmp_path: Path) ->
         assert await reader.read() == said
         writer.close()
         await proxy.stop()
+
+
+async def test_a_provider_hears_at_once_of_an_agent_that_does_not_wait_for_the_answer(tmp_path: Path) -> None:
+    left = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"{}")
+        asked.set()
+        assert not await reader.read()
+        left.set()
+        writer.close()
+
+    asked, calls = asyncio.Event(), []
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        proxy = Proxy(Upstream.parse(origin), calls.append)
+        _, _, host, key = (await proxy.start()).split("/")
+        _, writer = await asyncio.open_connection(*host.split(":"))
+        writer.write(f"POST /{key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+        await asked.wait()
+        writer.close()
+        async with asyncio.timeout(PATIENCE):
+            await left.wait()
+        await proxy.stop()
+    assert [call.answer.is_complete for call in calls] == [False]
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
