@@ -42,8 +42,8 @@ PATIENCE = 5.0  # seconds that `close` waits for the last acknowledgement
 ENDING = ".stream.jsonl"  # of a file in the spool
 REFUSED = ".refused"  # what its name ends with once a server has refused it for good
 AGAIN = (408, 429, 500, 502, 503, 504, 507)  # HTTP status after which the same may be taken later
-CONFLICT, OK = 409, 200
-FOR_GOOD = (400, CONFLICT, 410, 413)  # after which the same lines are not taken later either, by whatever key
+CONFLICT, OK, TOO_LARGE = 409, 200, 413
+FOR_GOOD = (400, CONFLICT, 410, TOO_LARGE)  # after which the same lines are not taken later either, by whatever key
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 
 
@@ -74,9 +74,14 @@ class _Server(NamedTuple):
             headers["Authorization"] = f"Bearer {self.key}"
         connection = kind(self.host, self.port, timeout=TIMEOUT)
         try:
-            connection.request("POST", f"{self.path}/api/v1/sessions/{quote(name)}/events", body, headers)
+            connection.connect()
+            with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a body by its size does not read it
+                connection.request("POST", f"{self.path}/api/v1/sessions/{quote(name)}/events", body, headers)
             response = connection.getresponse()
-            answer = json.loads(response.read())
+            text = response.read()
+            # Whoever limits the size of bodies, be it a proxy, says so in a page or in plain text.
+            is_json = response.status != TOO_LARGE or text.startswith(b"{")
+            answer = json.loads(text) if is_json else {"error": f"{len(body):,} bytes are too many at once"}
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _Away(f"{type(error).__name__}: {error}") from error
         finally:

@@ -44,7 +44,8 @@ class Conflict(Refused):
     """Another line is stored under a number of the batch, `number`."""
 
     def __init__(self, number: int, expected: int) -> None:
-        super().__init__(f"line {number:,} is already stored with other content", expected)
+        sentence = f"line {number:,} is already stored with other content: a name is for one run, of one program"
+        super().__init__(sentence, expected)
         self.number = number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -177,6 +178,23 @@ def test_what_a_server_will_never_take_is_set_aside_and_no_server_is_asked_again
         f"stream old of an earlier run is not sent any more: {status}: The session of this stream was deleted; "
         f"it is in {tmp_path / 'old.stream.jsonl.refused-2'}"
     ]
+
+
+def test_a_line_that_is_too_large_is_not_sent_again_and_again(tmp_path):
+    """Whoever limits bodies by their size answers in plain text, closes the connection, and reads nothing before."""
+    words = b"The request is too large."
+    answer = b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(words), words)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", "mine", spool=tmp_path)
+        client.write(b'{"a":"' + b"x" * 20_000_000 + b'"}\n')
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(answer)
+        until(lambda: client.trouble)
+        assert client.trouble.startswith("413: 20,000,0")
+        assert [path.name for path in tmp_path.iterdir()] == ["mine.stream.jsonl.refused"]
+        client.close(0.01)
 
 
 def test_a_stream_of_which_the_server_has_more_is_set_aside(inspector, tmp_path):
