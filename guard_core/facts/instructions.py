@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from guard_core.events import Event, Part, TextPart
 from guard_core.facts import wordings
+from guard_core.facts.reports import reports
 from guard_core.facts.texts import content_words, has_unspaced, split_sentences
 
 RULE, REQUEST = "rule", "request"
@@ -142,7 +143,7 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
 
 def directs(sentence: str) -> bool:
     """Is a rule addressed to whoever works, "never push" or "keep it at most 80 wide": that something always fails, or
-    only works somewhere, has the words of a rule and is none. This is known of English alone."""
+    only works somewhere, has the words of a rule and is none. Of other languages `kind_of` knows it."""
     words = sentence.strip()
     if kind_of(words) != RULE or _SUBORDINATE.match(words) or _GUESS.search(words):
         return False
@@ -186,7 +187,9 @@ def _asks(words: str) -> bool:
 def _states_rule(words: str) -> bool:
     """Does a sentence state a rule, in any of the languages whose words are known."""
     stated = _STATED.sub("", words)
-    return bool(_ENGLISH_RULE.search(stated) or _EASTERN_RULE.search(stated)) or wordings.states_rule(words)
+    if _ENGLISH_RULE.search(stated):
+        return True
+    return bool(_EASTERN_RULE.search(stated) or wordings.states_rule(words)) and not reports(words)
 
 
 def rule_sentences(event: Event) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from guard_core.facts.instructions import directs, is_universal, outlasts_its_turn
+from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn
 
 TASK, OPEN, STANDING = (True, False, False), (True, True, False), (True, True, True)
 NONE = (False, False, False)
@@ -22,7 +22,7 @@ NONE = (False, False, False)
         ("Use tabs instead of spaces in Makefiles.", OPEN),
         ("Only change what is needed.", OPEN),
         ("Please avoid any external dependencies.", OPEN),
-        ("Der Test schlägt immer fehl.", OPEN),  # which words are reports is known of English alone
+        ("Der Test schlägt immer fehl.", NONE),
         ("Do not commit yet.", TASK),
         ("Write a function that never returns None.", TASK),
         ("Make sure the migration is reversible.", TASK),
@@ -44,3 +44,71 @@ NONE = (False, False, False)
 def test_a_rule_is_of_its_task_or_holds_on(sentence, scope):
     is_rule = directs(sentence)
     assert (is_rule, outlasts_its_turn(sentence), is_rule and is_universal(sentence)) == scope
+
+
+REPORTS = (
+    "Der Server startet nie beim ersten Mal.",
+    "Die Tests schlagen immer fehl.",
+    "Das Skript funktioniert nur unter Linux.",
+    "Les tests échouent toujours sur la CI.",
+    "Le serveur ne répond jamais.",
+    "La page charge seulement la moitié des images.",
+    "L'application plante toujours au démarrage.",
+    "El servidor nunca arranca a la primera.",
+    "La prueba siempre falla en el segundo paso.",
+    "O servidor sempre cai depois de uma hora.",
+    "Il test fallisce sempre.",
+    "La funzione non restituisce mai un valore.",
+    "测试总是失败。",
+    "日志里总是显示超时错误。",
+    "De tests falen altijd.",
+    "Testy zawsze się wywalają.",
+    "Тесты всегда падают.",
+    "Сервер никогда не отвечает.",
+    "Ich bekomme immer denselben Fehler.",
+    "Es kommen nur drei Zeilen zurück.",
+)
+RULES = (
+    "Ändere niemals die Datei config.yaml.",
+    "Kommentare immer auf Deutsch schreiben.",
+    "Die Kommentare immer auf Deutsch.",
+    "Los comentarios siempre en español.",
+    "Die Tests immer lokal ausführen.",
+    "Nur Python verwenden.",
+    "Die Datei darf nicht geändert werden.",
+    "Die Datei darf nie geändert werden.",
+    "Committe nie direkt auf main.",
+    "Wir committen nie direkt auf main.",
+    "Du antwortest immer auf Deutsch.",
+    "Bitte immer die Tests ausführen.",
+    "Ne modifie jamais le fichier config.yaml.",
+    "Toujours utiliser pnpm.",
+    "Le fichier ne doit jamais être modifié.",
+    "N'utilise que des fonctions pures, jamais de classes.",
+    "Nunca modifiques config.yaml.",
+    "Usa siempre pnpm en lugar de npm.",
+    "Siempre ejecuta los tests antes de confirmar.",
+    "El archivo nunca debe cambiar.",
+    "Nunca altere o arquivo config.yaml.",
+    "Use sempre pnpm.",
+    "Non modificare mai config.yaml.",
+    "Usa sempre pnpm.",
+    "永远不要修改 config.yaml。",
+    "请始终使用 pnpm。",
+    "总是先运行测试。",
+    "请总是用中文回答。",
+    "コメントは必ず日本語で書いてください。",
+    "항상 테스트를 먼저 실행하세요.",
+    "Gebruik altijd pnpm.",
+    "Zawsze używaj pnpm.",
+    "Używaj zawsze pnpm.",
+    "Komentarze zawsze po polsku.",
+    "Всегда используй pnpm.",
+    "Отвечай всегда по-русски.",
+    "Никогда не меняй config.yaml.",
+)
+
+
+def test_what_happens_always_or_never_is_no_rule_in_any_known_language():
+    assert [sentence for sentence in REPORTS if kind_of(sentence, of_user=True) == RULE] == []
+    assert [sentence for sentence in RULES if kind_of(sentence, of_user=True) != RULE] == []
