@@ -13,12 +13,15 @@ from functools import cached_property
 
 import numpy as np
 
-from guard_core.ledger import EDIT, Ints, Ledger
+from guard_core.ledger import EDIT, SEALED, Ints, Ledger
 
 # Tokens by agent (format of the recording). Source: medians, rounded, over the first prompts after 21 compactions in 19
 # public recordings of Claude Code (9,700), and of 15 in 8 of Codex (sealed summaries are among them). The files of
 # other agents explain their prompts.
 USUAL = {"claude-code": 9_000, "codex": 2_000}
+# Agents that record the exact history behind a compaction (`replacement_history`): what is missing is in sealed
+# summaries alone.
+_EXACT = frozenset({"codex"})
 # Tokens of system prompt, tools and project notes that an agent's requests begin with. Source: the first prompts of 58
 # public recordings of Claude Code, whose median is 41,800 (quartiles 29,800 and 42,600), rounded. 53 of them have at
 # most 45,200 besides their messages; the others, 79,700 and more, begin in the middle of a conversation.
@@ -35,15 +38,20 @@ class Unrecorded:
 
     `measured` has one entry per recorded compaction with a reported call after it: (epoch, tokens, prompt tokens);
     `usual` is the agent's constant, None where there is none. `restored` says of each recorded compaction how many of
-    them are files that the agent attaches again by its rule, -1 where that is not known.
+    them are files that the agent attaches again by its rule, -1 where that is not known, and `exact` whether the file
+    has all that it left.
     """
 
     measured: tuple[tuple[int, int, int], ...]
     usual: int | None
     restored: tuple[int, ...] = ()
+    exact: tuple[bool, ...] = ()
 
     def after(self, epoch: int) -> int:
         """What is expected after one recorded compaction: its files, and what those before it held besides theirs."""
+        if self.exact[epoch]:
+            alike = [tokens for number, tokens, _ in self.measured if self.exact[number]]
+            return max(0, round(float(np.median(alike or [0]))))
         files = self.restored[epoch]
         if files < 0:
             return self.tokens
@@ -96,4 +104,5 @@ def unrecorded(ledger: Ledger, residual: Ints, ratios: dict[str, float]) -> Unre
     )
     ratio = ratios["tool results"]  # as which files are sent
     restored = tuple(round(base.restored_tokens * ratio) if base.restored_tokens >= 0 else -1 for base in ledger.bases)
-    return Unrecorded(measured, None if ledger.tools_recorded else USUAL.get(ledger.agent), restored)
+    exact = tuple(ledger.agent in _EXACT and base.kind != SEALED for base in ledger.bases)
+    return Unrecorded(measured, None if ledger.tools_recorded else USUAL.get(ledger.agent), restored, exact)

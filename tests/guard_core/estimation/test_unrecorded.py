@@ -4,7 +4,7 @@ import pytest
 
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.forecast import known_at, predict
-from guard_core.estimation.unrecorded import USUAL_BESIDES_FILES
+from guard_core.estimation.unrecorded import USUAL, USUAL_BESIDES_FILES
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted
@@ -14,8 +14,8 @@ OVERHEAD, TURN, CALLS = 20_000, 500, 20  # prompt tokens of the fixed part and o
 BESIDES = 3_000  # prompt tokens after a compaction that belong to no file
 
 
-def compacting(*files: int | None, kind: str = "summary") -> Ledger:
-    """A session of Claude Code that is compacted once for each number of lexical tokens attached again."""
+def compacting(*files: int | None, kind: str = "summary", agent: str = "claude-code") -> Ledger:
+    """A session of an agent that is compacted once for each number of lexical tokens attached again."""
     events, calls, compactions = [], [], []
     for place, tokens in enumerate((0, *files)):
         if place:
@@ -36,7 +36,7 @@ def compacting(*files: int | None, kind: str = "summary") -> Ledger:
             prompt += TURN
             calls.append(ModelCall(len(events), len(events), prompt))
             events.append(model("answer " * 150))
-    ledger = Ledger.of(session(*events, calls=tuple(calls), compactions=tuple(compactions), format="claude-code"))
+    ledger = Ledger.of(session(*events, calls=tuple(calls), compactions=tuple(compactions), format=agent))
     return ledger
 
 
@@ -68,3 +68,8 @@ def test_nothing_is_expected_where_old_results_were_only_cleared():
     usual, cleared = (expected_after(compacting(None, kind=kind), 0) for kind in ("summary", "edit"))
     assert usual - cleared == known_at(compacting(None), CALLS - 1).anchors.unrecorded.tokens
     assert not known_at(compacting(None, None, kind="edit"), 2 * CALLS).anchors.unrecorded.measured
+
+
+@pytest.mark.parametrize(("kind", "usual"), [("summary", 0), ("opaque", USUAL["codex"])])
+def test_of_the_exact_history_of_codex_nothing_is_missing_but_a_sealed_summary(kind, usual):
+    assert known_at(compacting(None, kind=kind, agent="codex"), CALLS - 1).anchors.unrecorded.after(0) == usual
