@@ -14,7 +14,8 @@ _LONGEST = 80  # characters of a placeholder
 _BLOTTED = r"redact|remov|mask|hidden|anonym|scrub|saniti|placeholder|omit|censor|strip"
 # A word for what was taken out, signs in the place of characters, or a name in brackets; behind a prefix as `call_`.
 _PLACEHOLDER = re.compile(
-    rf"(?:[a-z]{{2,12}}[_-])?\W*(?:[a-z _-]*(?:{_BLOTTED})[a-z _-]*|[x*.•…#?0_-]{{3,}}|(?:uu)?id|null|none|unknown)\W*"
+    rf"(?:[a-z]{{2,12}}[_-])?\W*(?:[a-z _-]*(?:{_BLOTTED})[a-z _-]*|(?:[_-]*[x*.•…#?0]){{3,}}[_-]*|[_-]{{3,}}"
+    r"|(?:uu)?id|null|none|unknown)\W*"
     r"|[\[<{(][a-z _-]*id[\])}>]",
     re.IGNORECASE,
 )

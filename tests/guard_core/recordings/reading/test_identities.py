@@ -15,7 +15,21 @@ from tests.recordings.seeds import SEEDS
 
 PLACEHOLDERS = ["REDACTED", "[REDACTED]", "<id>", "xxx", "XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX", "***", "call_xxx"]
 PLACEHOLDERS += ["[message id]", "msg_REDACTED", "00000000-0000-0000-0000-000000000000", "anonymized", "removed"]
-IDS = ["a1", "r", "n1", "0", "toolu_01AbC", "msg_redacted_17", "t", "session", "call", "01a20210-49f1", "main"]
+IDS = [
+    "a1",
+    "call_0_0",
+    "c_0",
+    "r",
+    "n1",
+    "0",
+    "toolu_01AbC",
+    "msg_redacted_17",
+    "t",
+    "session",
+    "call",
+    "01a20210-49f1",
+    "main",
+]
 
 
 @pytest.mark.parametrize("value", PLACEHOLDERS)
