@@ -53,6 +53,9 @@ def fullest_without(story: Story, finding: Finding, tokens: list[int]) -> None:
     is_other = story.has_other_window(step)
     if finding.numbers.get("own_window", 0) != (story.window if is_other else 0):
         raise Wrong("the fullest request is held against another model's window, or not, and the claim says otherwise")
+    larger = max(tokens) if max(tokens) > tokens[step] else 0
+    if finding.numbers.get("larger", 0) != larger or (larger and "the largest request" in finding.sentence):
+        raise Wrong("a request that fills less of a larger window is larger, and the claim does not say so")
     agree(finding, calls_over=sum(story.is_over(place, count) for place, count in enumerate(tokens)))
     fullest = max(story.filled(place, count) for place, count in enumerate(tokens))
     same("the share at the peak's step", story.filled(step, tokens[step]), fullest)

@@ -163,6 +163,8 @@ def needless_or_needed(case: Case) -> list[Finding]:
         numbers["unknown_trigger"] = unsaid
     if not case.rests_on_window(peak_step):  # the fullest request was another model's
         numbers["own_window"] = case.window.value
+    if int(tokens.max()) > peak:  # in a larger window
+        numbers["larger"] = int(tokens.max())
     steps = tuple(item.step for item in without.removed[:LISTED])
     room = case.facts.answer_room
     assumptions = _assumptions(case, without)
@@ -212,7 +214,7 @@ def _needless_words(case: Case, without: Without, numbers: dict[str, Any], room:
     leaves = f", which leaves {room.words}" if room and not is_plain else ""  # less has room in what needless leaves
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
-        f"{which}, the largest request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
+        f"{which}, the {_most(numbers)} request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
         f"{_its_window(numbers)} (modelled{_uncounted(numbers)}){leaves}.{_unsure(without)}"
     )
 
@@ -233,6 +235,11 @@ def _needed_words(case: Case, without: Without, numbers: dict[str, Any], room: A
         the_first = "With that room, the first" if numbers.get("tight") else "The first"
         sentence += f" {the_first} could have come {wait} later, at {at_step(numbers['first_over'])}."
     return sentence + _unsure(without)
+
+
+def _most(numbers: dict[str, Any]) -> str:
+    """What the request is called that fills most of its window."""
+    return "fullest" if "larger" in numbers else "largest"
 
 
 def _its_window(numbers: dict[str, Any]) -> str:

@@ -237,6 +237,24 @@ def test_the_window_of_another_model_is_named_where_its_request_is_the_fullest()
     assert check(built, [msgspec.structs.replace(claim, numbers={**claim.numbers, "own_window": 5})], facts.window)
 
 
+def test_the_fullest_request_is_not_called_the_largest_where_another_is_in_a_larger_window():
+    prompts = [60_000, 70_000, 80_000, 90_000, 20_000, 30_000, 40_000]
+    built = chat(*prompts, window=128_000, compactions=(compaction(5),))
+    names = ["gpt-4o"] * 4 + ["gpt-4.1"] * 3
+    calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
+    built = msgspec.structs.replace(built, calls=calls, window=None)
+    facts = Facts.of(built)
+    (claim,) = (item for item in recorded_findings(facts) if item.kind == "needless")
+    assert claim.numbers["peak"] == 90_000 < claim.numbers["larger"]
+    assert "the fullest request has 90,000 tokens" in claim.sentence
+    assert check(built, [claim], facts.window) == []
+    for lie in (
+        {"sentence": claim.sentence.replace("fullest", "largest")},
+        {"numbers": {**claim.numbers, "larger": 91_000}},
+    ):
+        assert check(built, [msgspec.structs.replace(claim, **lie)], facts.window)
+
+
 def answering(built, output, **changes):
     """The same calls, each answered by so many tokens."""
     calls = tuple(msgspec.structs.replace(call, output_tokens=output) for call in built.calls)
