@@ -49,7 +49,7 @@ class NewComment(schemas.Strict):
 @router.get(
     "/sessions/{session_id}/comments",
     response={200: schemas.CommentList, **ERRORS},
-    summary="Its comments",
+    summary="Comments of a session",
     url_name="comments",
 )
 def comments(request: HttpRequest, session_id: UUID) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class ReplaySettings(Schema):
 @router.get(
     "/sessions/{session_id}/replays",
     response={200: schemas.Replays, **UNDER_WAY, **ERRORS},
-    summary="Its replays under every policy",
+    summary="Replays of a session under every policy",
 )
 def replays(request: HttpRequest, session_id: UUID, window: Window = None) -> dict[str, Any]:
     """The recording and every policy under its defaults, a row each, as the page of all policies shows them."""
@@ -90,7 +90,7 @@ def replay(request: HttpRequest, session_id: UUID, settings: Query[ReplaySetting
 @router.get(
     "/sessions/{session_id}/replay/steps",
     response={200: schemas.ReplayRows, **UNDER_WAY, **ERRORS, **CONTRADICTION},
-    summary="The steps of one replay",
+    summary="Steps of one replay",
 )
 def replay_steps(
     request: HttpRequest,
@@ -112,7 +112,7 @@ def replay_steps(
 @router.get(
     "/sessions/{session_id}/replay/compactions",
     response={200: schemas.ReplayRows, **UNDER_WAY, **ERRORS, **CONTRADICTION},
-    summary="The compactions of one replay",
+    summary="Compactions of one replay",
 )
 def replay_compactions(
     request: HttpRequest,

@@ -87,7 +87,7 @@ class Api(NinjaAPI):
 api = Api(
     title="Compaction Inspector",
     version="1",
-    description="Streams in, sessions out, comments both ways. "
+    description="Send lines of running agents; read sessions, replays, sweeps and thresholds; write comments. "
     f"Engine {guard_core.__version__}. Steps and indexes count from 0.",
     docs_url=None,  # its page would load scripts from elsewhere
     auth=lambda request: project_of_caller(request),
@@ -159,9 +159,9 @@ def _answer(request: HttpRequest, reply: Reply) -> HttpResponse:
 )
 def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool = False) -> HttpResponse:
     """Lines are numbered by the client from 0 and stored once, whole batches only; answered after the commit. `name` is
-    the client's own id of the session. `first` and `ended` are read from the address where lines are sent. A line that
-    is none is answered with 400, one that does not fit the lines before it with 409 and its `index`. Integers of more
-    than 64 bits are stored as text; one of more than 300 digits is refused, and may be sent as text."""
+    the client's own id of the session. `first` and `ended` are read from the address where lines are sent. An
+    invalid line is answered with 400, one that does not fit the lines before it with 409 and its `index`. Integers of
+    more than 64 bits are stored as text; one of more than 300 digits is refused, and may be sent as text."""
     kind = request.content_type
     if kind not in (JSON, LINES):
         return _problem(request, 415, f"The content type is {JSON} or {LINES}.")
@@ -178,9 +178,9 @@ def _message(body: bytes, kind: str, first: int, *, ended: bool) -> Message:
     return from_json(body) if kind == JSON else from_lines(body, first, ended=ended)
 
 
-@api.get("/sessions", response={200: schemas.SessionList, **ERRORS}, summary="The sessions, the newest first")
+@api.get("/sessions", response={200: schemas.SessionList, **ERRORS}, summary="List the sessions, the newest first")
 def sessions(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
-    """Those that are on the list."""
+    """The sessions of the project that are not deleted, without their messages."""
     rows = Session.objects.of(project_in(request)).filter(deleted=None)
     some = [_row(row) for row in rows[offset : offset + limit]]
     return {"count": rows.count(), "sessions": some}
@@ -188,11 +188,11 @@ def sessions(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> di
 
 @api.get("/sessions/{session_id}", response={200: schemas.SessionRow, **ERRORS}, summary="One session")
 def session(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
-    """What the list shows of it."""
+    """What the list shows of a session."""
     return _row(session_in(request, session_id))
 
 
-@api.get("/sessions/{session_id}/steps", response={200: schemas.StepList, **ERRORS}, summary="Its model calls")
+@api.get("/sessions/{session_id}/steps", response={200: schemas.StepList, **ERRORS}, summary="Model calls of a session")
 def steps(
     request: HttpRequest,
     session_id: UUID,
@@ -212,10 +212,10 @@ def steps(
 @api.get(
     "/sessions/{session_id}/compactions",
     response={200: schemas.CompactionList, **ERRORS},
-    summary="Its recorded compactions",
+    summary="Recorded compactions of a session",
 )
 def compactions(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
-    """Those that count, in their order."""
+    """In their order, without mere edits of the history."""
     head = convert.load_head(session_in(request, session_id))
     counted = counted_compactions(head).compactions
     return {
@@ -233,7 +233,11 @@ def compactions(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 _COMPACTION = ("at", "kind", "evidence", "tokens_before", "tokens_after", "note")
 
 
-@api.get("/sessions/{session_id}/findings", response={200: schemas.Findings, **ERRORS}, summary="Its findings")
+@api.get(
+    "/sessions/{session_id}/findings",
+    response={200: schemas.Findings, **ERRORS},
+    summary="Verdict and findings of a session",
+)
 def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """What is claimed of the recording, the gravest first, and the verdict."""
     row = session_in(request, session_id)
@@ -254,7 +258,9 @@ def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 _FINDING: dict[str, Any] = {"numbers": {}, "assumptions": [], "steps": [], "count": 1}
 
 
-@api.get("/sessions/{session_id}/rule", response={200: dict[str, Any], **ERRORS}, summary="Its agent's own rule")
+@api.get(
+    "/sessions/{session_id}/rule", response={200: dict[str, Any], **ERRORS}, summary="The own rule of a session's agent"
+)
 def rule(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """Stretches, thresholds as sums with the source of each number, compactions beside the rule, what the recording
     proves of the threshold."""
@@ -262,7 +268,11 @@ def rule(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     return plain(explanations.load(row))
 
 
-@api.get("/triggers", response={200: dict[str, Any], **ERRORS}, summary="What all sessions prove of thresholds")
+@api.get(
+    "/triggers",
+    response={200: dict[str, Any], **ERRORS},
+    summary="Thresholds that the recordings of all sessions prove",
+)
 def triggers(request: HttpRequest) -> dict[str, Any]:
     """Rows, change points and compactions, as the command `triggers --json` prints them."""
     known = corpus.load(Session.objects.of(project_in(request)).filter(deleted=None)).stretches

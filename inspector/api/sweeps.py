@@ -18,7 +18,7 @@ from inspector.pages.sweep.document import conclusions_of
 router = Router()
 
 
-@router.get("/sweeps", response={200: schemas.SweepList, **ERRORS}, summary="The sweeps, the newest first")
+@router.get("/sweeps", response={200: schemas.SweepList, **ERRORS}, summary="List the sweeps, the newest first")
 def sweeps(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """Those of the project, with how far each is."""
     rows = runs.sweeps_of(project_in(request)).order_by("-created", "pk")
@@ -39,7 +39,9 @@ def sweep(request: HttpRequest, sweep_id: UUID) -> dict[str, Any]:
     return {**_row(row, progress), "question": msgspec.to_builtins(runs.question_of(row)), "answer": conclusions}
 
 
-@router.get("/sweeps/{sweep_id}/rows", response={200: schemas.SweepRows, **ERRORS}, summary="The settings of a sweep")
+@router.get(
+    "/sweeps/{sweep_id}/rows", response={200: schemas.SweepRows, **ERRORS}, summary="Figures of each setting of a sweep"
+)
 def sweep_rows(request: HttpRequest, sweep_id: UUID, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """A row for each setting, with its windows and figures by session; 404 before the sweep has ended."""
     answer = runs.ended(_sweep(request, sweep_id))
