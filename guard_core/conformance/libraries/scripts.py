@@ -22,7 +22,6 @@ from guard_core.views import View
 TIME = 1e9  # of the first message; a run took less time than any cool-down
 IMAGE_BYTES = 70  # of a picture in a scripted conversation
 Index = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-Ranges = list[Index | tuple[Index, Index]]
 
 
 class Repeated(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -132,8 +132,6 @@ class ScenarioForm(forms.Form):
         choices=_guard_choices,
         widget=forms.Select(attrs={"class": "select"}),
     )
-
-    SIMPLE: ClassVar[tuple[str, ...]] = ("turns", "user", "reply", "results", "every", "inline")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
