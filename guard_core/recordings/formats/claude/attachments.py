@@ -1,8 +1,9 @@
 """`attachment` lines of Claude Code: what its software put before the model besides the user's words.
 
 Newer versions keep the text as it was sent (`rendered`, with its role). Older ones keep only what it was made from:
-then the words around a file, a reminder or a hook's output are not in the recording, the content itself is. Learned
-from the requests that versions 2.1.150 to 2.1.329 sent for the lines they wrote.
+then the words around a file or a reminder are not in the recording, the content itself is; those around a hook's output
+are the same in 2.0.76, 2.1.100 and 2.1.332 (run). Learned from the requests that versions 2.1.150 to 2.1.329 sent for
+the lines they wrote.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ _TEXTS: dict[str, tuple[str, ...]] = {
 }
 # A hook's output reaches the model after these events only; after others Claude Code shows it to the user alone.
 _HOOK_EVENTS = frozenset({"SessionStart", "UserPromptSubmit"})
+# What is said of a hook's output between its name and a colon.
+_OF_HOOKS = {
+    "hook_success": "hook success",
+    "hook_additional_context": "hook additional context",
+    "hook_stopped_continuation": "hook stopped continuation",
+    "hook_blocking_error": 'hook blocking error from command: "{command}"',
+}
 SELECTION_CHARS = 2_000  # of lines selected in an editor, more are cut off before they are sent
 
 
@@ -79,9 +87,17 @@ def parts_sent(line: dict[str, Any]) -> tuple[Part, ...]:
         return ()
     texts = [text for path in _TEXTS.get(kind, ()) for text in _texts(attachment, path.split("."))]
     words = "\n".join(texts)
-    if kind == "total_tokens_reminder" and words:
-        return (TextPart(f"<system-reminder>\n{words}\n</system-reminder>"),)
+    if words and (kind == "total_tokens_reminder" or (kind in _OF_HOOKS and fields.text(attachment, "hookName"))):
+        return (TextPart(f"<system-reminder>\n{_of_hook(kind, attachment)}{words}\n</system-reminder>"),)
     return (TextPart(words[:SELECTION_CHARS] if kind == "selected_lines_in_ide" else words),) if words else ()
+
+
+def _of_hook(kind: str, attachment: dict[str, Any]) -> str:
+    """The words before what a hook says; none for another kind."""
+    if kind not in _OF_HOOKS:
+        return ""
+    command = fields.text(fields.mapping(attachment, "blockingError"), "command")
+    return f"{fields.text(attachment, 'hookName')} {_OF_HOOKS[kind].replace('{command}', command)}: "
 
 
 def _file(content: dict[str, Any]) -> tuple[Part, ...]:

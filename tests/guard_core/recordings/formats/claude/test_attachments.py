@@ -33,7 +33,7 @@ def test_a_rendered_attachment_is_an_event_with_the_role_it_was_sent_in():
     ("content", "text"),
     [
         ({"type": "skill_listing", "content": "- review"}, "- review"),
-        ({"type": "hook_additional_context", "content": ["One", "Two"], "hookName": "SessionStart"}, "One\nTwo"),
+        ({"type": "hook_additional_context", "content": ["One", "Two"]}, "One\nTwo"),
         ({"type": "file", "content": {"type": "text", "file": {"content": "a = 1"}}}, "a = 1"),
         ({"type": "nested_memory", "content": {"path": "b/CLAUDE.md", "content": "Be brief"}}, "Be brief"),
         ({"type": "invoked_skills", "skills": [{"content": "One"}, {"content": "Two"}]}, "One\nTwo"),
@@ -46,6 +46,25 @@ def test_an_attachment_that_was_not_rendered_gives_its_content(content, text):
     (event,) = sent(content)
 
     assert (event.role, event.parts[0].text) == (Role.USER, text)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"type": "hook_success", "hookEvent": "SessionStart", "content": "Hi"}, "Read hook success: Hi"),
+        ({"type": "hook_additional_context", "content": ["One", "Two"]}, "Read hook additional context: One\nTwo"),
+        ({"type": "hook_stopped_continuation", "message": "No"}, "Read hook stopped continuation: No"),
+        (
+            {"type": "hook_blocking_error", "blockingError": {"blockingError": "Bad", "command": "lint"}},
+            'Read hook blocking error from command: "lint": Bad',
+        ),
+    ],
+)
+def test_what_a_hook_says_is_in_the_words_it_was_sent_in(content, words):
+    """As 2.1.100 sends it, whose count has all of it."""
+    (event,) = sent({**content, "hookName": "Read"})
+
+    assert event.parts[0].text == f"<system-reminder>\n{words}\n</system-reminder>"
 
 
 def test_an_image_named_with_an_at_sign_is_sized_not_counted_as_text():
