@@ -51,6 +51,13 @@ class Truncation:
 
 def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     """The steps at which the recorded prompt falls while the log grew and no compaction is recorded."""
+    if "silent truncations" not in ledger.derived:
+        ledger.derived["silent truncations"] = _silent_truncations(ledger)
+    known: tuple[Truncation, ...] = ledger.derived["silent truncations"]
+    return known
+
+
+def _silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     first, last = continued(ledger)
     recorded, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
     lexical = ledger.prefix("lexical_tokens")
@@ -125,6 +132,13 @@ class Jump:
 
 def count_changes(ledger: Ledger) -> tuple[Jump, ...]:
     """Where the provider counts otherwise from a call on: prompt and later growth change by about the same factor."""
+    if "count changes" not in ledger.derived:
+        ledger.derived["count changes"] = _count_changes(ledger)
+    known: tuple[Jump, ...] = ledger.derived["count changes"]
+    return known
+
+
+def _count_changes(ledger: Ledger) -> tuple[Jump, ...]:
     first, last = continued(ledger)
     recorded, jumps, begin = ledger.steps["prompt_tokens"], [], 0
     large = _large(ledger, first, last)

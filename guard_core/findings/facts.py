@@ -108,7 +108,7 @@ class Facts:
 
     @cached_property
     def counts(self) -> CompactionCounts:
-        return counted_compactions(self.session)
+        return counted_compactions(self.session, self.ledger.steps["at"])
 
     @cached_property
     def requests(self) -> Requests:

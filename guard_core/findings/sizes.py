@@ -85,7 +85,7 @@ def doubted_window(case: Case) -> list[Finding]:
     window = case.window
     if not case.is_recorded or window.status is not Status.DOUBTED:
         return []
-    fired = automatic_triggers(case.facts.session)
+    fired = automatic_triggers(case.facts.session, case.facts.answers)
     low, high = min(fired), max(fired)
     where = fired_words(case.facts.session, low, high)
     sentence = (
@@ -95,7 +95,7 @@ def doubted_window(case: Case) -> list[Finding]:
     numbers = {"window": window.value, "low": low, "high": high, "compactions": len(fired)}
     step = case.fired[0].step if case.fired else 0
     assumptions: tuple[str, ...] = ()
-    if unsaid := len(automatic_triggers(case.facts.session, unsaid=True)):
+    if unsaid := len(automatic_triggers(case.facts.session, case.facts.answers, unsaid=True)):
         assumptions, numbers["unknown_trigger"] = (TRIGGER_NOT_RECORDED,), unsaid
         sentence += f" {trigger_not_recorded(unsaid, len(fired))}"
     return [Finding("window_doubted", WARNING, step, sentence, numbers, assumptions, (), len(fired))]

@@ -104,8 +104,8 @@ LAST_TOTAL = Counter(TOTAL, "prompt and output tokens of the last answer")
 
 def checks_of(session: Session, ledger: Ledger, counts: CompactionCounts | None = None) -> Checks:
     """All checks of a session."""
-    counted = (counts or counted_compactions(session)).compactions
     at = ledger.steps["at"]
+    counted = (counts or counted_compactions(session, at)).compactions
     places = np.array([item.place for item in counted], dtype=np.int64)
     compacted = np.array([session.compactions[item.place].at for item in counted], dtype=np.int64)
     firsts = np.searchsorted(at, compacted, side="left")
@@ -142,7 +142,7 @@ def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter
     prompt = np.append(ledger.steps["prompt_tokens"], 0)[last]
     if counter.name == PROMPT:
         return np.asarray(np.where(known, prompt, UNKNOWN))
-    output = np.append(outputs_of(session), UNKNOWN)[last]
+    output = np.append(outputs_of(session, ledger), UNKNOWN)[last]
     pending = pending_at(session, ledger, checks, counter)
     known = known & (output >= 0) & ~_is_lacking(ledger, checks, counter)
     return np.asarray(np.where(known, prompt + output + pending, UNKNOWN))
@@ -207,9 +207,12 @@ def _stop(ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
     return np.asarray(np.where((checks.between > 0) & (user >= 0), np.minimum(checks.stop, user), checks.stop))
 
 
-def outputs_of(session: Session) -> Ints:
-    """Output tokens of every call."""
-    return np.array([output_of(call) for call in session.calls], dtype=np.int64)
+def outputs_of(session: Session, ledger: Ledger) -> Ints:
+    """Output tokens of every call; only calls without a final count are read."""
+    outputs = ledger.steps["output_tokens"].astype(np.int64)
+    for step in np.flatnonzero(outputs < 0).tolist():
+        outputs[step] = output_of(session.calls[step])
+    return outputs
 
 
 def output_of(call: ModelCall) -> int:

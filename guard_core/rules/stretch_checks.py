@@ -143,7 +143,8 @@ class Counted:
         another one says itself when it trims."""
         if self.agent is not None:
             return frozenset()
-        counted = [item for item in counted_compactions(self.session).compactions if item.step >= 0]
+        known = counted_compactions(self.session, self.ledger.steps["at"]).compactions
+        counted = [item for item in known if item.step >= 0]
         return frozenset(item.place for row in recorded_rows(self.session, self.ledger, counted) for item in row)
 
     @cached_property

@@ -151,13 +151,16 @@ def _judged(window: Sourced, status: Status, at_least: int, note: str) -> Window
     return WindowJudgement(window.value, window.source, status, at_least, note, window.note)
 
 
-def judge_session(session: Session, window: Sourced | None = None) -> WindowJudgement:
-    """The window of a session, or another one, against what the session recorded.
+def judge_session(
+    session: Session, window: Sourced | None = None, answers: dict[str, models.Answers] | None = None
+) -> WindowJudgement:
+    """The window of a session, or another one, against what the session recorded. `answers`: what `models.answers_of`
+    says of it, where that is known.
 
     A simulated session has no provider whose answers would prove anything, and another model's answer proves nothing of
     this window.
     """
-    answers = models.answers_of(session)
+    answers = models.answers_of(session) if answers is None else answers
     model = models.main_model(session, answers)
     stated = window or models.window_of(session, model)
     if session.usage_ratio is not None:
@@ -175,7 +178,7 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     return judge(
         taken_by_agent(session.agent_format, model, stated, max(prompts, default=0), session.version),
         prompts,
-        automatic_triggers(session),
+        automatic_triggers(session, answers),
         agent=session.agent_format,
         model=model,
         said_automatic=all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item)),
@@ -226,13 +229,16 @@ def _looked_up(session: Session, model: str, answers: dict[str, models.Answers])
     return window and taken_by_agent(session.agent_format, model, window, largest, session.version)
 
 
-def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
+def automatic_triggers(
+    session: Session, answers: dict[str, models.Answers] | None = None, *, unsaid: bool = False
+) -> list[int]:
     """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it. Not
     those before or behind a call of a model that has another window than the session: its threshold may follow from
     that.
     `unsaid`: only of those that are taken as automatic because the file does not say what triggered them."""
-    automatic, counts = _of_main_model(session), []
-    reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens] if automatic else []
+    automatic, counts = _of_main_model(session, answers), []
+    is_complete = all(item.tokens_before for item in automatic)
+    reported = [] if is_complete else [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens]
     for compaction in automatic:
         if unsaid and trigger_of(compaction) == AUTOMATIC:
             continue
@@ -241,10 +247,11 @@ def automatic_triggers(session: Session, *, unsaid: bool = False) -> list[int]:
     return [count for count in counts if count > 0]
 
 
-def _of_main_model(session: Session) -> list[RecordedCompaction]:
+def _of_main_model(session: Session, answers: dict[str, models.Answers] | None = None) -> list[RecordedCompaction]:
     """The automatic compactions with no call of a model with another window right before or behind them."""
     automatic = [*filter(is_automatic, session.compactions)]
-    others = windows_by_model(session, models.answers_of(session)) if automatic else {}
+    answers = models.answers_of(session) if automatic and answers is None else answers
+    others = windows_by_model(session, answers) if automatic and answers else {}
     if not any(others.values()):
         return automatic
     ats, calls = [call.at for call in session.calls], session.calls

@@ -40,6 +40,7 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, get_summarizer
 from guard_core.trace import Trace
+from guard_core.windows.models import answers_of
 from guard_core.windows.window_evidence import judge_session
 from inspector.figures.timeline import Own, Timeline, own_series, timeline
 from inspector.models import Session
@@ -344,14 +345,17 @@ def facts_of(row: Session) -> StoredFacts:
 
 def _load_facts(row: Session, window: Sourced) -> StoredFacts:
     ledger, head = convert.load_ledger(row), convert.load_head(row)
-    return StoredFacts(
+    answers = answers_of(head)
+    facts = StoredFacts(
         head,
         ledger,
         convert.load_attribution(row) or attribute(ledger),
-        judge_session(head, window),
+        judge_session(head, window, answers),
         convert.request_words_of(row),
         explained=explanations.load(row),
     )
+    vars(facts).update(answers=answers)  # each look at them reads all calls
+    return facts
 
 
 def summarizer_of(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer | None:

@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import msgspec
 
+from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, replayed_findings
+from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
+from guard_core.rules.counters import LAST_TOTAL, checks_of, counts_at
+from guard_core.windows.models import answers_of
+from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.findings.cases import chat, replayed
 
 
@@ -44,3 +49,16 @@ def test_the_requests_over_a_window_are_those_of_the_case():
     facts, trace = replayed(chat(1_000, 2_000, 9_500, 9_800))
     narrow = replace(trace, window=5_000)
     assert facts.over(narrow).tolist() == facts.replay(narrow).over.tolist() == [2]
+
+
+def test_what_is_said_of_a_recording_goes_through_its_calls_once():
+    built = chat(*range(1_000, 9_000, 200))
+    calls = Passes(msgspec.structs.replace(call, output_tokens=7) for call in built.calls)
+    built = msgspec.structs.replace(built, calls=calls)
+    ledger = Ledger.of(built)
+    before = Passes.count
+    answers = answers_of(built)
+    facts = Facts(built, ledger, attribute(ledger), judge_session(built, None, answers), ())
+    assert facts.counts.total == 0
+    assert counts_at(built, ledger, checks_of(built, ledger), LAST_TOTAL).max() == 8_607
+    assert Passes.count == before + 2  # judging looks whether one of them is counted, which the first is
