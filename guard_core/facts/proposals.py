@@ -52,8 +52,14 @@ def events_to_read(ledger: Ledger) -> Ints:
     MOST_READ, and the calls of todo tools, the last MOST_TODO_CALLS."""
     flags = ledger.events["flags"]
     users = np.flatnonzero(((flags & (USER | SYSTEM)) > 0) & ((flags & HAS_RESULT) == 0))[:MOST_READ]
+    return np.union1d(users, todo_calls(ledger, ledger.event_count))
+
+
+def todo_calls(ledger: Ledger, stop: int) -> Ints:
+    """The events before event `stop` that call a todo tool, the last MOST_TODO_CALLS."""
     calls = (ledger.parts["kind"] == CALL) & np.isin(ledger.parts["tool"], [tool_key(name) for name in TODO_TOOLS])
-    return np.union1d(users, np.unique(ledger.parts["event"][calls])[-MOST_TODO_CALLS:])
+    events = np.unique(ledger.parts["event"][calls])
+    return events[events < stop][-MOST_TODO_CALLS:]
 
 
 def instructions(session: Session, events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:

@@ -14,7 +14,7 @@ from guard_core.facts.across import (
     open_work,
 )
 from guard_core.facts.lanes import HELD, STATE_WORDS, Snippet, State
-from guard_core.facts.proposals import MOST_DETAILS, events_to_read, instructions, named_in
+from guard_core.facts.proposals import MOST_DETAILS, named_in, todo_calls
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
 from guard_core.quoting import readings
@@ -24,7 +24,7 @@ from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.parts import visible
 from inspector.pages.shared.requests import REPEATED
-from inspector.pages.shared.snippets import search_for
+from inspector.pages.shared.snippets import instructions_of, search_for
 from inspector.storage import convert
 from inspector.storage.snippets import occur_before
 
@@ -47,10 +47,10 @@ class Changes(NamedTuple):
 def changes_of(page: Frame, item: Compaction) -> Changes:
     """What a compaction did to instructions and open work."""
     ledger, request = page.analysis.ledger, last_request(page.analysis.ledger, item.at)
-    wanted = [int(event) for event in events_to_read(ledger) if event < item.at]
-    events = sorted(convert.load_some_events(page.row, [*wanted, *([request] if request >= 0 else [])]).items())
-    open_now = open_work(events, item.at, request)
-    search = search_for(page.row, page.analysis, item.side, (*open_now, *instructions(page.analysis.head, events)))
+    wanted = [*todo_calls(ledger, item.at).tolist(), *([request] if request >= 0 else [])]
+    open_now = open_work(convert.load_messages(page.row, wanted), item.at, request)
+    said = [snippet for snippet in instructions_of(page.row, page.analysis) if snippet.event < item.at]
+    search = search_for(page.row, page.analysis, item.side, (*open_now, *said))
     epoch = item.place if item.recorded else -1
     rows = crossings(search, Views(item.before, epoch - 1 if item.recorded else -1, item.sent, item.after, epoch))
     shown = [row for row in rows if row.is_worse or row.snippet in open_now]

@@ -6,9 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from guard_core.facts.lanes import Lane, Snippet, worst_first
-from guard_core.facts.proposals import details, events_to_read, instructions
+from guard_core.facts.proposals import details, events_to_read
 from inspector.pages.session.frame import Frame
-from inspector.pages.shared.snippets import search_for
+from inspector.pages.shared.snippets import instructions_of, search_for
 from inspector.replays.analysis import StoredFacts
 from inspector.storage import convert
 from inspector.storage.byte_cache import ByteCache
@@ -51,8 +51,10 @@ def _key(page: Frame, show: str) -> tuple[Hashable, ...]:
 
 
 def _follow(page: Frame, show: str) -> Listed:
-    events = convert.load_messages(page.row, events_to_read(page.analysis.ledger).tolist())
-    snippets = instructions(page.analysis.head, events) if show == INSTRUCTIONS else details(events)
+    if show == INSTRUCTIONS:
+        snippets = instructions_of(page.row, page.analysis)
+    else:
+        snippets = details(convert.load_messages(page.row, events_to_read(page.analysis.ledger).tolist()))
     lanes, left_out = lanes_of(page, snippets)
     return Listed(worst_first(lanes), left_out, page.analysis.facts)
 

@@ -10,6 +10,9 @@ from msgspec.structs import replace
 
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
+from inspector.pages.shared.snippets import instructions_of
+from inspector.replays.analysis import analyse
+from inspector.replays.choice import Choice
 from tests.builders import model, session, tool_call, user
 from tests.guard_core.findings.cases import compaction
 
@@ -49,6 +52,19 @@ def test_what_had_left_before_is_not_said_to_be_there_and_what_is_quoted_is_not_
     assert "1 other instruction is only in a summary, as before." in text
     assert "The last request and 1 open todo had left the context before." in text
     assert "still there verbatim" not in text
+
+
+def test_todos_that_are_open_at_a_compaction_are_shown_however_many_lists_follow(client, store):
+    later = [tool_call("TodoWrite", f"later{number}", todos=[]) for number in range(60)]
+    text = page(client, store(talk("Half is done.", model("so far so good"), *later)))
+    assert re.search(r"write the migration +todo +verbatim +gone", text)
+
+
+def test_the_instructions_of_a_session_are_looked_for_once(store):
+    row = store(talk("Half is done.", model("so far so good")))
+    analysis = analyse(row, Choice())
+    assert [item.text for item in instructions_of(row, analysis)] == [f"{RULE}.", ASK]
+    assert instructions_of(row, analyse(row, Choice())) is instructions_of(row, analysis)
 
 
 def test_it_counts_calls_without_a_result(client, store):
