@@ -19,6 +19,7 @@ from inspector.project.body_limit import BodyLimit  # noqa: E402
 from inspector.project.lifespan import Lifespan  # noqa: E402
 from inspector.project.proxies import Proxies  # noqa: E402
 from inspector.project.routing import sockets  # noqa: E402
+from inspector.project.threads import RequestThreads  # noqa: E402
 
 
 class Request(ASGIRequest):
@@ -39,7 +40,7 @@ application = Lifespan(
         ProtocolTypeRouter(
             {
                 "http": BodyLimit(
-                    django_application,
+                    RequestThreads(django_application),
                     upload=settings.MAX_UPLOAD_BYTES,
                     batch=settings.MAX_BATCH_BYTES,
                     other=settings.MAX_BODY_BYTES,

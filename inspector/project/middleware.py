@@ -12,7 +12,7 @@ from typing import Any
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
-from django.utils.decorators import sync_and_async_middleware
+from django.utils.decorators import sync_and_async_middleware, sync_only_middleware
 from django.utils.functional import SimpleLazyObject
 
 from inspector.models import default_project
@@ -131,3 +131,11 @@ def dressed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
         response.headers.setdefault("Cache-Control", "no-store")
         patch_vary_headers(response, ["HX-Request"])
     return with_headers(request, response)
+
+
+@sync_only_middleware
+def in_one_thread(get_response: Any) -> Any:
+    """Has what lies between the static files and the view run in the thread of the request in one go. Otherwise Django
+    passes the request from the event loop to that thread and back up to twice for each, a third of what a short one
+    costs."""
+    return lambda request: get_response(request)

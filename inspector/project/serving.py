@@ -263,6 +263,7 @@ def _server(worker: WorkerProcess, greeting: str) -> Any:
             proxy_headers=False,  # proxies.py believes them from PROXIES alone
             timeout_graceful_shutdown=GRACE_SECONDS,
             ws_max_size=settings.MAX_SOCKET_FRAME_BYTES,
+            ws_per_message_deflate=False,  # hints are shorter than what compressing them would cost
             ws_ping_interval=20,
             ws_ping_timeout=20,
         )

@@ -140,6 +140,7 @@ def middleware(team: bool) -> list[str]:
         "django.middleware.clickjacking.XFrameOptionsMiddleware",
         "django_htmx.middleware.HtmxMiddleware",
         *([] if team else ["inspector.project.middleware.current_project"]),
+        "inspector.project.middleware.in_one_thread",
     ]
 
 

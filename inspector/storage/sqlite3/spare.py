@@ -1,7 +1,7 @@
 """Connections to SQLite that no thread uses now: the next thread that needs one takes it.
 
-The server answers each request in a thread of its own. To open a connection and to read the schema takes about a
-millisecond of processor, a tenth of what a step of a session costs.
+The threads in which the server answers requests give their connections back, each of which keeps pages in memory. To
+open one and to read the schema takes about a millisecond of processor, a tenth of what a step of a session costs.
 """
 
 from __future__ import annotations
