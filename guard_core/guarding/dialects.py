@@ -7,6 +7,7 @@ https://docs.anthropic.com/en/api/messages.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -28,7 +29,7 @@ from guard_core.events import (
 from guard_core.recordings.formats.anthropic_messages import block_parts
 from guard_core.recordings.reading import chat, fields, normalise
 
-Message = Mapping[str, Any]
+Message = Any  # a mapping, or an object of a library that stands for one, such as an answer of a model
 
 
 class Piece(NamedTuple):
@@ -65,7 +66,7 @@ class OpenAI:
 
     def split_system(self, messages: Sequence[Message]) -> int:
         count = 0
-        while count < len(messages) and messages[count].get("role") in ("system", "developer"):
+        while count < len(messages) and role_of(messages[count]) in ("system", "developer"):
             count += 1
         return count
 
@@ -145,6 +146,31 @@ LEFT_OUT = "[Earlier messages were left out.]"
 _ANTHROPIC_ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 # Where servers of Chat Completions put reasoning that they want to have back.
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+
+
+def is_model(value: Any) -> bool:
+    """Is it an object of Pydantic's, as the libraries of OpenAI and Anthropic give answers and their blocks. They send
+    of one what was set when it was made."""
+    return hasattr(value, "model_dump")
+
+
+def plain(value: Any) -> Any:
+    """A message, or something of one, as JSON has it; the very same where it has no such objects."""
+    if is_model(value):
+        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Mapping):
+        items = {key: plain(item) for key, item in value.items()}
+        return value if all(items[key] is value[key] for key in items) else items
+    if isinstance(value, list | tuple):
+        some = [plain(item) for item in value]
+        return value if all(map(operator.is_, some, value)) else some
+    return value
+
+
+def role_of(message: Message) -> str:
+    """Whose message it is."""
+    role = message.get("role") if isinstance(message, Mapping) else getattr(message, "role", "")
+    return role if isinstance(role, str) else ""
 
 
 def readable(value: Any) -> Any:

@@ -20,7 +20,7 @@ from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import GuardError, SettingError
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
-from guard_core.guarding.dialects import LEFT_OUT, Dialect, Message, get_dialect, readable
+from guard_core.guarding.dialects import LEFT_OUT, Dialect, Message, get_dialect, is_model, plain, readable, role_of
 from guard_core.guarding.log import GuardedLog, Mark
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies import get_policy
@@ -115,7 +115,7 @@ class Guard:
         head = self._dialect.split_system(messages)
         self._head = list(messages[:head])
         self._take(messages[head:])
-        described = chat.tool_definitions(readable(list(tools))) if tools is not None else None
+        described = chat.tool_definitions(readable(plain(list(tools)))) if tools is not None else None
         self._log.describe(self._system(system), described)
         self._log.todos = tuple(Todo(*map(readable, todo)) for todo in todos)
         return self._written(self._log.ask())
@@ -202,7 +202,7 @@ class Guard:
                 f"message {place + 1} is not the one of the last call: give the whole history at every call, "
                 "or begin a new guard for another conversation"
             )
-        self._log.extend(self._named(self._dialect.event(message)) for message in messages[known:])
+        self._log.extend(self._named(self._dialect.event(plain(message))) for message in messages[known:])
         self._originals = list(messages)
         self._digests = digests
 
@@ -221,8 +221,8 @@ class Guard:
 
     def _system(self, beside: Any) -> tuple[Part, ...] | None:
         if beside is not None:
-            return block_parts(readable(beside))
-        parts = tuple(part for message in self._head for part in self._dialect.event(message).parts)
+            return block_parts(readable(plain(beside)))
+        parts = tuple(part for message in self._head for part in self._dialect.event(plain(message)).parts)
         return parts or None
 
     def _written(self, asked: Asked) -> list[Any]:
@@ -253,7 +253,7 @@ class Guard:
         if event is self._log.events[place] or event == self._log.events[place]:
             yield original
         elif event.parts:
-            yield from self._dialect.messages(event, original)
+            yield from self._dialect.messages(event, plain(original))
 
 
 class GuardMark(NamedTuple):
@@ -273,12 +273,12 @@ def _require_objects(messages: Any) -> None:
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes | bytearray):
         raise GuardError(f"messages are a list of objects such as dicts, not of the type {type(messages).__name__}")
     for number, message in enumerate(messages, 1):
-        if not isinstance(message, Mapping):
+        if not (isinstance(message, Mapping) or is_model(message)):
             raise GuardError(f"message {number} is an object such as a dict, not of the type {type(message).__name__}")
 
 
 def _begins_with_model(messages: Sequence[Message]) -> bool:
-    return bool(messages) and messages[0].get("role") == "assistant"
+    return bool(messages) and role_of(messages[0]) == "assistant"
 
 
 def _digest(message: Message) -> bytes:
@@ -295,6 +295,8 @@ def _digest(message: Message) -> bytes:
 
 
 def _stable(value: Any) -> Any:
+    if is_model(value):
+        return _stable(plain(value))
     if isinstance(value, Mapping):
         return {key: _stable(item) for key, item in value.items() if key not in UNSTABLE}
     return [_stable(item) for item in value] if isinstance(value, list | tuple) else value

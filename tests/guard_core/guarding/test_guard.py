@@ -6,6 +6,7 @@ import asyncio
 import copy
 
 import pytest
+from pydantic import BaseModel
 
 from guard_core import Guard
 from guard_core.errors import GuardError, SettingError
@@ -307,6 +308,50 @@ def test_half_a_character_breaks_no_agent_and_is_sent_as_it_was_where_nothing_ch
     again.load(stored, history)
     assert guard.session.events[0].parts[0].text == "cut in an emoji \N{REPLACEMENT CHARACTER}"
     assert again.before_call(history)[0] is half
+
+
+class Block(BaseModel):
+    """As the libraries of OpenAI and Anthropic make them: what is not set is not sent."""
+
+    type: str
+    text: str
+    citations: list[str] | None = None
+
+
+class Answer(BaseModel):
+    role: str
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[dict] | None = None
+
+
+def test_what_the_libraries_answer_with_can_be_put_into_the_history_as_it_is():
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    objects = [Answer(role="assistant", tool_calls=[call]), Answer(role="assistant", content="done")]
+    guard = Guard("langchain-clear-tool-uses", window=200_000, trigger=10, keep=0, clear_tool_inputs=True)
+    history: list = [SYSTEM, {"role": "user", "content": "Read it."}, objects[0]]
+    history.append({"role": "tool", "tool_call_id": "c1", "content": "r" * 400})
+    assert guard.before_call(history)[3]["content"] != "r" * 400
+    guard.after_call(300)
+    again = Guard("none", window=200_000)
+    sent = drive(again, history, [objects[1], {"role": "user", "content": "Thanks."}])
+    assert all(one is other for one, other in zip(sent, history, strict=True))
+    assert [len(event.parts) for event in again.session.events] == [1, 1, 1, 1, 1]
+
+
+def test_blocks_of_a_library_are_written_again_where_a_policy_changes_their_message():
+    block = Block(type="text", text="I look into it.")
+    call = {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "p" * 400}}
+    guard = Guard(
+        "langchain-clear-tool-uses", window=200_000, dialect="anthropic", trigger=10, keep=0, clear_tool_inputs=True
+    )
+    history = [
+        {"role": "user", "content": "Read it."},
+        {"role": "assistant", "content": [block, call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "r" * 400}]},
+    ]
+    sent = guard.before_call(history)
+    assert sent[1]["content"] == [{"type": "text", "text": "I look into it."}, {**call, "input": {}}]
 
 
 def test_half_a_character_in_a_summary_or_beside_the_words_is_mended():
