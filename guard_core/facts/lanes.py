@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from guard_core.costs import HAS_RESULT
 from guard_core.events import Event
+from guard_core.facts.instructions import REQUEST, RULE
 from guard_core.facts.searchable import text_of
-from guard_core.facts.texts import paraphrases, quotation, quotes
+from guard_core.facts.texts import conveys, paraphrases, quotation, quotes
 from guard_core.findings.facts import Fired
 from guard_core.findings.presence import may_be_summarised
 from guard_core.forms import get_form
@@ -41,7 +42,7 @@ class State(IntEnum):
     NOT_YET = 0  # no request so far can have had it; nothing is a paraphrase of what was not said yet
     VERBATIM = 1  # a message of the log has its words
     QUOTED = 2  # only what a compaction inserted has its words
-    PARAPHRASED = 3  # only what a compaction inserted says it, in other words (`texts.paraphrases`)
+    PARAPHRASED = 3  # only what a compaction inserted says it, in other words (`Snippet.is_in_other_words`)
     UNKNOWN = 4  # only a summary whose text is not known can hold it
     GONE = 5
 
@@ -64,6 +65,11 @@ class Snippet(msgspec.Struct, frozen=True):
     kind: str
     text: str
     event: int = -1
+
+    def is_in_other_words(self, summary: str) -> bool:
+        """Does a summary say it in other words; of an instruction too short for a paraphrase to be known, each word."""
+        says = conveys if self.kind in (RULE, REQUEST) else paraphrases
+        return says(summary, self.text)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -325,7 +331,7 @@ class Search:
             held = [bit * is_held for is_held in self._wanted.in_text(text)]
             if bit == IN_SUMMARY:
                 held = [
-                    one | IN_OTHER_WORDS * paraphrases(text, snippet.text)
+                    one | IN_OTHER_WORDS * snippet.is_in_other_words(text)
                     for one, snippet in zip(held, self.snippets, strict=True)
                 ]
             self._texts[key] = owner, np.array(held, dtype=np.uint8)

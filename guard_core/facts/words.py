@@ -34,7 +34,8 @@ METHOD = (
         "Paraphrased",
         f"{PASSAGE} consecutive sentences that a compaction inserted have at least {100 * PARAPHRASE_CUT:.0f} % of the "
         f"content words, or, of a sentence of several clauses, {100 * RESTATED_CUT:.0f} % of those of each clause (of "
-        f"{CLAUSE_WORDS} content words or more). Sentences of fewer than {FEWEST_WORDS} content words must be quoted. "
+        f"{CLAUSE_WORDS} content words or more). Of instructions of fewer than {FEWEST_WORDS} content words the "
+        "passage has each; other short texts must be quoted. "
         "In Chinese, Japanese and Korean text, pairs of characters are words, and at least "
         f"{FEWEST_UNSPACED} are needed.",
     ),

@@ -184,6 +184,22 @@ def test_before_it_is_said_it_is_not_lost():
     assert lane.lost is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "summary", "state"),
+    [
+        ("rule", "Rules: pushing to the main branch is forbidden.", "PARAPHRASED"),
+        ("rule", "Rules: use tabs. The first file was read.", "GONE"),
+        ("quantity", "Rules: pushing to the main branch is forbidden.", "GONE"),
+    ],
+)
+def test_a_rule_of_few_words_is_said_by_a_passage_with_each_of_them(kind, summary, state):
+    """As in the findings, which do not call such a rule lost."""
+    rule = "Never push to main."
+    built = talk(compaction(3, summary=summary), first=f"{rule} Look at the billing tables.")
+    (lane,) = search(built, Snippet(kind, rule, 0)).lanes()
+    assert lane.last_state.name == state
+
+
 def test_nothing_is_a_paraphrase_of_what_was_not_said_yet():
     near = "The billing tables stay as they are: do not rename the tenant column."
     built = talk(compaction(3, summary=near), after={4: user(RULE)}, first="Hello there")
