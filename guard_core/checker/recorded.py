@@ -27,7 +27,7 @@ from guard_core.checker.story import Story, Wrong, agree, holds, number, own_tex
 from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, ToolCallPart, ToolResultPart, part_text
 from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn, says_something
-from guard_core.facts.texts import common_words, conveys, paraphrases, split_sentences
+from guard_core.facts.texts import common_words, content_words, conveys, paraphrases, split_sentences
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -555,9 +555,11 @@ def _restates(story: Story, index: int, message: int) -> bool:
     sentences = [one for one in sentences if not _states_rules_alone(one)] or sentences
     if _is_foreign("\n".join(said), "\n".join(sentences)):
         return True
+    long = [one for one in sentences if paraphrases(one, one)]
+    short = [one for one in sentences if len(content_words(one)) > 1]
     for text in said:
-        missing = [one for one in sentences if not paraphrases(text, one, _RESTATED) and paraphrases(one, one)]
-        if not missing and any(paraphrases(one, one) for one in sentences):
+        says = [paraphrases(text, one, _RESTATED) for one in long] or [conveys(text, one) for one in short]
+        if says and all(says):
             return True
     return False
 

@@ -20,6 +20,7 @@ PARAPHRASE_CUT = 0.41
 RESTATED_CUT = 0.55
 CLAUSE_WORDS = 3  # ours: content words of a clause that is looked for by itself
 FEWEST_WORDS = 4  # content words, as the labelled sentences have; of shorter ones only a quotation counts
+FEWEST_SHORT = 2  # ours: one word is in many passages
 # The same of a sentence in a script without spaces, whose words are pairs of characters here. Of 30 paraphrases of ours
 # in Chinese, Japanese and Korean so many are found, and of their other 270 pairs none is.
 FEWEST_UNSPACED = 3
@@ -298,9 +299,13 @@ def _letters_in(text: str) -> tuple[int, int]:
 
 def restates(text: str, request: str) -> bool:
     """Does a summary say all of a request in other words: each of its sentences that is long enough for a paraphrase to
-    be known."""
+    be known; of a request without such a sentence, each word of those of FEWEST_SHORT words or more (`conveys`)."""
     fewest = FEWEST_UNSPACED if has_unspaced(request) else FEWEST_WORDS
-    known = [sentence for sentence in split_sentences(request) if len(content_words(sentence)) >= fewest]
+    sentences = split_sentences(request)
+    known = [sentence for sentence in sentences if len(content_words(sentence)) >= fewest]
+    if not known:
+        short = [sentence for sentence in sentences if len(content_words(sentence)) >= FEWEST_SHORT]
+        return bool(short) and all(conveys(text, sentence) for sentence in short)
     letters = normalised(text)  # has the words of every passage, and is made in a hundredth of the time
     return (
         bool(known)

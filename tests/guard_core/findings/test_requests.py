@@ -340,6 +340,22 @@ def test_a_request_in_other_words_is_not_quoted(said, is_restated):
     assert (finding.numbers["quoted_by"], finding.numbers["restated"]) == ([], is_restated)
 
 
+@pytest.mark.parametrize(
+    ("said", "is_restated"),
+    [
+        ("Goal: dark mode. It is being added to the theme.", True),
+        ("Goal: a mode for printing. Files were read.", False),
+    ],
+)
+def test_a_short_request_is_said_by_a_passage_with_each_of_its_words(said, is_restated):
+    built = talk(compaction(3, summary=said), ask="Add a dark mode. Thanks!")
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["restated"]) == ("info" if is_restated else "warning", is_restated)
+    assert check(built, [finding], judge_session(built)) == []
+    lie = replace(finding, numbers={**finding.numbers, "restated": not is_restated})
+    assert check(built, [lie], judge_session(built))
+
+
 PORT = "Please port the importer to the new reader."
 ON_LEGACY, ON_TESTS = "You must never touch the file legacy.py.", "Always run the linter before a commit."
 
