@@ -11,8 +11,8 @@ from guard_core.quoting import HAN, HANGUL, KANA, normalised, readings
 # its content words. Measured on the 50 summaries that a person labelled in COMPINT (arXiv 2608.11242, github
 # ZhiqiEliWang/compaction-integrity, judge_robustness_eval/balanced_blind_labeled.jsonl), and on each of them with 14
 # sentences that its session never had: `python -m tests.benchmarks.measure_paraphrase FILE` measures both again.
-# Over a whole summary the share agrees with 49 of 50, but takes 44 of 700 other sentences for paraphrased, and a third
-# of them in summaries of 12,000 characters.
+# Over a whole summary the share agrees with 49 of 50, too, but takes 53 of 700 other sentences for paraphrased, and
+# more of them the longer the summary is.
 PASSAGE = 3
 PARAPHRASE_CUT = 0.41
 # A request is said again in other words by more of each of its sentences: what was done about it is about the same
@@ -25,7 +25,7 @@ FEWEST_SHORT = 2  # ours: one word is in many passages
 # in Chinese, Japanese and Korean so many are found, and of their other 270 pairs none is.
 FEWEST_UNSPACED = 3
 UNSPACED_PAIRS, UNSPACED_FOUND, UNSPACED_OTHERS = 30, 27, 270
-LABELLED, AGREES, AGREES_HELD_OUT, OTHERS, FALSE_OF_OTHERS = 50, 46, 44, 700, 7
+LABELLED, AGREES, AGREES_HELD_OUT, OTHERS, FALSE_OF_OTHERS = 50, 49, 49, 700, 9
 # Words that any English text has, so that sharing them says nothing: articles, pronouns, prepositions, auxiliaries and
 # the words that make a sentence a rule. Ours.
 _COMMON = frozenset(
@@ -131,7 +131,7 @@ LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much a
 FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script has of others, in names and quotations
 FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
 MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
-_ENDINGS = ("ing", "ed", "es", "s")  # taken off where at least three letters remain
+_ENDINGS = ("ing", "ed", "es", "s", "e")  # taken off where at least three letters remain
 
 
 def split_sentences(text: str) -> list[str]:
@@ -247,7 +247,7 @@ def conveys(text: str, sentence: str) -> bool:
     be known, has all of its content words in one passage, but for those that say from when on it holds."""
     fewest = FEWEST_UNSPACED if has_unspaced(sentence) else FEWEST_WORDS
     words = content_words(sentence)
-    own = words - _FROM_NOW_ON or words
+    own = words - frozenset(map(_stem, _FROM_NOW_ON)) or words
     is_short = 0 < len(own) < fewest
     return (is_short and any(own <= passage for passage in _passages(text))) or paraphrases(text, sentence)
 
