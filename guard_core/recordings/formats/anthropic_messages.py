@@ -22,9 +22,11 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai.completions import ChatReader, is_message
 from guard_core.recordings.reading import chat, fields, log_look, log_records
+from guard_core.recordings.reading.cached_tokens import INSIDE, CachedTokens
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.known_names import (
     ANTHROPIC_COUNTS,
@@ -136,6 +138,7 @@ class AnthropicReader(ChatReader):
 
     def __init__(self, source: ByteSource) -> None:
         super().__init__(source)
+        self._inside = 0  # calls whose `input_tokens` hold the cached ones
         self._summarisers: dict[str, ModelCall] = {}  # by the summary that they made
         self._compacted: set[str] = set()  # summaries whose compaction is known
         self._summaries: dict[str, Event] = {}  # with which an answer begins, by the id of its response
@@ -265,10 +268,22 @@ class AnthropicReader(ChatReader):
     def settings(self) -> tuple[AgentSetting, ...]:
         return tuple(self._settings.values())
 
+    def mend_counts(self, requests: list[Request]) -> None:
+        cached = CachedTokens()
+        for place, request in enumerate(requests):
+            chain = message_key(request.messages[0]).hex() if request.messages else ""
+            cached.hear(chain, str(place), request.call)
+        if not cached.judge():
+            return
+        for place, request in enumerate(requests):
+            call = cached.counted(request.call)
+            self._inside += call is not request.call
+            requests[place] = replace(request, call=call)
+
     def remarks(self) -> list[str]:
+        remarks = [INSIDE.format(counted(self._inside, "call"))] if self._inside else []
         if not self._clearings:
-            return []
-        remarks = []
+            return remarks
         most = max(self._clearings.values(), key=lambda clearing: clearing.results)
         if most.results:
             remarks.append(

@@ -16,6 +16,7 @@ import msgspec
 from guard_core.sessions import ModelCall
 
 LEAST_PAIRS = 2  # calls in turn that show it: one may be a large result
+INSIDE = "cached tokens are counted inside input_tokens in {}, as OpenAI counts: they were not added again"
 LEAST_REUSED = 0.5  # of the input before, as providers cache in blocks and forget
 
 

@@ -28,6 +28,7 @@ from guard_core.recordings.formats.claude.sent import SentLog
 from guard_core.recordings.formats.claude.tree import Groups, Node
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
+from guard_core.recordings.reading.cached_tokens import INSIDE
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.rebase import view_of
@@ -38,7 +39,6 @@ from guard_core.views import Rewritten, Segment, Span, View
 
 # What Claude Code puts in place of a tool result that a micro-compaction cleared.
 CLEARED = "[Old tool result content cleared]"
-INSIDE = "cached tokens are counted inside input_tokens in {}, as OpenAI counts: they were not added again"
 BLOCKED = "requests that Claude Code did not send, because they were too long by its own count: {}"
 # A request that is this much smaller than the one before was compacted, whatever the file says: the smallest saving
 # for which Claude Code clears old results, and a share below what it clears.

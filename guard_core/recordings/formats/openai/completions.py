@@ -184,6 +184,7 @@ class ChatReader:
             self._requests.append(Request(tuple(messages), ModelCall(at=0), system=system))
         if not self._requests and not self._lone:
             raise DamagedRecording("no message can be read")
+        self._count_calls()
         log = self._answered or (len(self._requests) > 1 and _is_one_history(self._requests))
         if not log:
             self.facts.message(sum(self._heads))
@@ -193,6 +194,16 @@ class ChatReader:
         if len(sessions) > self.source.limits.sessions:
             raise LimitExceeded(f"{len(sessions)} sessions in one file (limit {self.source.limits.sessions})")
         return Recording(self.name, tuple(sessions), self.facts.facts(), self.source.notes)
+
+    def _count_calls(self) -> None:
+        """All was read: count the calls of the log."""
+        self.mend_counts(self._requests)
+        for call in (*(request.call for request in self._requests), *(call for call, _ in self._lone)):
+            if call.prompt_tokens is not None:
+                self.facts.call(call.prompt_tokens)
+
+    def mend_counts(self, requests: list[Request]) -> None:
+        """Mend counts, in place, that only all requests together show to be wrong."""
 
     def _ask(self, line: int | None, record: JSON) -> None:
         """A request, with its response where that is in the same record."""
@@ -287,15 +298,13 @@ class ChatReader:
         return Request(tuple(messages), call, event, **about)
 
     def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
-        """The call that a request and its response are; its usage is counted."""
+        """The call that a request and its response are."""
         beside = (fields.mapping(record, key) for key in ("usage", "metrics"))
         places = (fields.mapping(response, "usage"), *beside, response, record)
         wrong_kinds.check_counts(self.source, places[0], _COUNTS, "a response", line)
         usage = next((counts for place in places if (counts := self.usage(place))), {})
         if not response and not usage.get("prompt_tokens"):
             usage = {}  # a failed request that a proxy counted as 0 tokens
-        if usage:
-            self.facts.call(usage["prompt_tokens"])
         return ModelCall(
             at=0,
             model=fields.text(response, "model") or fields.text(body, "model"),

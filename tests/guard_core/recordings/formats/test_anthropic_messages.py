@@ -12,6 +12,7 @@ from guard_core.findings import Facts, recorded_findings
 from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import warm
 from guard_core.recordings.formats.anthropic_messages import CLEARED, FORMAT
+from guard_core.recordings.reading.cached_tokens import INSIDE
 from guard_core.recordings.reading.fields import HOUR_TOKENS
 from guard_core.sessions import Evidence
 from guard_core.views import Rewritten
@@ -75,6 +76,20 @@ def test_prompt_tokens_of_a_log_are_fresh_read_and_written_together():
     assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 101), (3, 3, 121)]
     assert session.system == (TextPart("Be brief."),)
     assert recording.facts.prompt_tokens_sum == 222
+
+
+def test_cached_tokens_that_a_gateway_counts_inside_the_input_are_not_added_again():
+    said: list[dict[str, Any]] = [{"role": "user", "content": "Look"}]
+    log = []
+    for number, (tokens, read) in enumerate([(20_000, 0), (24_000, 19_968), (29_000, 23_936)]):
+        answer = {"role": "assistant", "content": [{"type": "text", "text": f"Step {number}"}]}
+        log.append(logged(list(said), answer, tokens, read))
+        said += [answer, {"role": "user", "content": f"And {number}?"}]
+    recording = read_as(FORMAT, lines(*log))
+    (session,) = recording.sessions
+    assert [call.prompt_tokens for call in session.calls] == [20_000, 24_000, 29_000]
+    assert recording.facts.prompt_tokens_sum == 73_000
+    assert INSIDE.format("3 calls") in session.notes
 
 
 @pytest.mark.parametrize(("hour", "seconds"), [(None, 0), (0, 300), (1, 3_600)])
