@@ -156,25 +156,25 @@ def test_an_inserted_summary_takes_what_the_first_call_after_it_holds():
     assert np.abs(attribution.residual).max() < 100
 
 
-def test_a_recording_that_begins_in_the_middle_does_not_bill_the_past_as_overhead():
+def begun_in_the_middle():
+    """The attribution of a recording whose first prompt is far larger than what the file has up to it."""
     note = user("summary " * 400)
     events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
     cut = RecordedCompaction(4, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
     prompts = (127_000, 127_700, 6_000, 6_700)
     calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
-    attribution = attribute(Ledger.of(session(*events, calls=calls, compactions=(cut,))))
+    return attribute(Ledger.of(session(*events, calls=calls, compactions=(cut,))))
+
+
+def test_a_recording_that_begins_in_the_middle_does_not_bill_the_past_as_overhead():
+    attribution = begun_in_the_middle()
     assert attribution.overhead < 6_000
     assert attribution.prologue > 110_000
     assert not attribution.residual.any()
 
 
 def test_what_a_recording_leaves_out_at_its_beginning_stays_until_it_is_cut():
-    note = user("summary " * 400)
-    events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
-    cut = RecordedCompaction(4, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
-    prompts = (127_000, 127_700, 6_000, 6_700)
-    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
-    attribution = attribute(Ledger.of(session(*events, calls=calls, compactions=(cut,))))
+    attribution = begun_in_the_middle()
     assert attribution.price((Span(0, 5),)) > 127_700
     assert attribution.price((Span(1, 5),)) < 10_000
 

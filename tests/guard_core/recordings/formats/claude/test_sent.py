@@ -188,18 +188,6 @@ def test_a_request_that_was_too_long_by_the_agents_own_count_was_not_refused():
     assert "requests that Claude Code did not send, because they were too long by its own count: 1" in session.notes
 
 
-def test_a_question_behind_a_compaction_is_no_part_of_it():
-    asked = (
-        user("u4", "s1", "And b.py?"),
-        blob("b3", SUMMARY, REMINDER, "And b.py?"),
-        request("r3", "", 0, "b3"),
-        answer("a3", "u4", "Done", requestRef="r3"),
-    )
-    session = session_of(*COMPACTED[: COMPACTED.index(COMPACTED[-5])], *asked)
-    assert sent(session, 2) == [[SUMMARY, REMINDER, "And b.py?"]]
-    assert session.events[-2].starts_turn()
-
-
 def test_a_question_that_came_before_the_compaction_is_in_the_request_behind_it():
     """Claude Code 2.1.332 compacts before the first call of a turn, whose words are in the file by then."""
     session = session_of(
@@ -222,7 +210,7 @@ def test_a_question_that_came_before_the_compaction_is_in_the_request_behind_it(
     assert session.events[5].starts_turn()
 
 
-def test_the_summary_before_a_question_is_the_compactions_and_no_event():
+def test_a_question_behind_a_compaction_is_no_part_of_it_and_the_summary_before_it_no_event():
     asked = (
         user("u4", "s1", "And b.py?"),
         blob("b3", SUMMARY, REMINDER, "And b.py?"),
@@ -230,9 +218,11 @@ def test_the_summary_before_a_question_is_the_compactions_and_no_event():
         answer("a3", "u4", "Done", requestRef="r3"),
     )
     session = session_of(*COMPACTED[: COMPACTED.index(COMPACTED[-5])], *asked)
+    assert sent(session, 2) == [[SUMMARY, REMINDER, "And b.py?"]]
     (compaction,) = session.compactions
     assert [part.text for part in compaction.messages[0].parts] == [SUMMARY, REMINDER]
     assert [event.parts[0].text for event in session.events[-2:]] == ["And b.py?", "Done"]
+    assert session.events[-2].starts_turn()
 
 
 @pytest.mark.parametrize("listed", [True, False])
