@@ -24,7 +24,7 @@ from inspector.storage import deleting
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
-from tests.inspector.pages.conftest import stored, stored_sample
+from tests.inspector.pages.conftest import same_sample, stored
 
 LONG = Path(__file__).parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
@@ -178,7 +178,7 @@ def test_a_recording_without_a_call_says_so(client, store):
 
 @pytest.mark.parametrize("name", ["healthy", "small-window", "timing-gap"])  # no compaction, an overflow, one
 def test_a_bundled_session_can_be_compared(client, store, name):
-    assert "Policies" in page(client, stored_sample(name))
+    assert "Policies" in page(client, same_sample(name))
 
 
 def test_the_name_of_a_model_is_escaped(client, store):

@@ -16,7 +16,7 @@ from inspector.models.rules import stated_settings
 from inspector.replays import analysis
 from inspector.replays.choice import parse_choice
 from tests.builders import model, session, transcript, user
-from tests.inspector.pages.conftest import stored_sample
+from tests.inspector.pages.conftest import same_sample
 
 SHARED = Path(__file__).parents[4] / "../shared"
 LONG = SHARED / "samples/claude-code/long-2-compactions.jsonl"
@@ -81,7 +81,7 @@ def test_a_session_whose_agent_has_no_known_rule_says_so(client, store):
 @pytest.mark.once  # computed from one session
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_session_has_the_page(client, store, name):
-    assert "The agent's own rule" in page(client, stored_sample(name)).replace("&#x27;", "'")
+    assert "The agent's own rule" in page(client, same_sample(name)).replace("&#x27;", "'")
 
 
 def test_session_text_on_it_is_escaped(client, store):
