@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -12,6 +13,7 @@ import pytest
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
+from guard_core.recordings import read
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows.window_evidence import judge_session
 from inspector.models import Recording, default_project
@@ -19,6 +21,8 @@ from inspector.models import Session as Row
 from inspector.storage.convert import store_session
 from inspector.storage.counts import session_counts
 from tests.builders import bundled
+
+LONG = Path(__file__).parents[3] / "../shared/samples/claude-code/long-2-compactions.jsonl"
 
 
 class Counted(NamedTuple):
@@ -63,9 +67,25 @@ def stored_sample(name: str, title: str = "") -> Row:
 def same_sample(name: str, title: str = "") -> Row:
     """A bundled sample under one id in all tests. What the application computes of it, and keeps under id, revision and
     settings, is computed once; for tests that change nothing of what is stored of the recording itself."""
-    title = title or name
-    facts, columns, window = counted_sample(name)
-    return written(title, facts, {**columns, "id": uuid5(NAMESPACE_URL, title)}, window)
+    return _same(title or name, counted_sample(name))
+
+
+def _same(title: str, value: Counted) -> Row:
+    return written(title, *value._replace(columns={**value.columns, "id": uuid5(NAMESPACE_URL, title)}))
+
+
+@cache
+def counted_long() -> Counted:
+    """A real session of Claude Code with two compactions."""
+    if not LONG.exists():
+        pytest.skip("../shared/samples is absent")
+    return counted(read(LONG).sessions[0])
+
+
+@pytest.fixture
+def long(db: Any) -> Row:
+    """The same, stored as `same_sample` does."""
+    return _same("long recording", counted_long())
 
 
 @pytest.fixture

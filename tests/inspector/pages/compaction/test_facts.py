@@ -2,13 +2,10 @@
 
 import html
 import re
-from pathlib import Path
 
-import pytest
 from django.urls import reverse
 from msgspec.structs import replace
 
-from guard_core.recordings import read
 from guard_core.sessions import ModelCall
 from inspector.pages.shared.snippets import instructions_of
 from inspector.replays.analysis import analyse
@@ -16,7 +13,6 @@ from inspector.replays.choice import Choice
 from tests.builders import model, session, tool_call, user
 from tests.guard_core.findings.cases import compaction
 
-LONG = Path(__file__).parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
 RULE = "Never rename the column tenant in the billing tables"
 ASK = "Please add the column workspace to src/users/models.py"
 
@@ -97,10 +93,7 @@ def test_a_replay_says_what_the_summariser_was_given(client, store):
     assert re.search(rf"{RULE}, turn 0\. +rule +verbatim +yes +unknown: summary not readable", text)
 
 
-def test_a_real_compaction_lost_the_request_that_the_first_one_quoted(client, store):
-    if not LONG.exists():
-        pytest.skip("../shared/samples is absent")
-    row = store(read(LONG).sessions[0])
-    response = client.get(reverse("compaction", args=[row.pk, 2])).content.decode()
+def test_a_real_compaction_lost_the_request_that_the_first_one_quoted(client, long):
+    response = client.get(reverse("compaction", args=[long.pk, 2])).content.decode()
     text = html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response)))
     assert re.search(r"let's go with option 1\. .* last request +quoted in the summary +gone", text)

@@ -2,21 +2,18 @@
 
 import html
 import re
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, ReasoningPart, Role, TextPart
-from guard_core.recordings import read
 from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, Span
 from inspector.models import Session
 from tests.builders import model, session, tool_call, tool_result, transcript, user
-
-LONG = Path(__file__).resolve().parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
+from tests.inspector.pages.conftest import counted_long
 
 
 def cells(row: str) -> list[str]:
@@ -214,22 +211,17 @@ def test_edits_of_the_history_are_no_compactions_on_tab_badge_and_page(client, s
     assert client.get(row.get_absolute_url() + "c/2/").status_code == 404
 
 
-@pytest.mark.skipif(not LONG.exists(), reason="../shared/samples is absent")
-def test_a_real_session_adds_up_to_what_its_agent_wrote_down(client, store):
-    value = read(LONG).sessions[0]
-    row = store(value)
-    for place, compaction in enumerate(value.compactions, 1):
-        text = client.get(f"{row.get_absolute_url()}c/{place}/").content.decode()
+def test_a_real_session_adds_up_to_what_its_agent_wrote_down(client, long):
+    for place, compaction in enumerate(counted_long().facts.session.compactions, 1):
+        text = client.get(f"{long.get_absolute_url()}c/{place}/").content.decode()
         *_, total = bridge(text)
         assert sum(total[:5]) == total[5]
         assert abs(total[0] + total[1] - compaction.tokens_before) < 0.01 * compaction.tokens_before
         assert f"The agent&#x27;s own figures: {compaction.tokens_before:,} tokens before." in text
 
 
-@pytest.mark.skipif(not LONG.exists(), reason="../shared/samples is absent")
-def test_the_card_of_a_compacting_step_compares_no_count_from_after_with_an_estimate_from_before(client, store):
-    row = store(read(LONG).sessions[0])
-    steps = row.get_absolute_url() + "steps?policy=contextguard&at="
+def test_the_card_of_a_compacting_step_compares_no_count_from_after_with_an_estimate_from_before(client, long):
+    steps = long.get_absolute_url() + "steps?policy=contextguard&at="
     text = client.get(steps + "27").content.decode()
     assert "too high" not in text
     assert "The request that was sent had 49,879 prompt tokens." in text

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
@@ -11,7 +10,6 @@ from django.urls import reverse
 from msgspec.structs import replace
 
 from guard_core.policies import POLICIES
-from guard_core.recordings import read
 from guard_core.sessions import ModelCall, Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Event, Import, Payload, Recording, Session
@@ -26,7 +24,6 @@ from tests.guard_core.checker.cases import in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import same_sample, stored
 
-LONG = Path(__file__).parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
 TITLES = [kind.title for kind in POLICIES.values()]
 
@@ -190,10 +187,8 @@ def test_a_session_that_is_not_there_is_not_found(client, db):
     assert client.get(reverse("session_policies", args=["00000000-0000-0000-0000-000000000000"])).status_code == 404
 
 
-def test_a_real_recording_shows_where_text_alone_fills_the_window(client, store):
-    if not LONG.exists():
-        pytest.skip("../shared/samples is absent")
-    text = page(client, store(read(LONG).sessions[0]), "?show=tokens")
+def test_a_real_recording_shows_where_text_alone_fills_the_window(client, long):
+    text = page(client, long, "?show=tokens")
     assert "From step 142 on text alone fills it" in text
     assert "18.98M recorded" in text
 

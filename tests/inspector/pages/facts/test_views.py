@@ -2,20 +2,16 @@
 
 import html
 import re
-from pathlib import Path
 
 import pytest
 from django.urls import reverse
 
-from guard_core.recordings import read
 from guard_core.sessions import ModelCall
 from inspector.pages.facts import listed
 from inspector.storage.search import index_some
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.findings.cases import compaction
 
-SHARED = Path(__file__).parents[4] / "../shared"
-LONG = SHARED / "samples/claude-code/long-2-compactions.jsonl"
 RULE = "Never rename the column tenant in the billing tables"
 
 
@@ -128,10 +124,8 @@ def test_texts_of_a_session_are_shown_as_text(client, store):
     assert "⟨U+202E⟩" in content
 
 
-def test_in_a_real_recording_the_request_is_lost_at_the_second_compaction(client, store):
-    if not LONG.exists():
-        pytest.skip("../shared/samples is absent")
-    text = page(client, store(read(LONG).sessions[0]))
+def test_in_a_real_recording_the_request_is_lost_at_the_second_compaction(client, long):
+    text = page(client, long)
     assert re.search(r"let's go with option 1\. +request, +message 15 +gone +109 +step +110 +\( compaction 2 \)", text)
 
 

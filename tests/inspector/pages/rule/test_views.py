@@ -2,13 +2,11 @@
 
 import html
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
 from django.urls import reverse
 
-from guard_core.recordings import read
 from guard_core.simulator.samples import SAMPLES
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import RuleSetting
@@ -18,21 +16,11 @@ from inspector.replays.choice import parse_choice
 from tests.builders import model, session, transcript, user
 from tests.inspector.pages.conftest import same_sample
 
-SHARED = Path(__file__).parents[4] / "../shared"
-LONG = SHARED / "samples/claude-code/long-2-compactions.jsonl"
-
 
 def page(client, row, query=""):
     response = client.get(reverse("session_rule", args=[row.pk]) + query)
     assert response.status_code == 200
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
-
-
-@pytest.fixture
-def long(store):
-    if not LONG.exists():
-        pytest.skip("../shared/samples is absent")
-    return store(read(LONG).sessions[0])
 
 
 def test_it_says_the_rule_with_its_sum_and_where_the_recording_compacted(client, long):
