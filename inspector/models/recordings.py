@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
+from inspector.models.leased import LeasedRun
 from inspector.models.projects import Owned
 
 STREAM = "stream-"  # what the name of a recording begins with that has no bytes but the lines of a stream
@@ -58,41 +59,26 @@ def stored_at(sha256: str, wal_sha256: str = "") -> str:
     return f"{name[:2]}/{name}"
 
 
-class Import(Owned):
+class Import(LeasedRun):
     """One reading of a recording: a job with progress, a lease and a report.
 
     The recording is gone (None) when nothing could be read: then nothing of the file is kept.
     """
 
-    class State(models.TextChoices):
-        RECEIVED = "received"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
-        CANCELLED = "cancelled"
-
     NOTHING_LEFT = "damaged"  # the phase of one that failed, and of which a lenient reading leaves nothing
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="imports")
     name = models.CharField(max_length=200)
     folder = models.CharField(max_length=400, blank=True, default="")  # where it lay in the folder that was dropped
     strict = models.BooleanField(default=False)
     window = models.BigIntegerField(null=True)  # tokens, given by the user at upload
-    state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
     phase = models.CharField(max_length=12, default="received")
     done = models.BigIntegerField(default=0)  # bytes read
     total = models.BigIntegerField(default=0)
-    message = models.TextField(blank=True, default="")
     line = models.BigIntegerField(null=True)
     column = models.BigIntegerField(null=True)
     first_look = models.TextField(blank=True, default="")  # JSON of figures.first_look.Look, while the file is read
     report = models.TextField(blank=True, default="")  # JSON of ingest.importing.Report
-    attempts = models.IntegerField(default=0)
-    lease = models.CharField(max_length=32, blank=True, default="")  # fencing token of the worker that runs it
-    heartbeat = models.DateTimeField(null=True)
-    created = models.DateTimeField(auto_now_add=True)
-    finished = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["state", "heartbeat"])]

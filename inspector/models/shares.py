@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 
 from django.db import models
 from django.urls import reverse
 
+from inspector.models.leased import Leased
 from inspector.models.projects import Owned
 from inspector.models.sessions import Session
 
 
-class Share(Owned):
+class Share(Leased):
     """A report that is being made (a job), reviewed (a draft) or published. It never changes with its session, and
     goes with it. Of its token and its password only hashes are stored."""
 
@@ -23,13 +23,11 @@ class Share(Owned):
         PUBLISHED = "published"
         FAILED = "failed"
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     # None for tables of several sessions, which stay when one of these is deleted
     session = models.ForeignKey(Session, models.CASCADE, null=True, related_name="shares")
     request = models.BinaryField()  # JSON of sharing.making.Request
     title = models.CharField(max_length=200, blank=True, default="")
     state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
-    message = models.TextField(blank=True, default="")
     draft = models.BinaryField(null=True)  # sharing.making.Draft, zstd: what is not redacted yet; none once published
     files = models.BinaryField(null=True)  # the rendered report by name, msgpack of zstd
     lifetime = models.IntegerField()  # seconds from its publication
@@ -42,10 +40,6 @@ class Share(Owned):
     last_view = models.DateTimeField(null=True)
     failures = models.IntegerField(default=0)  # wrong passwords since the last pause
     failed_at = models.DateTimeField(null=True)
-    attempts = models.IntegerField(default=0)
-    lease = models.CharField(max_length=32, blank=True, default="")  # fencing token of the worker that makes it
-    heartbeat = models.DateTimeField(null=True)
-    created = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         indexes = [models.Index(fields=["project", "-created"], name="share_newest")]

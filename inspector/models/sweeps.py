@@ -7,6 +7,7 @@ import uuid
 from django.db import models
 from django.urls import reverse
 
+from inspector.models.leased import LeasedRun
 from inspector.models.projects import Owned
 
 
@@ -30,31 +31,16 @@ class Sweep(Owned):
         return reverse("sweep", args=[self.pk])
 
 
-class SweepSlice(Owned):
+class SweepSlice(LeasedRun):
     """One session of a sweep: a job with progress and a lease. Any worker may take any slice."""
 
-    class State(models.TextChoices):
-        RECEIVED = "received"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
-        CANCELLED = "cancelled"
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     sweep = models.ForeignKey(Sweep, models.CASCADE, related_name="slices")
     ordinal = models.IntegerField()  # among the slices of its sweep, from 0
     session_key = models.UUIDField()  # of a session that may have been deleted since
     title = models.CharField(max_length=200)  # of the session
     recording = models.CharField(max_length=64)  # SHA-256 of its bytes: halves of a cross-over are made by it
-    state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
     done = models.IntegerField(default=0)  # settings replayed
-    message = models.TextField(blank=True, default="")
     result = models.BinaryField(null=True)  # pages.sweep.runs.SliceResult, msgpack, zstd
-    attempts = models.IntegerField(default=0)
-    lease = models.CharField(max_length=32, blank=True, default="")  # fencing token of the worker that runs it
-    heartbeat = models.DateTimeField(null=True)
-    created = models.DateTimeField(auto_now_add=True)
-    finished = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["ordinal"]
