@@ -16,7 +16,6 @@ from inspector.models import Session
 from inspector.pages.errors.views import plain
 from inspector.pages.library import tagging
 from inspector.pages.library.dismissing import COOKIE, SHOWN_FOR, Dismissed
-from inspector.pages.shared import saved_queries, saved_views
 from inspector.pages.shared.listing import Listing
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
@@ -76,34 +75,6 @@ def _compared(chosen: QuerySet[Session]) -> HttpResponse:
     """The page that compares them."""
     keys = chosen.order_by("created", "ordinal").values_list("pk", flat=True)[:MAX_COMPARED]
     return HttpResponseRedirect(f"{reverse('compare')}?{urlencode([('side', key) for key in keys])}")
-
-
-@require_POST
-def save_view(request: HttpRequest) -> HttpResponse:
-    """Save filters, search and order of the list under a name."""
-    return saved_views.save(request, saved_views.SESSIONS, Listing.parse(saved_queries.given_query(request)).address())
-
-
-@require_POST
-def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Delete a saved view."""
-    query = Listing.parse(saved_queries.given_query(request)).address()
-    return saved_views.delete(request, saved_views.SESSIONS, pk, query)
-
-
-@require_POST
-def rename_view(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Give a saved view another name."""
-    query = Listing.parse(saved_queries.given_query(request)).address()
-    return saved_views.rename(request, saved_views.SESSIONS, pk, query)
-
-
-@require_POST
-def restore_view(request: HttpRequest) -> HttpResponse:
-    """Bring back a saved view that was deleted."""
-    return saved_views.restore(
-        request, saved_views.SESSIONS, Listing.parse(saved_queries.given_query(request)).address()
-    )
 
 
 @require_POST

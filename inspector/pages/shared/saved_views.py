@@ -3,14 +3,16 @@ and bringing back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
+from django.views.decorators.http import require_POST
 
 from inspector.accounts import access
 from inspector.models import SavedView
@@ -22,15 +24,33 @@ HOME = {SESSIONS: "home", TRIGGERS: "triggers"}
 WORDS = saved_queries.Words("view", "Saved views", "A page has", "Save this view as")
 
 
+def addresses(below: str, page: SavedView.Page, written: Callable[[QueryDict], str]) -> list[URLPattern]:
+    """What saves, brings back, deletes and renames views of a page. `written`: filters, as the page writes them."""
+
+    def view(change: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        @require_POST
+        def changed(request: HttpRequest, **key: UUID) -> HttpResponse:
+            return change(request, page, written(saved_queries.given_query(request)), **key)
+
+        return changed
+
+    return [
+        path(below, view(save), name=f"{page}_view_save"),
+        path(f"{below}/restore", view(restore), name=f"{page}_view_restore"),
+        path(f"{below}/<uuid:pk>/delete", view(delete), name=f"{page}_view_delete"),
+        path(f"{below}/<uuid:pk>/rename", view(rename), name=f"{page}_view_rename"),
+    ]
+
+
 def menu(request: HttpRequest, page: SavedView.Page, query: str) -> dict[str, Any]:
     """What `_saved_queries.html` shows. `query`: the filters that are set, as the page writes them."""
-    path = reverse(HOME[page])
+    home = reverse(HOME[page])
     views = _views(request, page)[: saved_queries.MOST]
     items = (
         {
             "id": view.pk,
             "name": view.name,
-            "url": path if view.query == "?" else path + view.query,
+            "url": home if view.query == "?" else home + view.query,
             "delete": reverse(f"{page}_view_delete", args=[view.pk]),
             "rename": reverse(f"{page}_view_rename", args=[view.pk]),
             "current": view.query == query,
@@ -55,13 +75,13 @@ def save(request: HttpRequest, page: SavedView.Page, query: str) -> HttpResponse
     return saved_queries.store(request, WORDS, _views(request, page), query, page=page) or _to(page, query)
 
 
-def delete(request: HttpRequest, page: SavedView.Page, pk: UUID, query: str) -> HttpResponse:
+def delete(request: HttpRequest, page: SavedView.Page, query: str, pk: UUID) -> HttpResponse:
     """Delete a view; back to the page with the filters that are set, with an undo."""
     undo = saved_queries.take_away(get_object_or_404(_views(request, page), pk=pk), page)
     return _to(page, f"{query}{'' if query == '?' else '&'}{urlencode({'undo': undo})}")
 
 
-def rename(request: HttpRequest, page: SavedView.Page, pk: UUID, query: str) -> HttpResponse:
+def rename(request: HttpRequest, page: SavedView.Page, query: str, pk: UUID) -> HttpResponse:
     """Give a view another name; back to the page with the filters that are set."""
     views = _views(request, page)
     return saved_queries.rename(request, WORDS, views, get_object_or_404(views, pk=pk)) or _to(page, query)

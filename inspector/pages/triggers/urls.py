@@ -2,15 +2,14 @@
 
 from django.urls import path
 
+from inspector.pages.shared import saved_views
 from inspector.pages.triggers import downloads, views
+from inspector.pages.triggers.analysis import Wanted
 
 urlpatterns = [
     path("", views.triggers, name="triggers"),
     path("share", downloads.triggers_share, name="triggers_share"),
-    path("views", views.save_view, name="triggers_view_save"),
-    path("views/restore", views.restore_view, name="triggers_view_restore"),
-    path("views/<uuid:pk>/delete", views.delete_view, name="triggers_view_delete"),
-    path("views/<uuid:pk>/rename", views.rename_view, name="triggers_view_rename"),
+    *saved_views.addresses("views", saved_views.TRIGGERS, lambda given: Wanted.parse(given).query()),
     path("rows.csv", downloads.rows_csv, name="triggers_rows"),
     path("compactions.csv", downloads.compactions_csv, name="triggers_compactions"),
     path("triggers.json", downloads.as_json, name="triggers_json"),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from inspector.models import Session
 from inspector.pages.session.frame import number
-from inspector.pages.shared import parameters, saved_queries, saved_views
+from inspector.pages.shared import parameters, saved_views
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.project import project_of
 from inspector.pages.triggers import presenter
@@ -32,29 +30,3 @@ def triggers(request: HttpRequest) -> HttpResponse:
     context["saved"] = saved_views.menu(request, saved_views.TRIGGERS, wanted.query())
     context["is_part"] = wants_part(request, "triggers")
     return render_part(request, "triggers", PART, PAGE, context)
-
-
-@require_POST
-def save_view(request: HttpRequest) -> HttpResponse:
-    """Save the filters under a name."""
-    return saved_views.save(request, saved_views.TRIGGERS, Wanted.parse(saved_queries.given_query(request)).query())
-
-
-@require_POST
-def delete_view(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Delete a saved view."""
-    query = Wanted.parse(saved_queries.given_query(request)).query()
-    return saved_views.delete(request, saved_views.TRIGGERS, pk, query)
-
-
-@require_POST
-def rename_view(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Give a saved view another name."""
-    query = Wanted.parse(saved_queries.given_query(request)).query()
-    return saved_views.rename(request, saved_views.TRIGGERS, pk, query)
-
-
-@require_POST
-def restore_view(request: HttpRequest) -> HttpResponse:
-    """Bring back a saved view that was deleted."""
-    return saved_views.restore(request, saved_views.TRIGGERS, Wanted.parse(saved_queries.given_query(request)).query())
