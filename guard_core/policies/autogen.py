@@ -18,7 +18,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
 from guard_core.policies.pieces.lists import MESSAGES, Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, Costs, roles_of
-from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Synthetic
 
@@ -197,6 +197,7 @@ BUFFERED = PolicyKind(
     (_count("buffer_size", "Buffer size", 10, "messages that are sent; the library has no default"),),
     summarises=False,
     judged_by=RecordedRuns("autogen-core", "buffered", tokens=list_tokens),
+    known_problems=(BEGINS_WITH_ANSWER,),
 )
 HEAD_AND_TAIL = PolicyKind(
     HeadAndTail.name,

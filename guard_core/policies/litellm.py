@@ -24,7 +24,16 @@ from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
 from guard_core.policies.pieces.lists import Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, Message, roles_of, view_of
-from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.settings import (
+    BEGINS_WITH_ANSWER,
+    COUNT,
+    SHARE,
+    SWITCH,
+    KnownProblem,
+    PolicyKind,
+    RecordedRuns,
+    Setting,
+)
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Segment, Span, Synthetic, View
 
@@ -292,6 +301,7 @@ KIND = PolicyKind(
         "tool results at the end stay even if their call is dropped, and a cut may fall between a call and its result"
     ),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "Results without their call",
             "Tool results at the end are sent even if their call is dropped: in 316 of 503 steps at a limit of 2,000.",

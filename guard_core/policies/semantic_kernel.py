@@ -23,7 +23,15 @@ from guard_core.policies.pieces.message_columns import between
 from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
-from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.settings import (
+    BEGINS_WITH_ANSWER,
+    COUNT,
+    SWITCH,
+    KnownProblem,
+    PolicyKind,
+    RecordedRuns,
+    Setting,
+)
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head
 from guard_core.views import Span, Synthetic, View
 
@@ -288,6 +296,7 @@ TRUNCATION = PolicyKind(
     summarises=False,
     judged_by=RecordedRuns("semantic-kernel", "truncation"),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "The user's newest message is lost",
             "The tail is counted in messages, so a long turn pushes its own question out: 86 of 503 steps at 10.",
@@ -316,6 +325,7 @@ SUMMARIZATION = PolicyKind(
     ),
     judged_by=RecordedRuns("semantic-kernel", "summarization"),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "Calls and results vanish",
             "By default the summariser is not given them, so what they contained is in no summary.",

@@ -131,6 +131,16 @@ class KnownProblem(msgspec.Struct, frozen=True):
     source: str
 
 
+BEGINS_WITH_ANSWER = KnownProblem(
+    "Requests that begin with an answer",
+    (
+        "What is left of a conversation may begin with an answer of the model. Anthropic's API refuses it: the first "
+        "message has to be the user's."
+    ),
+    "BerriAI/litellm#6660",
+)
+
+
 class PublishedResult(msgspec.Struct, frozen=True):
     """What somebody measured of a system, beside what is computed here of the same. `help` is a sentence."""
 

@@ -19,7 +19,7 @@ from guard_core.policies.base import dump_state, load_state
 from guard_core.policies.inspect_ai.edit import InspectEdit
 from guard_core.policies.inspect_ai.settings import EditSettings
 from guard_core.policies.pydantic_ai.clear_tool_results import ClearSettings, ClearToolResults
-from guard_core.policies.settings import CHOICE, COUNT, SHARE, SIZE, SWITCH, TEXT
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, CHOICE, COUNT, SHARE, SIZE, SWITCH, TEXT
 from guard_core.replay import observe_recorded, replay
 from guard_core.requests import materialise
 from guard_core.summaries.sizes import FixedSummaries
@@ -156,6 +156,28 @@ def keeps_pairs(session, policy, window, summarizer):
     for step, call in enumerate(calls):
         messages = materialise(trace.view(step, call.at, ledger), session)
         assert ids(messages, ToolCallPart, "id") == ids(messages, ToolResultPart, "call_id")
+
+
+# The answer with which they may begin a request is a block of the provider's own.
+WITH_BLOCKS = ["anthropic-compaction", "inspect-auto", "inspect-native", "openai-agents", "openai-compaction"]
+BEGINNING = [name for name, kind in POLICIES.items() if BEGINS_WITH_ANSWER not in kind.known_problems]
+
+
+@given(sessions(), listed_policies(sorted({*BEGINNING} - {*WITH_BLOCKS})), windows, summarizers)
+def test_only_policies_that_say_so_begin_a_request_with_an_answer(session, policy, window, summarizer):
+    assume(session.events and _is_of_the_user(session.events[0]))
+    ledger, trace = run(session, policy, window, summarizer)
+    asked = [(step, at) for step, at in enumerate(call.at for call in session.calls) if at]
+    for step, at in asked:
+        if session.events[at - 1].role is Role.MODEL:  # another answer is asked for
+            continue
+        messages = materialise(trace.view(step, at, ledger), session)
+        rest = [event for event in messages if event.role is not Role.SYSTEM]
+        assert not rest or rest[0].role is not Role.MODEL
+
+
+def _is_of_the_user(event):
+    return event.role is Role.USER and not any(isinstance(part, ToolResultPart) for part in event.parts)
 
 
 @given(sessions(), listed_policies(), windows, summarizers)

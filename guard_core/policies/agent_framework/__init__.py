@@ -9,7 +9,7 @@ which comes after other messages brings the rest of its group back if that was l
 
 from guard_core.policies.agent_framework import policies as own
 from guard_core.policies.agent_framework import settings as data
-from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
 
 _MEASURED = "measured, specification of new policies section 3"
 _LIBRARY, _COUNTED = "agent-framework", "list_tokens"
@@ -30,6 +30,7 @@ TRUNCATION = PolicyKind(
     data.TRUNCATION_SETTINGS,
     summarises=False,
     judged_by=_runs("truncation", tokens=False),
+    known_problems=(BEGINS_WITH_ANSWER,),
 )
 SLIDING_WINDOW = PolicyKind(
     own.SlidingWindow.name,
@@ -39,6 +40,7 @@ SLIDING_WINDOW = PolicyKind(
     data.SLIDING_WINDOW_SETTINGS,
     summarises=False,
     judged_by=_runs("sliding_window"),
+    known_problems=(BEGINS_WITH_ANSWER,),
 )
 SELECTIVE_TOOL_CALL = PolicyKind(
     own.SelectiveToolCall.name,
@@ -69,6 +71,7 @@ SUMMARIZATION = PolicyKind(
     (*data.SUMMARIZATION_SETTINGS, data.ID_PREFIX),
     judged_by=_runs("summarization"),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "A group too large for the summariser stays forever",
             "It is skipped, and only the earlier summary is summarised again: a call at every step with no effect.",
@@ -93,6 +96,7 @@ CONTEXT_WINDOW = PolicyKind(
     summarises=False,
     judged_by=_runs("context_window"),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "The user's task is removed first",
             "The oldest groups are removed, and the first of them is the task unless it is set to stay.",
@@ -108,6 +112,7 @@ TOKEN_BUDGET = PolicyKind(
     data.TOKEN_BUDGET_SETTINGS,
     judged_by=_runs("token_budget", keep_last_tool_call_groups=2, target_count=6),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "System instructions are removed",
             "If they do not fit beside the newest group, they are removed, too.",

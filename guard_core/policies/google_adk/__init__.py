@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from guard_core.policies.google_adk.policy import AdkSlidingWindow, AdkTokenThreshold
 from guard_core.policies.google_adk.settings import SLIDING_SETTINGS, TOKEN_SETTINGS, AdkSettings
-from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
 
 SLIDING = PolicyKind(
     AdkSlidingWindow.name,
@@ -24,6 +24,7 @@ SLIDING = PolicyKind(
     lambda **values: AdkSlidingWindow(AdkSettings(**values)),
     SLIDING_SETTINGS,
     judged_by=RecordedRuns("google-adk", "sliding_window"),
+    known_problems=(BEGINS_WITH_ANSWER,),
 )
 TOKENS = PolicyKind(
     AdkTokenThreshold.name,
@@ -33,6 +34,7 @@ TOKENS = PolicyKind(
     TOKEN_SETTINGS,
     judged_by=RecordedRuns("google-adk", "token_threshold"),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "One event at a time",
             "If the newest events alone exceed the threshold, nearly every call summarises just one more event.",

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from guard_core.policies.hermes.policy import Hermes
 from guard_core.policies.hermes.settings import PROFILES, SETTINGS, HermesSettings
-from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
 
 KIND = PolicyKind(
     "hermes",
@@ -45,6 +45,7 @@ KIND = PolicyKind(
         joint="",
     ),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "The tail exceeds its budget",
             (

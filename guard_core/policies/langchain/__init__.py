@@ -23,7 +23,7 @@ from guard_core.policies.langchain.settings import (
 )
 from guard_core.policies.langchain.summarization import LangChainSummarization
 from guard_core.policies.langchain.trim_messages import TrimMessages
-from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
 
 CLEAR = PolicyKind(
     ClearToolUses.name,
@@ -43,6 +43,7 @@ TRIM = PolicyKind(
     summarises=False,
     judged_by=RecordedRuns("langchain-core", "trim_messages"),
     parts_pairs="the cut may fall between a call and its result unless `start_on` (or `end_on`) names other messages",
+    known_problems=(BEGINS_WITH_ANSWER,),
 )
 
 

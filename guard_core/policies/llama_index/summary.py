@@ -22,7 +22,7 @@ from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, role_numbers
 from guard_core.policies.pieces.shared_settings import SUMMARY_TOKENS, summary_budget
 from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
-from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.summaries.base import Summary
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.views import Span, Synthetic, View
@@ -139,6 +139,7 @@ KIND = PolicyKind(
     judged_by=RecordedRuns("llama-index-core", "chat_summary_memory_buffer"),
     parts_pairs="results that come after their call was summarised stay without it",
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "A turn that does not fit is a summary alone",
             "The user's newest message, the calls and their results are summarised, and the request has nothing else.",

@@ -16,7 +16,7 @@ from guard_core.policies.pydantic_ai.cuts import (
     window_settings,
 )
 from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings
-from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
 from guard_core.trace import NOTHING_TO_COMPACT
 
 
@@ -53,6 +53,7 @@ SLIDING = PolicyKind(
         counts_words=True,
     ),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "The limit is below what it keeps",
             (

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns, Value
+from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns, Value
 from guard_core.policies.strands.settings import (
     SLIDING_SETTINGS,
     SUMMARIZING_SETTINGS,
@@ -51,6 +51,7 @@ SLIDING = PolicyKind(
     summarises=False,
     judged_by=_runs("sliding_window"),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "Only the oldest results are cut",
             "A refused request has the results of its oldest message cut, once; later large results are never cut.",
