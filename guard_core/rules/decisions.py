@@ -21,6 +21,7 @@ from guard_core.sessions import Provenance, Session
 from guard_core.trace import Term
 
 NOT_ASKED = "within a turn, where it does not look"
+UNRECORDED = "none is in the file, but the next request is smaller"
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -166,6 +167,8 @@ class OwnChecks:
             return NOT_ASKED
         if self._counted.held[row] and not compacted and self._counted.agent is not None:
             return self._counted.why_held(row)
+        if not compacted and rule is not None and rule.fires(count or 0) and checks.step[row] in self._counted.fallen:
+            return UNRECORDED
         if count is not None:
             return ""
         agent = self._counted.agent

@@ -138,6 +138,11 @@ class Counted:
         return np.array(sorted(steps), dtype=np.int64)
 
     @cached_property
+    def fallen(self) -> Ints:
+        """The steps whose recorded prompt fell at all though the log grew, and no compaction is recorded."""
+        return np.array([fall.step for fall in silent_truncations(self.ledger)], dtype=np.int64)
+
+    @cached_property
     def sliding(self) -> frozenset[int]:
         """The compactions, by place, that are moves of a sliding window of an agent without a known rule: that of
         another one says itself when it trims."""
@@ -208,12 +213,15 @@ class StretchChecks:
 
     @cached_property
     def quiet(self) -> Ints:
-        """The rows at which the agent may compact and did not; not those where it may have, without a record, or where
-        the request had fewer tokens than what is estimated of its end alone: that was not sent as the file has it."""
+        """The rows at which the agent may compact and did not; not those where it may have, without a record, as where
+        its rule fires and the next request is smaller (`-p` of Claude Code 1.0.80, run), or where the request had fewer
+        tokens than what is estimated of its end alone: that was not sent as the file has it."""
         steps = self.checks.step[self.rows]
         passed = (self.checks.place[self.rows] < 0) & ~np.isin(steps, self.counted.cut)
         sent = np.append(self.counted.ledger.steps["prompt_tokens"], -1)[steps]
         passed &= (sent <= 0) | (self.pending[self.rows] <= sent)
+        if self.threshold is not None:
+            passed &= (self.counts[self.rows] < self.threshold) | ~np.isin(steps, self.counted.fallen)
         return self.rows[self.can(self.rows) & passed]
 
     @cached_property

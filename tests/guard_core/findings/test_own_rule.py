@@ -10,9 +10,12 @@ from guard_core.checker import check
 from guard_core.checker.own_rule import UNROUNDED, worked_out
 from guard_core.checker.story import Wrong
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
+from guard_core.ledger import Ledger
 from guard_core.rules import AGENTS, explain
 from guard_core.rules.base import Stretch
 from guard_core.rules.claude_code import FAILING
+from guard_core.rules.decisions import OwnChecks
+from guard_core.rules.words import decision_words
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import judge_session
@@ -109,9 +112,9 @@ def test_a_default_below_what_passed_is_excluded_by_what_passed():
 
 
 def test_checks_that_fit_none_are_early_and_late():
-    by_kind = findings_of(transcript(prompts=(20_000, 160_000, 120_000, 30_000)))
+    by_kind = findings_of(transcript(prompts=(20_000, 160_000, 151_000, 30_000)))
     assert by_kind["own_early"].sentence == (
-        "Compaction 1 (step 4) came early by the rule of Claude Code: 121,010 is 33,990 tokens below its threshold of "
+        "Compaction 1 (step 4) came early by the rule of Claude Code: 152,010 is 2,990 tokens below its threshold of "
         "155,000, if its settings are the defaults."
     )
     assert by_kind["own_missed"].sentence == (
@@ -153,6 +156,18 @@ def test_a_check_before_a_far_smaller_prompt_bounds_no_threshold():
     for last in (OPUS, SONNET):
         explanation = explain(uncompacted((20_000, 160_000, 60_000), OPUS, OPUS, last))
         assert [interval.above for interval in explanation.inference] == [21_010], last
+
+
+def test_a_check_at_which_the_rule_fires_before_a_smaller_prompt_did_not_pass():
+    """1.0.80 with `-p` compacts without a record: a prompt of 130,286 followed one of 159,998 (run)."""
+    smaller = uncompacted((20_000, 160_000, 130_000), OPUS, OPUS, OPUS)
+    assert "own_missed" not in findings_of(smaller)
+    explanation = explain(smaller)
+    assert [interval.above for interval in explanation.inference] == [21_010]
+    assert (
+        decision_words(OwnChecks(smaller, Ledger.of(smaller), explanation).at(2))
+        == "No compaction: none is in the file, but the next request is smaller."
+    )
 
 
 def test_the_verdict_on_a_check_that_passed_names_no_other_compaction_where_there_is_none():
