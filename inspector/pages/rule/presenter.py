@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from guard_core.findings.words import steps_words
@@ -23,7 +23,7 @@ from guard_core.rules import (
 )
 from guard_core.rules.base import equation
 from guard_core.rules.counters import COUNTED
-from guard_core.rules.settings import WINDOW
+from guard_core.rules.settings import OF_MODEL, WINDOW
 from guard_core.rules.words import agreement_words, reason_words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import DASH, counted, grouped, step_number
@@ -31,7 +31,8 @@ from inspector.pages.shared.numbers import DASH, counted, grouped, step_number
 PREFIX = "set."  # of the parameters in an address or a form that are settings of the rule
 BEFORE, SAVED = "was.", "saved"  # of those that were remembered before, for an undo; present after a change
 NONE = "none"  # in the place of a window before, where none was stated
-LONGEST = 60  # characters of a typed value that are read
+LONGEST = 60  # characters of a typed value that are read, and of a setting's name
+MODELS = 6  # whose windows have a field, of a session with several
 NAMED = 5  # hypotheses of an interval that are listed
 KEPT_BADGES = {
     KeptVerdict.AGREES: "badge-compaction",
@@ -47,9 +48,9 @@ def typed(query: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {name: value.replace("\x00", "\ufffd")[:LONGEST] for name, value in texts.items() if value}
 
 
-def allowed(agent: Agent | None) -> Collection[str]:
-    """The names of the settings that can be typed."""
-    return () if agent is None else {WINDOW: "", **agent.names}.keys()
+def is_allowed(agent: Agent | None, name: str) -> bool:
+    """Can a setting of this name be typed: one of the rule, the window, or that of one model."""
+    return agent is not None and (name in agent.names or name.partition(OF_MODEL)[0] == WINDOW) and len(name) <= LONGEST
 
 
 def stated(
@@ -59,9 +60,9 @@ def stated(
     the one that a person stated, and for which sessions, in words."""
     if agent is None:
         return {}
-    words = ", ".join(f"{name.replace('_', ' ')} {grouped(value)}" for name, value in values.items())
+    words = ", ".join(f"{label_of(name)} {grouped(value)}" for name, value in values.items())
     saved = SAVED in query
-    before = {f"{PREFIX}{name}": value for name, value in typed(query, BEFORE).items() if name in allowed(agent)}
+    before = {f"{PREFIX}{name}": value for name, value in typed(query, BEFORE).items() if is_allowed(agent, name)}
     if before.get(f"{PREFIX}{WINDOW}") == NONE:
         before[f"{PREFIX}{WINDOW}"] = ""
     done = f"Saved for all sessions of {agent.label} in this project: {words}." if values else ""
@@ -106,14 +107,20 @@ def _setting(item: RuleSetting) -> dict[str, str]:
 
 
 def form(
-    agent: Agent | None, own: OwnRule | None, values: Mapping[str, str], errors: Mapping[str, str], scope: str
+    agent: Agent | None, explanation: Explanation, values: Mapping[str, str], errors: Mapping[str, str], scope: str
 ) -> list[dict[str, Any]]:
-    """A field for each setting that the file may lack. `scope`: for which sessions a window is saved."""
+    """A field for each setting that the file may lack, and for the window of each model where there are several.
+    `scope`: for which sessions a window is saved."""
     if agent is None:
         return []
-    known = {item.name: item for item in own.settings} if own else {}
+    known = {item.name: item for item in explanation.rule.settings} if explanation.rule else {}
+    models = dict.fromkeys(stretch.model for stretch in explanation.stretches if stretch.model)
+    of_models = [name for model in models if is_allowed(agent, name := f"{WINDOW}{OF_MODEL}{model}")]
+    meanings = {WINDOW: f"of the model, in tokens; saved for {scope}", **agent.names}
+    if len(models) > 1:
+        meanings |= dict.fromkeys(of_models[:MODELS], "in tokens; in the place of the one above")
     fields = []
-    for name, meaning in {WINDOW: f"of the model, in tokens; saved for {scope}", **agent.names}.items():
+    for name, meaning in meanings.items():
         setting = _setting(known[name]) if name in known else {"value": ""}
         fields.append(
             {
@@ -131,7 +138,9 @@ def form(
 
 def label_of(name: str) -> str:
     """What a setting of a rule is called on the page."""
-    return "context window" if name == WINDOW else name.replace("_", " ")
+    own, _, model = name.partition(OF_MODEL)
+    words = "context window" if own == WINDOW else own.replace("_", " ")
+    return f"{words} of {model}" if model else words
 
 
 def with_label(words: str, name: str) -> str:
@@ -278,7 +287,7 @@ def _trying(
     if not values:
         return {}
     query = page.choice.query(**{f"{PREFIX}{name}": value for name, value in {**typed, **values}.items()})
-    words = ", ".join(f"{name.replace('_', ' ')} {grouped(value)}" for name, value in values.items())
+    words = ", ".join(f"{label_of(name)} {grouped(value)}" for name, value in values.items())
     return {"url": f"{page.paths['rule']}{query}#set-title", "words": words}
 
 

@@ -53,9 +53,7 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "headline": headline(explanation),
         "unknown": explanation.unknown,
         "rule": present.rule(explanation.rule),
-        "form": present.form(
-            agent, explanation.rule, {**_window(page.row), **stated, **tried}, errors, _scope(page.row)
-        ),
+        "form": present.form(agent, explanation, {**_window(page.row), **stated, **tried}, errors, _scope(page.row)),
         "stated": present.stated(agent, stated, tried, request.GET, _window_words(page.row)),
         "action": reverse("session_rule_settings", args=[page.row.pk]),
         "flow": flow(page, OwnChecks(page.analysis.head, page.analysis.ledger, explanation)),
@@ -91,7 +89,7 @@ def session_rule_settings(request: HttpRequest, session_id: UUID) -> HttpRespons
     if agent is None:
         return _to(row, {})
     values = present.typed(request.POST, present.PREFIX)
-    known = {name: value for name, value in values.items() if name in present.allowed(agent)}
+    known = {name: value for name, value in values.items() if present.is_allowed(agent, name)}
     do = request.POST.get("do", "save")
     if do == "try" or (do != "clear" and (stating.complaints(agent, known) or _no_window(known))):
         return _to(row, {f"{present.PREFIX}{name}": value for name, value in known.items()})
@@ -147,7 +145,7 @@ def _explained(page: Frame, stated: dict[str, str], tried: dict[str, str]) -> tu
     stated one stays in use, and what is wrong is said by the name of its field."""
     analysis, agent = page.analysis, agent_of(page.analysis.head)
     window = explanations.window_of(analysis.window)
-    known = {name: value for name, value in tried.items() if name in present.allowed(agent)}
+    known = {name: value for name, value in tried.items() if present.is_allowed(agent, name)}
     errors = dict.fromkeys(tried.keys() - known.keys(), "This rule has no such setting.")
     if wrong := _no_window(known):
         errors[WINDOW] = wrong

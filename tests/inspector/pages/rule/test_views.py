@@ -253,6 +253,7 @@ def test_a_formula_that_explains_the_compactions_can_be_tried(client, store):
 
 def test_the_window_is_a_field_beside_the_other_settings(client, store):
     row = store(transcript(version="2.1.21"))
+    assert 'name="set.window:' not in client.get(reverse("session_rule", args=[row.pk])).content.decode()
     assert "180,000 − 20,000 (max output) − 13,000" in page(client, row, "?set.window=180k")
     number = "A window is a number of tokens such as 200000, 200k or 1M, not "
     for typed, words in (("many", f"{number}'many'."), ("5", "A window has 256 to 100,000,000 tokens, not 5.")):
@@ -267,6 +268,18 @@ def test_the_window_is_a_field_beside_the_other_settings(client, store):
     text = client.get(answer.url).content.decode()
     assert "Saved: window 180,000 tokens for " in text
     assert 'value="180000"' in text
+
+
+def test_each_of_several_models_has_a_field_for_its_window(client, store):
+    one = transcript(version="2.1.21", prompts=(20_000, 60_000, 65_000, 150_010, 30_000), place=4)
+    calls = [msgspec.structs.replace(call, model="small/model-1") for call in one.calls[:3]]
+    row = store(msgspec.structs.replace(one, calls=(*calls, *one.calls[3:])))
+    assert "context window of small/model-1" in page(client, row)
+    assert "57,000" not in page(client, row)
+    assert "57,000" in page(client, row, "?set.window:small/model-1=90k")
+    said = client.get(save(client, row, **{"window:small/model-1": "90k"}).url).content.decode()
+    assert "Saved for all sessions of Claude Code in this project: context window of small/model-1 90k." in said
+    assert "Context window of small/model-1 is a whole number" in page(client, row, "?set.window:small/model-1=many")
 
 
 def test_a_saved_window_can_be_taken_back(client, store):
