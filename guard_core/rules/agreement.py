@@ -103,7 +103,8 @@ def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agre
     likely = explaining(interval)
     gap = 0 if rule.threshold is None else abs(count - rule.threshold)
     verdict = Agreement.OTHER_THRESHOLD if rule.is_known else Agreement.NOT_MODELLED
-    return verdict, f"{own}; the threshold is {interval.words}{likely}", 0, gap
+    passed = interval.above is not None and rule.fires(interval.above)
+    return verdict, f"{own}; the threshold is {interval.words}{likely}{or_failed(rule) if passed else ''}", 0, gap
 
 
 def _told(threshold: int, formula: str) -> str:

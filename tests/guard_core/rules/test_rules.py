@@ -14,6 +14,7 @@ from guard_core.policies import get_policy, policy_kind
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
 from guard_core.rules.aider import SETTING
 from guard_core.rules.base import Stretch
+from guard_core.rules.claude_code import FAILING
 from guard_core.rules.counters import UNKNOWN
 from guard_core.rules.decisions import OwnChecks
 from guard_core.rules.evidence import Cause
@@ -518,6 +519,17 @@ def test_a_compaction_after_the_last_call_is_before_no_step():
     assert row.strip().startswith("after the last step  automatic")
     uncounted = tuple(msgspec.structs.replace(call, prompt_tokens=None) for call in calls)
     assert "; after the last step: " in headline(explain(msgspec.structs.replace(built, calls=uncounted)))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "has_failed"), [((20_000, 160_000, 163_000, 30_000), True), ((20_000, 150_000, 154_000, 30_000), False)]
+)
+def test_a_compaction_above_the_threshold_may_follow_ones_that_failed(prompts, has_failed):
+    """2.1.332, run with a provider that fails to summarise twice."""
+    typed = {} if has_failed else {"max_output_tokens": "8192"}
+    (item,) = explain(transcript(prompts=prompts), typed=typed).compactions
+    assert item.verdict is Agreement.OTHER_THRESHOLD
+    assert item.reason.endswith(f"({FAILING})") is has_failed
 
 
 def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():
