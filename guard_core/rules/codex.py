@@ -106,14 +106,14 @@ def raw_window(stretch: Stretch, typed: Typed) -> Sourced | None:
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
-    """Other windows and other shares of them."""
+    """Limits that a person may have set, then other windows and other shares of them, which no setting gives."""
     default = rule(stretch, typed)
+    for limit in round_limits((default.threshold or LARGEST_LIMIT) - 1):
+        yield Hypothesis(f"model_auto_compact_token_limit {limit:,}", limit, 1)
     for window, other in windows_of(stretch._replace(window=raw_window(stretch, typed))):
         for share in FRACTIONS:
             changes = other + (share != 0.9)
             yield Hypothesis(*share_of(share, window), changes)
-    for limit in round_limits((default.threshold or LARGEST_LIMIT) - 1):
-        yield Hypothesis(f"model_auto_compact_token_limit {limit:,}", limit, 1)
 
 
 # Source: compact.rs of Codex, COMPACT_USER_MESSAGE_MAX_TOKENS

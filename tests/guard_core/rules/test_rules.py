@@ -532,6 +532,13 @@ def test_a_compaction_above_the_threshold_may_follow_ones_that_failed(prompts, h
     assert item.reason.endswith(f"({FAILING})") is has_failed
 
 
+def test_a_limit_that_can_be_set_comes_before_a_share_that_cannot():
+    """0.171.0, run with a window of 90,000 and a limit of 70,000."""
+    built = transcript("codex", "0.171.0", prompts=(20_000, 62_669, 69_990, 30_000), tokens_before=None)
+    (interval,) = explain(built, window=Sourced(90_000, Provenance.USER)).inference
+    assert interval.hypotheses[0].formula == "model_auto_compact_token_limit 70,000"
+
+
 def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():
     prompts = (20_000, 160_000, 158_000, 158_500, 30_000)
     explanation = explain(transcript(prompts=prompts, place=4))
