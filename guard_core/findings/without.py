@@ -156,6 +156,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
         "peak_step": peak_step,
         "window": window,
         "calls_over": len(over),
+        **({"larger": most} if (most := int(tokens.max())) > peak else {}),  # in a larger window
     }
     if case.is_recorded:
         numbers |= case.facts.uncounted
@@ -163,8 +164,6 @@ def needless_or_needed(case: Case) -> list[Finding]:
         numbers["unknown_trigger"] = unsaid
     if not case.rests_on_window(peak_step):  # the fullest request was another model's
         numbers["own_window"] = case.window.value
-    if int(tokens.max()) > peak:  # in a larger window
-        numbers["larger"] = int(tokens.max())
     steps = tuple(item.step for item in without.removed[:LISTED])
     room = case.facts.answer_room
     assumptions = _assumptions(case, without)
@@ -214,8 +213,8 @@ def _needless_words(case: Case, without: Without, numbers: dict[str, Any], room:
     leaves = f", which leaves {room.words}" if room and not is_plain else ""  # less has room in what needless leaves
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
-        f"{which}, the {_most(numbers)} request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
-        f"{_its_window(numbers)} (modelled{_uncounted(numbers)}){leaves}.{_unsure(without)}"
+        f"{which}, the {_most(numbers)} request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, "
+        f"{share} of {_its_window(numbers)} (modelled{_uncounted(numbers)}){leaves}.{_unsure(without)}"
     )
 
 

@@ -4,8 +4,8 @@ While tests are collected, which every process of a parallel run does for itself
 classes and tests are left out of every later search, too, which would look at all of them again and find nothing.
 
 Where several processes collect everything, each begins with other files, so that of a new checkout each compiles some
-and finds those of the others compiled: 45 seconds of a processor for three of them, instead of 60. All have the tests in
-the same order.
+and finds those of the others compiled: 45 seconds of a processor for three of them, instead of 60. All have the tests
+in the same order.
 """
 
 from __future__ import annotations
