@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import msgspec
 from django.http import HttpResponse
 
-from guard_core import __version__
 from guard_core.facts.lanes import STATE_WORDS
 from guard_core.outcomes.words import count_words, dollars
-from guard_core.report import Table, TableReport, sealed
+from guard_core.report import TableReport
+from guard_core.report.tables import Value
 from guard_core.shares import per_cent
 from inspector.pages.compaction import facts
 from inspector.pages.compaction.sides import DOLLARS, SAVED, SHARE, Row, Side, figures_of
 from inspector.pages.shared.attachments import attachment, csv_file
+from inspector.pages.shared.compared import beside, compared
 from inspector.pages.shared.numbers import step_number
 
 FIGURES = "Tokens are prompt tokens: recorded, attributed to parts of a request, or modelled."
@@ -69,43 +70,24 @@ def report_of(sides: Sequence[Side], level: str) -> TableReport:
     """The figures beside each other, and how many instructions each left in which state."""
     several = len({side.page.row.pk for side in sides}) > 1
     names = [f"{side.letter}: {_named(side, several and level == 'names')}" for side in sides]
-    letters = tuple(side.letter for side in sides)
-    numeric = tuple(range(1, len(sides) + 1))
+    letters = [side.letter for side in sides]
     figures = [row for row in figures_of(sides) if any(row.values)]
     after = [Counter(row.after for row in facts.changes_of(side.page, side.item).shown) for side in sides]
     states = [state for state in STATE_WORDS if any(column[state] for column in after)]
-    held = Table(
-        heading="Instructions and open work after it",
-        heads=("state", *letters),
-        numeric=numeric,
-        rows=tuple((STATE_WORDS[state], *(column[state] for column in after)) for state in states),
-        note=COUNTED,
-    )
+    held: list[tuple[Value, ...]] = [(STATE_WORDS[state], *(column[state] for column in after)) for state in states]
+    modelled = [] if all(side.item.recorded for side in sides) else [MODELLED]
     counts = [(side.letter, count_words(side.page.analysis.facts)) for side in sides]
-    return sealed(
-        TableReport(
-            engine_version=__version__,
-            level=level,
-            kind="compactions",
-            about="; ".join(names),
-            sentences=tuple(_sentences(sides, figures)),
-            sessions=tuple(dict.fromkeys(side.page.row.title for side in sides)) if level == "names" else (),
-            tables=(
-                Table(
-                    heading="Figures",
-                    heads=("figure", *letters),
-                    numeric=numeric,
-                    rows=tuple((_name(row), *row.plain()) for row in figures),
-                ),
-                *((held,) if states else ()),
-            ),
-            assumptions=(
-                FIGURES,
-                PRICES,
-                *(() if all(side.item.recorded for side in sides) else (MODELLED,)),
-                *(f"{letter}: {sentence}" for letter, sentence in counts if sentence),
-            ),
-        )
+    return compared(
+        "compactions",
+        level,
+        names,
+        [side.page.row.title for side in sides],
+        [
+            beside("Figures", "figure", letters, ((_name(row), *row.plain()) for row in figures)),
+            *([beside("Instructions and open work after it", "state", letters, held, COUNTED)] if held else []),
+        ],
+        sentences=_sentences(sides, figures),
+        assumptions=[FIGURES, PRICES, *modelled, *(f"{letter}: {words}" for letter, words in counts if words)],
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from guard_core import __version__
 from guard_core.decimation import kept_steps
 from guard_core.outcomes.words import count_words
-from guard_core.report import Line, Table, TableReport, sealed
+from guard_core.report import Line, TableReport
 from guard_core.report.tables import Value
 from inspector.pages.compare.sides import Side, parting
+from inspector.pages.shared.compared import beside, compared
 from inspector.pages.shared.numbers import step_number
 
 MOST_POINTS = 600  # of one line: as many as a picture of 1,000 pixels shows
@@ -21,36 +21,22 @@ def report_of(sides: list[Side], level: str) -> TableReport:
     """Where the sides part, their figures beside each other, and their lines."""
     names = [side.name if level == "names" else f"{side.letter}: {_how(side)}" for side in sides]
     columns = [side.figures() for side in sides]
-    rows: tuple[tuple[Value, ...], ...] = tuple((name, *(column[name] for column in columns)) for name in columns[0])
     sentences = []
     for side in sides[1:]:
         at = parting(sides[0], side)
         where = "send the same requests" if at is None else f"part at step {step_number(at):,}"
         sentences.append(f"A and {side.letter} {where}.")
-    return sealed(
-        TableReport(
-            engine_version=__version__,
-            level=level,
-            kind="comparison",
-            about="; ".join(names),
-            sentences=tuple(sentences),
-            sessions=tuple(dict.fromkeys(side.wanted.row.title for side in sides)) if level == "names" else (),
-            lines=tuple(_line(side, name) for side, name in zip(sides, names, strict=True)),
-            tables=(
-                Table(
-                    heading="Figures",
-                    heads=("", *(side.letter for side in sides)),
-                    numeric=tuple(range(1, len(sides) + 1)),
-                    rows=rows,
-                    note="Tokens are prompt tokens.",
-                ),
-            ),
-            assumptions=(
-                RECORDED,
-                *((MODELLED,) if any(side.is_replay for side in sides) else ()),
-                *side_sentences(sides),
-            ),
-        )
+    modelled = [MODELLED] if any(side.is_replay for side in sides) else []
+    rows: list[tuple[Value, ...]] = [(name, *(column[name] for column in columns)) for name in columns[0]]
+    return compared(
+        "comparison",
+        level,
+        names,
+        [side.wanted.row.title for side in sides],
+        [beside("Figures", "figure", [side.letter for side in sides], rows, "Tokens are prompt tokens.")],
+        sentences=sentences,
+        lines=[_line(side, name) for side, name in zip(sides, names, strict=True)],
+        assumptions=[RECORDED, *modelled, *side_sentences(sides)],
     )
 
 
