@@ -56,7 +56,14 @@ class Unrecorded:
         if files < 0:
             return self.tokens
         rests = [tokens - self.restored[number] for number, tokens, _ in self.measured if self.restored[number] >= 0]
-        return max(0, files + round(float(np.median([*rests, USUAL_BESIDES_FILES]))))
+        return max(0, files + round(float(np.median([*rests, self._usual_besides]))))
+
+    @cached_property
+    def _usual_besides(self) -> int:
+        """What is usual besides files, less what the overhead has of it: the smallest prompt after a compaction, which
+        the overhead is taken from and nothing is missing in, had files and the rest, too."""
+        held = (self.restored[number] for number, tokens, _ in self.measured if not tokens)
+        return next((-files for files in held if files >= 0), USUAL_BESIDES_FILES)
 
     @cached_property
     def tokens(self) -> int:

@@ -14,8 +14,9 @@ OVERHEAD, TURN, CALLS = 20_000, 500, 20  # prompt tokens of the fixed part and o
 BESIDES = 3_000  # prompt tokens after a compaction that belong to no file
 
 
-def compacting(*files: int | None, kind: str = "summary", agent: str = "claude-code") -> Ledger:
-    """A session of an agent that is compacted once for each number of lexical tokens attached again."""
+def compacting(*files: int | None, kind: str = "summary", agent: str = "claude-code", before: int = 0) -> Ledger:
+    """A session of an agent that is compacted once for each number of lexical tokens attached again; `before`: tokens
+    of the conversation before the file begins."""
     events, calls, compactions = [], [], []
     for place, tokens in enumerate((0, *files)):
         if place:
@@ -30,7 +31,7 @@ def compacting(*files: int | None, kind: str = "summary", agent: str = "claude-c
                 restored_tokens=tokens,
             )
             compactions.append(cut)
-        prompt = OVERHEAD + (100 + (tokens or 0) + BESIDES if place else 0)
+        prompt = OVERHEAD + (100 + (tokens or 0) + BESIDES if place else before)
         for _ in range(CALLS):
             events.append(user("result " * 200))
             prompt += TURN
@@ -73,3 +74,11 @@ def test_nothing_is_expected_where_old_results_were_only_cleared():
 @pytest.mark.parametrize(("kind", "usual"), [("summary", 0), ("opaque", USUAL["codex"])])
 def test_of_the_exact_history_of_codex_nothing_is_missing_but_a_sealed_summary(kind, usual):
     assert known_at(compacting(None, kind=kind, agent="codex"), CALLS - 1).anchors.unrecorded.after(0) == usual
+
+
+def test_files_that_the_overhead_was_taken_with_are_not_expected_twice():
+    """The first prompt after the first compaction is the smallest, and has files, too."""
+    ledger = compacting(8_000, 12_000, before=90_000)
+    more = known_at(ledger, 2 * CALLS - 1).anchors.unrecorded.after(1)
+    ratio = attribute(ledger).lexical_ratios["tool results"]
+    assert more == pytest.approx(4_000 * ratio, rel=0.05)
