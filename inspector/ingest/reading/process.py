@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from queue import Empty, Full, Queue
 
 import msgspec
 
-import inspector
 from guard_core import errors
 from inspector.ingest.reading.messages import Failed, Message, read
 from inspector.ingest.reading.reader import Options
+from inspector.project.pipes import environment
 
 WAIT = 0.1  # seconds without a message between two words about it
 AHEAD = 2  # messages that wait
-# So that glibc gives back what is free at the end of the heap (mallopt(3): a fixed value is not adjusted any more; by
-# default it waits for more the larger the pieces were that a process had).
-_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": str(128 * 1024)}
-_ROOT = Path(inspector.__file__).parents[1]
 _ENDED = "The reader of this file was ended by the system; most likely there was not enough memory."
 
 
@@ -60,12 +54,11 @@ def _process(options: Options) -> Iterator[Queue[Message | None]]:
 
 @contextmanager
 def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
-    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-m", "inspector.ingest.reading", msgspec.json.encode(options).decode()],
         stdin=subprocess.PIPE,  # carries nothing: when it closes, the reader knows that its messages are no longer read
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path, "TMPDIR": folder, **_MEMORY},
+        env={**environment(), "TMPDIR": folder},
     )
     assert process.stdout is not None
     assert process.stdin is not None
