@@ -17,7 +17,6 @@ from inspector.data_folder.durable import CHECKS
 from inspector.data_folder.restoring import STAGING
 from inspector.data_folder.uncertain import NOTE, settle
 from inspector.ingest import live, spans
-from inspector.ingest.importing import UNDER_WAY
 from inspector.ingest.uploads import drop_unused
 from inspector.models import Import, Recording, Session
 from inspector.replays import stored
@@ -67,7 +66,7 @@ def _drop_unneeded() -> None:
     """Drop recordings that nothing needs, whose deletion was killed half way."""
     needed = (
         Session.unscoped.filter(recording=OuterRef("pk")),
-        Import.unscoped.filter(recording=OuterRef("pk"), state__in=UNDER_WAY),
+        Import.unscoped.filter(recording=OuterRef("pk"), state__in=Import.UNDER_WAY),
     )
     for key in Recording.unscoped.filter(*(~Exists(rows) for rows in needed)).values_list("pk", flat=True):
         drop_unused(key)

@@ -39,7 +39,6 @@ from inspector.webhooks import arising
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
-UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
 # Ours: how long an import waits for a worker that has its bytes, and the pause in which others may take it.
 PATIENCE, PAUSE = timedelta(minutes=5), timedelta(seconds=2)
@@ -128,7 +127,7 @@ def start_import(recording: Recording, *, strict: bool = False, window: int | No
 
 def _known(recording: Recording, window: int | None) -> Import | None:
     imports = recording.imports.order_by("-created")
-    if window is None and (under_way := imports.filter(state__in=UNDER_WAY).first()):
+    if window is None and (under_way := imports.filter(state__in=Import.UNDER_WAY).first()):
         return under_way
     done = imports.filter(state=Import.State.DONE).first()
     restored = done is not None and sessions_of(done).update(deleted=None)
@@ -145,7 +144,7 @@ def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | Non
 
 def cancel_import(job: Import) -> None:
     """End an import now. A worker that is reading it notices at its next note, and cannot store anything any more."""
-    _end(Import.objects.row(job).filter(state__in=UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
+    _end(Import.objects.row(job).filter(state__in=Import.UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
     hints.send(job.pk)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import ClassVar
 
 from django.db import models
 
@@ -32,6 +33,8 @@ class LeasedRun(Leased):
         DONE = "done"
         FAILED = "failed"
         CANCELLED = "cancelled"
+
+    UNDER_WAY: ClassVar = (State.RECEIVED, State.RUNNING)
 
     state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
     finished = models.DateTimeField(null=True)

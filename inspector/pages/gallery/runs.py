@@ -33,7 +33,6 @@ NOTE_EVERY = 0.1  # seconds between two notes of progress
 KEPT_RUNS = 40  # older results are dropped; they can be made again at any time
 CANCELLED = "Cancelled. The scenarios run so far were not stored."
 SHAPE = 2  # of a stored row; raise it when rows change, so that older results are made again
-UNDER_WAY = (GalleryRun.State.RECEIVED, GalleryRun.State.RUNNING)
 
 
 @cache
@@ -61,7 +60,7 @@ def latest_run(project: Project, chosen: Iterable[PolicyChoice], *states: str) -
 
 def start_run(project: Project, chosen: tuple[PolicyChoice, ...]) -> GalleryRun:
     """The run under way for this choice, the result that is there, or a new job."""
-    known = latest_run(project, chosen, *UNDER_WAY, GalleryRun.State.DONE)
+    known = latest_run(project, chosen, *GalleryRun.UNDER_WAY, GalleryRun.State.DONE)
     if known is not None:
         return known
     with transaction.atomic():
@@ -73,7 +72,7 @@ def start_run(project: Project, chosen: tuple[PolicyChoice, ...]) -> GalleryRun:
 
 def cancel_run(run: GalleryRun) -> None:
     """End a run now. A worker that plays it notices at its next scenario and cannot store anything any more."""
-    GalleryRun.objects.row(run).filter(state__in=UNDER_WAY).update(
+    GalleryRun.objects.row(run).filter(state__in=GalleryRun.UNDER_WAY).update(
         state=GalleryRun.State.CANCELLED, message=CANCELLED, finished=timezone.now()
     )
 
@@ -157,7 +156,7 @@ def _noter(mine: Any, every: float) -> Callable[[int], None]:
 def _drop_old(project: int) -> None:
     runs = GalleryRun.objects.of(project)
     newest = runs.order_by("-created").values_list("pk", flat=True)[:KEPT_RUNS]
-    runs.exclude(pk__in=list(newest)).exclude(state__in=UNDER_WAY).delete()
+    runs.exclude(pk__in=list(newest)).exclude(state__in=GalleryRun.UNDER_WAY).delete()
 
 
 def packed(rows: list[ResultRow]) -> bytes:

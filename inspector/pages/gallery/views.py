@@ -89,7 +89,7 @@ def gallery_run(request: HttpRequest) -> HttpResponse:
 def gallery_cancel(request: HttpRequest) -> HttpResponse:
     """Stop the run of a choice."""
     chosen, error = _chosen(request.POST.getlist("policy"), request.POST.getlist("profile"))
-    run = None if error else service.latest_run(project_of(request), chosen, *service.UNDER_WAY)
+    run = None if error else service.latest_run(project_of(request), chosen, *GalleryRun.UNDER_WAY)
     if run is not None:
         service.cancel_run(run)
     return redirect(reverse("gallery") + presenter.Filter().query(chosen))

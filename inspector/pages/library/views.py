@@ -24,7 +24,6 @@ from inspector.watching.offered import is_offered
 
 IMPORTS_SHOWN = 8
 ASIDE_NAMED = 4  # files of a folder that are not sessions
-UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 
 
 @require_safe
@@ -77,7 +76,7 @@ def imports(request: HttpRequest) -> dict[str, Any]:
     recent, dismissed = failed_lately(project_of(request)), Dismissed.parse(request.COOKIES.get(COOKIE, ""))
     failed = dismissed.shown(recent)
     aside = failed.filter(phase="received").exclude(folder="")  # as Import.left_aside
-    wanted = Q(state__in=UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
+    wanted = Q(state__in=Import.UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
     mine = Import.objects.of(project_of(request))
     matching = mine.filter(wanted).order_by("-created")
     shown = list(matching[:IMPORTS_SHOWN])
@@ -85,7 +84,7 @@ def imports(request: HttpRequest) -> dict[str, Any]:
     return {
         "imports": shown,
         "imports_more": max(0, matching.count() - len(shown)),
-        "imports_waiting": mine.filter(state__in=UNDER_WAY).count(),
+        "imports_waiting": mine.filter(state__in=Import.UNDER_WAY).count(),
         "imports_aside": aside.count(),
         "imports_failed": failed.count(),
         "aside_names": list(aside.order_by("name").values_list("name", flat=True).distinct()[:ASIDE_NAMED]),

@@ -38,7 +38,6 @@ PRIORITY = -10  # below every import, above what no page waits for
 STORE_EVERY = 2.0  # seconds between two notes of what is done
 BLOCK = 256  # settings that lanes run at once
 REPLAYS_AT_ONCE = 8  # settings of other policies between two looks for jobs that go first
-UNDER_WAY = (SweepSlice.State.RECEIVED, SweepSlice.State.RUNNING)
 OUR_MISTAKE = "An internal error stopped the replay; see the server log."
 CACHE_BYTES = 40_000_000  # of results in a process
 BYTES_A_FIGURE = 400  # about: what one setting of one session takes in memory
@@ -119,7 +118,7 @@ def progress_of(sweep: Sweep) -> Progress:
         finished=Count("pk", filter=Q(state=state.DONE)),
         failed=Count("pk", filter=Q(state=state.FAILED)),
         cancelled=Count("pk", filter=Q(state=state.CANCELLED)),
-        waiting=Count("pk", filter=Q(state__in=UNDER_WAY)),
+        waiting=Count("pk", filter=Q(state__in=SweepSlice.UNDER_WAY)),
     )
     total = sums["sessions"] * sweep.cells
     return Progress(
@@ -156,7 +155,7 @@ def deleted_by(project: Project, key: str) -> QuerySet[Sweep]:
 
 def cancel(sweep: Sweep) -> None:
     """End a sweep now. A worker at a slice notices at its next note and cannot store anything any more."""
-    waiting = slices_of(sweep).filter(state__in=UNDER_WAY)
+    waiting = slices_of(sweep).filter(state__in=SweepSlice.UNDER_WAY)
     waiting.update(state=SweepSlice.State.CANCELLED, finished=timezone.now())
 
 
