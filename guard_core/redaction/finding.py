@@ -73,14 +73,14 @@ def find(text: str, own: Sequence[OwnPattern] = ()) -> list[Match]:
     return _without_overlaps(matches)
 
 
-def _without_overlaps(found: list[Match]) -> list[Match]:
-    kept: list[Match] = []
-    for match in sorted(found, key=lambda item: (item.start, -item.stop)):
-        if not kept or match.start >= kept[-1].stop:
-            kept.append(match)
-        elif match.stop > kept[-1].stop:  # the rest of it is hidden, too
-            kept[-1] = kept[-1]._replace(stop=match.stop)
-    return kept
+def _without_overlaps(matches: list[Match]) -> list[Match]:
+    apart: list[Match] = []
+    for match in sorted(matches, key=lambda item: (item.start, -item.stop)):
+        if not apart or match.start >= apart[-1].stop:
+            apart.append(match)
+        elif match.stop > apart[-1].stop:  # the rest of it is hidden, too
+            apart[-1] = apart[-1]._replace(stop=match.stop)
+    return apart
 
 
 def _places(text: str, word: str) -> Iterator[int]:

@@ -223,8 +223,8 @@ def _basis(report: Report) -> Iterator[Content]:
     yield tag("ul", [tag("li", sentence) for sentence in report.assumptions])
     if report.forecast:
         yield table(("forecast", "predictions", "mean error", "95 % within"), map(forecast_row, report.forecast), ())
-    kept = {"numbers": "numbers only", "names": "numbers and names", "text": "with session text"}[report.level]
-    yield tag("p", f"Content: {kept}. {hidden_words(report)}")
+    content = {"numbers": "numbers only", "names": "numbers and names", "text": "with session text"}[report.level]
+    yield tag("p", f"Content: {content}. {hidden_words(report)}")
     if cut := _cut_on_paper(report):
         yield tag("p", f"On paper {cut}. The report itself has all of it.", class_="on-paper muted")
     yield tag("p", " ".join(filter(None, provenance(report))), class_="muted")

@@ -44,8 +44,7 @@ def _values(formula: str) -> Iterator[str]:
 
 
 def _gives(rule: OwnRule | None, hypothesis: Hypothesis) -> bool:
-    found = None if rule is None else (rule.formula, rule.threshold)
-    return found == (hypothesis.formula, hypothesis.threshold)
+    return rule is not None and (rule.formula, rule.threshold) == (hypothesis.formula, hypothesis.threshold)
 
 
 def _ruled(agent: Agent, stretch: Stretch, typed: Typed) -> OwnRule | None:

@@ -281,8 +281,8 @@ def _kept(head: Any) -> list[tuple[bytes, bytes]]:
     """The headers of a message as they were written, without those of one connection; that it ends is said."""
     named = {name.strip().lower() for key, value in head.headers if key == b"connection" for name in value.split(b",")}
     dropped = _HOP | (named - {b"close", b"keep-alive"})
-    kept = [(name, value) for name, value in head.headers.raw_items() if name.lower() not in dropped]
-    return [*kept, (b"Connection", b"close")] if b"close" in named else kept
+    headers = [(name, value) for name, value in head.headers.raw_items() if name.lower() not in dropped]
+    return [*headers, (b"Connection", b"close")] if b"close" in named else headers
 
 
 def _words(error: BaseException) -> str:

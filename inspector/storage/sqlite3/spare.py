@@ -25,10 +25,10 @@ class File(NamedTuple):
     def at(cls, path: str | os.PathLike[str]) -> File | None:
         """The file at a path; None where there is none."""
         try:
-            found = os.stat(path)
+            stat = os.stat(path)
         except OSError:
             return None
-        return cls(os.fspath(path), found.st_dev, found.st_ino)
+        return cls(os.fspath(path), stat.st_dev, stat.st_ino)
 
 
 class Spares:
