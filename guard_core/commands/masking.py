@@ -15,7 +15,11 @@ HELP = "predict what masking observations saves from the turns of published runs
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
-    parser.add_argument("file", metavar="FILE", help="auxiliary-data/experiment_instance_costs_sweagent.csv")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="the table of instance costs published with arXiv 2508.21433 (experiment_instance_costs_sweagent.csv)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -38,9 +38,8 @@ LATER = timedelta(seconds=1)  # in which further spans come, to be read together
 LEFT = timedelta(seconds=30)  # after which spans that no job has taken were left by a dead process
 SILENT = timedelta(days=1)  # after which no exporter sends spans again
 NAME_CHARS = 80
-TRACE_CHARS = (
-    64  # ids of traces have 32 (https://www.w3.org/TR/trace-context/#trace-id); more is cut where it is stored
-)
+# Ids of traces have 32 (https://www.w3.org/TR/trace-context/#trace-id); more is cut where it is stored.
+TRACE_CHARS = 64
 SLICE = 500  # keys in one query
 FEW = 20  # texts in memory at once
 # Bytes of a program's recording for which one second more is waited before all of it is read again, so that programs
