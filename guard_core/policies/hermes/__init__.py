@@ -65,6 +65,14 @@ KIND = PolicyKind(
             "hermes-agent 0.19.0, agent/context_compressor.py",
         ),
         KnownProblem(
+            "An error instead of a compaction",
+            (
+                "If only tool results follow the protected first messages, as after many calls at once in the first "
+                "answer, the library raises an error, and the messages stay."
+            ),
+            "hermes-agent 0.19.0, by running; NousResearch/hermes-agent issue 75588",
+        ),
+        KnownProblem(
             "Compacts in vain",
             "A list whose first messages and tail exceed the threshold is compacted again and again without shrinking.",
             "NousResearch/hermes-agent issue 40803",

@@ -36,7 +36,7 @@ from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
 from guard_core.policies.hermes.triggers import compacted, is_cooling
 from guard_core.policies.pieces.plans import Ask, ask_for_summary
 from guard_core.summaries.base import Summary
-from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head, Pass, head_of
+from guard_core.trace import NOTHING_TO_COMPACT, RAISED, SUMMARISER_FAILED, Head, Pass, head_of
 from guard_core.views import Span, Synthetic, View, content_count
 
 MOST_QUOTED, QUOTE_FRAME = 1_400, 153  # bytes of the user's last words in a summary, and around them (0.19.0)
@@ -97,8 +97,8 @@ class Compactor:
             words = [text is None or bool(wording.content_of(text).strip()) for text in texts]
             messages = replace(messages, has_words=messages.is_summary | np.array(words))
         start = cuts.head_end(messages, self.settings, state.compactions)
-        if start >= len(messages):
-            return self._nothing(view, state)
+        if start >= len(messages):  # 0.19.0 looks for a summary behind the end of the list, and raises an IndexError
+            return self._nothing(view, state) if self.settings.is_seed else Compacted(view, state, held=RAISED)
         cut = cuts.tail_cut(messages, start, self.settings, budget)
         if start >= cut.anchored:
             return self._nothing(view, state)

@@ -21,6 +21,7 @@ from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, ScriptedSummaries
+from guard_core.trace import RAISED
 from guard_core.views import Inserted, Span, Synthetic, View
 from tests.builders import model, session, tool_call, tool_result, user
 
@@ -512,3 +513,14 @@ def test_the_estimate_of_a_request_is_that_of_the_scripted_runs(scripted):
         theirs = [row[2] for row in run["steps"][: compactions[0]]]
         ours = trace.columns["request_estimate"][: compactions[0]].tolist()
         assert [mine for mine, their in zip(ours, theirs, strict=True) if their] == [n for n in theirs if n]
+
+
+def test_a_head_that_covers_the_whole_list_raises_an_error():
+    calls = Event(Role.MODEL, tuple(ToolCallPart("read", {}, f"c{number}") for number in range(6)))
+    results = [tool_result("y" * 40_000, "read", f"c{number}") for number in range(6)]
+    events = [user("u"), calls, *results]
+    log = session(*events, calls=(ModelCall(at=1), ModelCall(at=8)))
+    trace = replay(Ledger.of(log), get_policy("hermes"), window=64_000, summarizer=FixedSummaries(300))
+    assert trace.columns["held"].tolist() == [0, RAISED]
+    assert trace.state.ineffective == 0
+    assert trace.view(1, 8) == (Span(0, 8),)
