@@ -74,7 +74,8 @@ NEEDING = [(kind.name, item.name) for kind in map(POLICIES.get, LISTED) for item
 
 @given(sessions(), st.sampled_from(NEEDING or [("", "")]), st.data(), windows, summarizers)
 def test_a_setting_has_no_effect_while_the_one_that_it_needs_is_off(session, names, data, window, summarizer):
-    assume(NEEDING)
+    if not NEEDING:  # the one that POLICY names has no such setting
+        return
     kind, setting = POLICIES[names[0]], POLICIES[names[0]].setting(names[1])
     needed = kind.setting(setting.needs)
     off = {needed.name: "" if needed.kind == TEXT else "0"}
