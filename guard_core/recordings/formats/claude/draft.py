@@ -11,7 +11,7 @@ from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.claude.lines import Lines
 from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.requests import Requests
-from guard_core.recordings.formats.claude.tree import Groups, Node, main_path
+from guard_core.recordings.formats.claude.tree import ATTACHMENT, Groups, Node, Picked, main_path
 from guard_core.recordings.reading.early_events import Pace
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.numbers_by_name import numbers_for
@@ -19,15 +19,37 @@ from guard_core.recordings.reading.source import ByteSource
 
 
 def path_of(nodes: Sequence[Node], lines: Lines) -> Sequence[Node]:
-    """The lines of the main session among these, parents first."""
-    return main_path(nodes, _links(nodes, lines), _bridges(lines))
+    """The lines of the main session among these, parents first; what hooks add to one of several results of an answer
+    is behind the last of these, as it is sent."""
+    attached: set[int] = set()
+    last: dict[int, int] = {}  # of attachments between two results, the line of the last result
+
+    def links() -> Iterator[Sequence[int]]:
+        for group in _links(nodes, lines, attached):
+            between = attached.intersection(group)
+            final = max(line for line in group if line not in between)
+            last.update((line, final) for line in between if line < final)
+            yield group
+
+    path = main_path(nodes, links(), _bridges(lines))
+    if not last:
+        return path
+    places = {node.line: place for place, node in enumerate(path)}
+    moves = [places.get(last.get(node.line, node.line), place) for place, node in enumerate(path)]
+    return Picked(path, (place for _, _, place in sorted((to, to > place, place) for place, to in enumerate(moves))))
 
 
-def _links(nodes: Sequence[Node], lines: Lines) -> Iterator[Sequence[int]]:
-    """For each API message the lines that belong together: its own and the results of the tools it called."""
+def _links(nodes: Sequence[Node], lines: Lines, attached: set[int]) -> Iterator[Sequence[int]]:
+    """For each API message the lines that belong together: its own, the results of the tools it called, and what was
+    attached to these (whose lines come into `attached`)."""
     links = Groups(len(nodes))
     owner = numbers_for(len(nodes))  # the group of each tool call
+    results = numbers_for(len(nodes))  # the group of each result, and of what hangs from it
     for node in nodes:
+        if node.kind == ATTACHMENT and node.parent and (group := results.get(node.parent)) is not None:
+            links.extend(group, node.line)
+            attached.add(node.line)
+            results[node.uuid] = group
         message = lines.messages.get(node.line)
         if message is None:
             continue
@@ -39,6 +61,8 @@ def _links(nodes: Sequence[Node], lines: Lines) -> Iterator[Sequence[int]]:
         for part in message.parts:
             if isinstance(part, ToolResultPart) and (group := owner.get(part.call_id)) is not None:
                 links.extend(group, node.line)
+                if node.uuid:
+                    results[node.uuid] = group
     yield from (together for together in links if len(together) > 1)
 
 

@@ -46,7 +46,7 @@ from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.prompt import Prompt
 from guard_core.recordings.formats.claude.requests import Requests
 from guard_core.recordings.formats.claude.restored import used_file
-from guard_core.recordings.formats.claude.tree import Node, Picked, conversations, lost_at, parents_first
+from guard_core.recordings.formats.claude.tree import API_ERROR, Node, Picked, conversations, lost_at, parents_first
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
@@ -266,7 +266,7 @@ class ClaudeTranscriptReader:
         if kind == "progress":
             self._progress(line)
         if fields.text(obj, "uuid"):
-            self._node(line, kind)
+            self._node(line, API_ERROR if subtype == API_ERROR else kind)
 
     def _progress(self, line: Line) -> None:
         """A sub-agent's message inside a progress line: its call is counted apart."""

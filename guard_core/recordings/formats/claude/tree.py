@@ -12,7 +12,9 @@ import msgspec
 from guard_core.recordings.reading.numbers_by_name import NumbersByName, numbers_for
 from guard_core.recordings.reading.placeholders import is_placeholder
 
-PROGRESS = "progress"  # lines about tools that run, which stand in the tree and are not messages
+# Lines about tools that run, and about requests that are tried again, which are in the tree and are not messages.
+PROGRESS, API_ERROR = "progress", "api_error"
+ATTACHMENT = "attachment"
 _CONVERSATION = frozenset({"user", "assistant", "summary", "boundary"})
 
 
@@ -232,7 +234,7 @@ def _walk(nodes: Sequence[Node]) -> bytearray:
         chosen[node.line] = 1
         parent = places.get(node.parent) if node.parent else None
         if parent is not None and parent != index and not chosen[nodes[parent].line]:
-            index = _written_late(nodes, places, index, parent) if node.kind == PROGRESS else parent
+            index = _written_late(nodes, places, index, parent) if node.kind in (PROGRESS, API_ERROR) else parent
         elif node.parent or node.kind == "boundary" or not node.rooted:
             index -= 1
         else:
@@ -241,8 +243,9 @@ def _walk(nodes: Sequence[Node]) -> bytearray:
 
 
 def _written_late(nodes: Sequence[Node], places: NumbersByName | dict[str, int], index: int, parent: int) -> int:
-    """Where the path continues above a line of progress: its parent, unless the newest message before the line comes
-    from that parent. Versions about 2.1.74 write progress at the end of a turn, and the next question hangs from it."""
+    """Where the path continues above a line that is no message: its parent, unless the newest message before the line
+    comes from that parent. Versions about 2.1.74 write progress at the end of a turn, 2.1.100 errors of requests that
+    were tried again (run), and the next question hangs from them."""
     tip = index - 1
     while tip > parent and (nodes[tip].kind not in _CONVERSATION or nodes[tip].sidechain):
         tip -= 1

@@ -232,6 +232,40 @@ def test_progress_that_was_written_as_a_tool_ran_leaves_a_rewound_branch_out():
     assert texts(log) == ["Look", "Done", "Right", "new"]
 
 
+def test_a_retried_request_that_is_written_at_the_end_of_a_turn_begins_no_branch():
+    """2.1.100, run: the next question hangs from an error whose parent is the message that was tried again."""
+    retried = {"type": "system", "subtype": "api_error", "sessionId": "s"}
+    log = session(
+        user("u1", None),
+        answer("a1", "u1", call("t1")),
+        user("r1", "a1", result("t1", "first")),
+        answer("a2", "r1", "Read it.", prompt=30),
+        {**retried, "uuid": "e1", "parentUuid": "r1"},
+        {**retried, "uuid": "e2", "parentUuid": "e1"},
+        user("u2", "e2", "Next"),
+        answer("a3", "u2", "Sure", prompt=40),
+    )
+    assert texts(log)[-3:] == ["Read it.", "Next", "Sure"]
+    assert [step.prompt_tokens for step in log.calls][1:] == [30, 40]
+
+
+def test_what_hooks_add_to_parallel_results_is_behind_them_all():
+    """As 2.1.100 sends it; the next answer hangs from what was added to the last result."""
+    log = session(
+        user("u1", None),
+        answer("a1", "u1", call("t1"), id="m1"),
+        answer("a2", "a1", call("t2"), id="m1"),
+        user("r1", "a1", result("t1", "first")),
+        attachment("h1", "r1", {"type": "hook_success", "hookEvent": "PostToolUse", "content": ""}),
+        attachment("h2", "h1", {"type": "hook_additional_context", "content": ["of one"]}),
+        user("r2", "a2", result("t2", "second")),
+        attachment("h3", "r2", {"type": "hook_additional_context", "content": ["of two"]}),
+        answer("a3", "h3", "Sure"),
+    )
+    assert [type(event.parts[0]).__name__ for event in log.events[2:4]] == ["ToolResultPart"] * 2
+    assert texts(log)[-3:] == ["of one", "of two", "Sure"]
+
+
 def test_a_summary_is_no_event_of_the_log():
     log = session(
         user("u1", None),
