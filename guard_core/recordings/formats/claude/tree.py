@@ -139,7 +139,10 @@ def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: 
     """
     chosen = _walk(nodes)
     above: _Above | None = None
+    root = next((node for node in nodes if chosen[node.line]), None)
     for lines in links:
+        if root is not None and root.line in lines:
+            _choose_question(nodes, chosen, root, lines)
         apart = [line for line in lines if not chosen[line]]
         if apart and len(apart) < len(lines):
             above = above or _Above(nodes)
@@ -179,6 +182,19 @@ class _Above:
                 return True
             index = self._places.get(node.parent) if node.parent else None
         return False
+
+
+def _choose_question(nodes: Sequence[Node], chosen: bytearray, root: Node, copies: Collection[int]) -> None:
+    """The lines above the first copy of an answer with which the chosen ones begin: 1.0.30 and 1.0.80 write the
+    conversation anew for each question of one process, without the first question (run)."""
+    if root.kind != "assistant":
+        return
+    above = {node.uuid: node for node in nodes if node.line < root.line}
+    for copy in [node for node in above.values() if node.line in copies]:
+        node = above.get(copy.parent)
+        while node is not None and not chosen[node.line]:
+            chosen[node.line] = 1
+            node = above.get(node.parent)
 
 
 def _lines_by_uuid(nodes: Iterable[Node], bridges: dict[int, set[str]]) -> dict[str, int]:

@@ -249,6 +249,24 @@ def test_a_retried_request_that_is_written_at_the_end_of_a_turn_begins_no_branch
     assert [step.prompt_tokens for step in log.calls][1:] == [30, 40]
 
 
+def test_a_conversation_that_is_written_anew_without_its_question_keeps_it():
+    """`-p` of 1.0.30 and 1.0.80 with a second question (run)."""
+    log = session(
+        user("u1", None, "Look"),
+        answer("a1", "u1", call("t1"), id="m1"),
+        user("r1", "a1", result("t1")),
+        answer("a2", "r1", "Read it.", id="m2"),
+        answer("a3", None, call("t1"), id="m1"),
+        user("r2", "a3", result("t1")),
+        answer("a4", "r2", "Read it.", id="m2"),
+        user("u2", "a4", "Next"),
+        answer("a5", "u2", "Sure"),
+    )
+    assert [text for text in texts(log) if text] == ["Look", "Read it.", "Next", "Sure"]
+    assert len(log.calls) == 3
+    assert not [note for note in log.notes if "branches" in note]
+
+
 def test_what_hooks_add_to_parallel_results_is_behind_them_all():
     """As 2.1.100 sends it; the next answer hangs from what was added to the last result."""
     log = session(
