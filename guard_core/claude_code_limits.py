@@ -126,6 +126,11 @@ def is_share_fixed(version: str) -> bool:
     return () < numbers(version) < SHARE_BEFORE
 
 
+def has_reserve(version: str) -> bool:
+    """Does a version take off its window what an answer may have."""
+    return not () < numbers(version) < LEFT_BEFORE
+
+
 def takes_percent(version: str) -> bool:
     """Does a version know CLAUDE_AUTOCOMPACT_PCT_OVERRIDE."""
     number = numbers(version)
@@ -136,7 +141,7 @@ def threshold_in(version: str, window: int, reserve: int, percent: float | None 
     """The threshold of a version that has one, as an expression and in tokens."""
     if is_share_fixed(version):
         left, text = window - reserve, f"({window:,} − {reserve:,} (max output))"
-        if numbers(version) < LEFT_BEFORE:
+        if not has_reserve(version):
             left, text = LEFT, f"{LEFT:,}"
         return f"{100 * SHARE:g} % of {text}", math.ceil(SHARE * left)
     return threshold_of(window, reserve, percent if takes_percent(version) else None)

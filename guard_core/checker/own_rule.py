@@ -183,7 +183,9 @@ def _is_forced(story: Story, index: int) -> bool:
 def _threshold(story: Story, finding: Finding) -> None:
     """The claimed threshold is what its sum comes to, and the claimed window is part of that sum."""
     formula = number(finding, "formula")
-    whole = ceil if str(finding.numbers["agent"]).split(" (")[0] in UNROUNDED else int
+    agent = str(finding.numbers["agent"]).split(" (")[0]
+    is_unrounded = agent in UNROUNDED or (agent == "Claude Code" and not formula.startswith("min("))  # 1.0.70
+    whole = ceil if is_unrounded else int
     same("threshold", number(finding, "threshold"), worked_out(formula, whole))
     window = finding.numbers.get("window")
     if window is not None and f"{window:,}" not in _NUMBER.findall(formula):

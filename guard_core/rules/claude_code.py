@@ -23,6 +23,7 @@ from guard_core.claude_code_limits import (
     SHARE,
     WHOLE,
     chars_per_token,
+    has_reserve,
     is_share_fixed,
     most_output,
     own_window,
@@ -110,7 +111,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         output = msgspec.structs.replace(output, note="; ".join(filter(None, (output.note, reserved))))
     elif has_threshold and (output.value or 0) > most_known:
         output = msgspec.structs.replace(output, note=f"{output.note}; counts as {most_known:,}")
-    settings = [window_setting(window), output]
+    settings = [window_setting(window), *((output,) if has_reserve(stretch.version) else ())]
     percent = percentage(typed, "autocompact_pct", is_fraction=False)
     settings += _share(stretch.version, percent)
     if ignored is not None:

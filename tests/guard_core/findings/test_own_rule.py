@@ -111,6 +111,14 @@ def test_a_default_below_what_passed_is_excluded_by_what_passed():
     )
 
 
+@pytest.mark.parametrize(("version", "kind"), [("1.0.10", "other_threshold"), ("1.0.30", "setting_never_acts")])
+def test_what_is_said_of_the_share_of_early_versions_is_confirmed(version, kind):
+    session = transcript(version=version)
+    facts = replace(Facts.of(session), settings={"max_output_tokens": "8192"})
+    (claim,) = [item for item in recorded_findings(facts) if item.kind == kind]
+    assert not check(session, [claim], facts.window)
+
+
 def test_checks_that_fit_none_are_early_and_late():
     by_kind = findings_of(transcript(prompts=(20_000, 160_000, 151_000, 30_000)))
     assert by_kind["own_early"].sentence == (
