@@ -64,7 +64,7 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         begins_amiss = (
             not sizes.head.view and next_begin(sizes.ledger).item(sizes.head.kept_from) > sizes.head.kept_from
         )
-        return np.asarray(self.over(counted, limit) | begins_amiss)
+        return np.asarray(self.over(counted, limit) | (begins_amiss & (sizes.at > head.kept_from)))
 
     def walks(self, ledger: Ledger, state: ListMemory) -> bool:
         return bool(state.head) or next_begin(ledger).item(state.kept_from) == state.kept_from

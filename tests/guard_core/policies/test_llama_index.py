@@ -104,3 +104,10 @@ def test_an_error_of_the_summariser_leaves_the_library():
     policy = get_policy("llama-index-summary", token_limit=10)
     trace = replay(Ledger.of(chat(120)), policy, window=1_000, summarizer=ScriptedSummaries((None,)))
     assert trace.columns["held"].tolist() == [RAISED]
+
+
+def test_an_answer_at_the_beginning_is_summarised_once_it_is_there():
+    log = session(model("y"), user("q"), calls=(ModelCall(at=0), ModelCall(at=2)))
+    trace = replay(Ledger.of(log), get_policy("llama-index-summary"), window=1_000, summarizer=FixedSummaries(8))
+    assert trace.columns["fired"].tolist() == [0, 1]
+    assert trace.compactions[0].passes[0].summariser_view == (Span(0, 1),)
