@@ -45,7 +45,7 @@ PATIENCE, PAUSE = timedelta(minutes=5), timedelta(seconds=2)
 BYTES_ELSEWHERE = "the bytes of this file are not in the data folder (DATA_DIR), which all servers and workers share"
 
 
-READING = 12  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+READING = 13  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
 
 
 class Pace(NamedTuple):
