@@ -61,9 +61,8 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         return self.settings.token_limit or int(window * SHARE_OF_WINDOW)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        begins_amiss = (
-            not sizes.head.view and next_begin(sizes.ledger).item(sizes.head.kept_from) > sizes.head.kept_from
-        )
+        head = sizes.head
+        begins_amiss = not head.view and next_begin(sizes.ledger).item(head.kept_from) > head.kept_from
         return np.asarray(self.over(counted, limit) | (begins_amiss & (sizes.at > head.kept_from)))
 
     def walks(self, ledger: Ledger, state: ListMemory) -> bool:
