@@ -40,6 +40,7 @@ LONG = {
     },
     "tests/guard_core/gate/test_gate.py": {
         "test_processes": "test_it_fails_on_an_overflow",
+        "test_what_the_readme": "test_it_fails_on_an_overflow",
     },
     "tests/guard_core/policies/test_agent_framework.py": {
         "test_it_equals_recorded_runs_of_the_library[agent-framework-context": "test_it_equals",
@@ -147,7 +148,8 @@ LONG = {
         "test_shelved_events": "test_single_events",
     },
     "tests/guard_core/redaction/test_redaction.py": {
-        "test_nothing_of_a_report": "test_a_redacted_session",
+        "test_a_redacted_session": "test_a_session_without_secrets",
+        "test_nothing_of_a_report": "test_one_value_has",
     },
     "tests/guard_core/test_replay.py": {
         "test_the_digest_does_not": "tests/properties/test_attribution_laws.py::test_bytes_give",
@@ -160,6 +162,9 @@ LONG = {
         "test_an_editor": "test_a_viewer",
         "test_an_owner": "test_a_viewer",
         "test_no_value_breaks": "tests/inspector/pages/test_hostile_requests.py::test_no_query_string",
+    },
+    "tests/inspector/accounts/test_single_sign_on.py": {
+        "test_the_library_is_loaded": "test_an_invitation_lets",
     },
     "tests/inspector/capturing/test_capture.py": {
         "test_a_server_in_team_mode": "test_a_command_runs",
@@ -226,8 +231,15 @@ LONG = {
     "tests/inspector/storage/test_growth.py": {
         "test_appending": "test_storing",
     },
+    "tests/properties/test_claim_laws.py": {
+        "test_every_claim_about_a_bundled_sample_is_confirmed[long-coding]": "test_every_claim_about_a_bundled_sample",
+    },
     "tests/properties/test_recording_round_trips.py": {
         "test_several": "test_an_exported_session",
+    },
+    "tests/services/test_outside.py": {
+        "test_every_kind_of_answer": "tests/inspector/pages/test_hostile_requests.py::test_every_answer",
+        "test_guesses": "tests/inspector/accounts/test_limits.py::test_so_many_times",
     },
 }
 SAMPLED = {
