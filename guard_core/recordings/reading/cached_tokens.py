@@ -35,6 +35,7 @@ class CachedTokens:
     def __init__(self) -> None:
         self._chains: dict[str, _Chain] = {}
         self._pairs: dict[str, tuple[int, int]] = {}  # by model: pairs that show them inside, and beside
+        self._inside: frozenset[str] = frozenset()  # models that count them inside, once all calls were heard
 
     def hear(self, chain: str, key: str, call: ModelCall) -> None:
         """A call (the same key: more of the same one) of a conversation."""
@@ -51,16 +52,14 @@ class CachedTokens:
         for known in self._chains.values():
             self._judge(known)
         self._chains.clear()
-        return any(map(self._is_inside, self._pairs))
+        pairs = self._pairs.items()
+        self._inside = frozenset(model for model, (inside, beside) in pairs if inside >= max(LEAST_PAIRS, beside + 1))
+        return bool(self._inside)
 
     def counted(self, call: ModelCall) -> ModelCall:
-        """A call with its prompt as it was counted."""
-        is_inside = self._is_inside(call.model) and _may_hold(call)
+        """A call with its prompt as it was counted; as it is in the file until it is judged."""
+        is_inside = call.model in self._inside and _may_hold(call)
         return msgspec.structs.replace(call, prompt_tokens=_input(call)) if is_inside else call
-
-    def _is_inside(self, model: str) -> bool:
-        inside, beside = self._pairs.get(model, (0, 0))
-        return inside >= LEAST_PAIRS and inside > beside
 
     def _judge(self, known: _Chain) -> None:
         before, last = known.before, known.last

@@ -150,7 +150,7 @@ class Lines:
         self.cached = CachedTokens()  # hears every usage that a line has
 
     def usage_of(self, message: ClaudeMessage) -> ModelCall | None:
-        """The usage of a message, once all lines were heard."""
+        """The usage of a message; as its line has it until all lines were heard."""
         return None if message.usage is None else self.cached.counted(message.usage)
 
 

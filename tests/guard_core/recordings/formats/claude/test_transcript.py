@@ -10,6 +10,7 @@ from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResult
 from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.claude.log import CLEARED
 from guard_core.recordings.formats.claude.transcript import FORMAT
+from guard_core.recordings.reading.early_events import Pace
 from guard_core.rules import explain
 from guard_core.sessions import Evidence, LeftBranches, Refusal, SubAgent
 from guard_core.views import Inserted, Rewritten, Span
@@ -122,6 +123,20 @@ def test_a_reference_to_a_tool_that_was_searched_for_is_known():
     recording = recordings.read(lines(*said))
     assert recording.notes.problem_count == 0
     assert recording.facts.tool_results == 1
+
+
+def test_cached_tokens_are_judged_by_the_whole_file_where_it_is_stored_while_it_is_read(tmp_path):
+    counts = [(20_000, 0), (24_000, 19_968), (29_000, 23_936), *((5, 60_000 + 1_000 * number) for number in range(4))]
+    said = [user("u", None)]
+    for number, each in enumerate(counts):
+        said.append(inside(f"a{number}", said[-1]["uuid"], *each, content=call(f"t{number}")))
+        said.append(user(f"r{number}", f"a{number}", result(f"t{number}")))
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(lines(*said))
+    follower = recordings.EarlyEvents(lambda event: None, Pace(1, 2, 2))
+    (large,) = recordings.read(path, shelve=tmp_path, shelve_from=0, early=follower).sessions
+    assert [each.prompt_tokens for each in large.calls] == [sum(each) for each in counts]
+    assert not [note for note in large.notes if "cached tokens" in note]
 
 
 def test_a_turn_that_the_file_holds_twice_begins_with_its_request():
