@@ -146,8 +146,9 @@ def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: 
         apart = [line for line in lines if not chosen[line]]
         if apart and len(apart) < len(lines):
             above = above or _Above(nodes)
+            elsewhere = above.elsewhere(apart, frozenset(lines), chosen)
             for line in apart:
-                chosen[line] = not above.leads_elsewhere(line, lines, chosen)
+                chosen[line] = line not in elsewhere
     last = chosen.rfind(1)
     by_uuid = _lines_by_uuid(nodes, bridges)
     for line, preserved in bridges.items():
@@ -168,20 +169,47 @@ class _Above:
         for index, node in enumerate(nodes):
             if node.uuid:
                 self._places.setdefault(node.uuid, index)
+        self._messages: dict[int, int | None] = {}  # of lines that are none: the message above, where that is known
 
-    def leads_elsewhere(self, line: int, together: Collection[int], chosen: bytearray) -> bool:
-        """Does a line hang below a message of another branch, so that it is a copy: a file may hold a turn twice."""
-        index: int | None = bisect_left(self._lines, line)
-        seen: set[int] = set()
-        while index is not None and index not in seen:
-            seen.add(index)
-            node = self._nodes[index]
-            if chosen[node.line]:
-                return False
-            if node.kind in _CONVERSATION and node.line not in together:
-                return True
-            index = self._places.get(node.parent) if node.parent else None
-        return False
+    def elsewhere(self, apart: Iterable[int], together: Collection[int], chosen: bytearray) -> set[int]:
+        """Which lines, of some that belong together, hang below a message of another branch, so that they are copies: a
+        file may hold a turn twice."""
+        known: dict[int, bool] = {}  # by line; each is passed once, however many of them hang from it
+        for line in apart:
+            index: int | None = bisect_left(self._lines, line)
+            passed: list[int] = []
+            is_copy = False
+            while index is not None:
+                node = self._nodes[index]
+                if chosen[node.line] or node.line in known:
+                    is_copy = known.get(node.line, False)
+                    break
+                if node.kind in _CONVERSATION and node.line not in together:
+                    is_copy = True
+                    break
+                known[node.line] = False  # in a circle nothing is above
+                passed.append(node.line)
+                index = self._message_above(index)
+            known.update(dict.fromkeys(passed, is_copy))
+        return {line for line, is_copy in known.items() if is_copy}
+
+    def _message_above(self, index: int) -> int | None:
+        """The next message that a line hangs below: hundreds of lines about a tool that runs may be between."""
+        passed: list[int] = []
+        above = self._parent(index)
+        while above is not None and self._nodes[above].kind not in _CONVERSATION:
+            if above in self._messages:
+                above = self._messages[above]
+                break
+            self._messages[above] = None  # in a circle no message is above
+            passed.append(above)
+            above = self._parent(above)
+        self._messages.update(dict.fromkeys(passed, above))
+        return above
+
+    def _parent(self, index: int) -> int | None:
+        parent = self._nodes[index].parent
+        return self._places.get(parent) if parent else None
 
 
 def _choose_question(nodes: Sequence[Node], chosen: bytearray, root: Node, copies: Collection[int]) -> None:
@@ -190,7 +218,8 @@ def _choose_question(nodes: Sequence[Node], chosen: bytearray, root: Node, copie
     if root.kind != "assistant":
         return
     above = {node.uuid: node for node in nodes if node.line < root.line}
-    for copy in [node for node in above.values() if node.line in copies]:
+    lines = frozenset(copies)
+    for copy in [node for node in above.values() if node.line in lines]:
         node = above.get(copy.parent)
         while node is not None and not chosen[node.line]:
             chosen[node.line] = 1
