@@ -538,16 +538,18 @@ class GeminiChatReader:
 
     def _compact_where_tokens_fell(self) -> None:
         """A history that replaced another one and cost far fewer tokens is no session that was resumed, which has all
-        of it: what it has in the place of the rest is a summary, though no snapshot."""
+        of it: what it has in the place of the rest is a summary, though no snapshot. A compaction with one explains the
+        fall already."""
         for before, after in self._falls():
-            for place, change in enumerate(self.log.compactions):
-                if before.at < change.at <= after.at and any(change is one for one in self.unmarked):
-                    self.log.compactions[place] = replace(
-                        change, kind=_kind(change.base) if change.messages else "trim", trigger="", note=SHORTER
-                    )
-                    self.facts.compaction()
-                    self.edits -= 1
-                    break
+            between = [item for item in self.log.compactions if before.at < item.at <= after.at]
+            change = next((item for item in between if any(item is one for one in self.unmarked)), None)
+            if change is None or any(map(is_counted, between)):
+                continue
+            kind = _kind(change.base) if change.messages else "trim"
+            place = next(place for place, item in enumerate(self.log.compactions) if item is change)
+            self.log.compactions[place] = replace(change, kind=kind, trigger="", note=SHORTER)
+            self.facts.compaction()
+            self.edits -= 1
 
     def _falls(self) -> list[tuple[ModelCall, ModelCall]]:
         """Neighbouring calls of which the second saw far fewer tokens."""

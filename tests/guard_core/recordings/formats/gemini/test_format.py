@@ -209,6 +209,15 @@ def test_a_history_of_the_last_messages_alone_is_a_compaction_where_the_tokens_f
     assert [item.kind for item in session.compactions] == ["trim"]
 
 
+def test_a_session_that_is_resumed_right_after_a_compaction_is_no_second_one():
+    history = [user("s1", "<state_snapshot>files</state_snapshot>"), TALK[-1]]
+    reloaded = [TALK[-1]]
+    changes = [{"$set": {"messages": messages}} for messages in (history, reloaded)]
+    recording = read_as(FORMAT, lines(HEADER, *TALK, *changes, user("u3", "Go on"), gemini("g3", "More", 60)))
+    assert [item.kind for item in recording.sessions[0].compactions] == ["summary+tail", "edit"]
+    assert recording.facts.compactions == 1
+
+
 def test_a_shorter_history_that_is_the_beginning_of_the_log_is_no_compaction():
     session = session_of(*TALK, {"$set": {"messages": [TALK[0]]}}, gemini("g3", "Again", 60))
     assert [item.kind for item in session.compactions] == ["edit"]
