@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -66,3 +68,9 @@ async def test_few_threads_are_kept():
     async with asyncio.timeout(PATIENCE):
         while threading.active_count() > before + MOST + 1:
             await asyncio.sleep(0.01)
+
+
+def test_a_version_of_asgiref_that_takes_no_thread_is_not_installed():
+    """Before 3.13 a context cannot be given one, and every request would fail; Django itself is content with 3.8."""
+    (least,) = re.findall(r'"asgiref>=([0-9.]+)"', (Path(__file__).parents[3] / "pyproject.toml").read_text())
+    assert [int(part) for part in least.split(".")] >= [3, 13]
