@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from guard_core.findings import repetition, sizes
+from guard_core.findings import repetition, requests, sizes
 from guard_core.findings.claims import INFO, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.sizes import NEAR_MISS_SHARE
@@ -18,8 +18,10 @@ from guard_core.outcomes.bill import modelled_summaries
 from guard_core.outcomes.losses import Verbatim
 from guard_core.outcomes.sent import SentRequests
 
-QUOTED = 7  # words of a request, so that a sentence has at most 30
+QUOTED, QUOTED_OF_SEVERAL = 7, 4  # words of a request, or of a rule, so that a sentence has at most 30
 FITS, HAS_ROOM, LASTS, QUIET, KEEPS = "fits", "has_room", "lasts", "quiet", "keeps"
+KEEPS_RULES, KEEPS_EARLIER = "keeps_rules", "keeps_earlier_rules"
+VERBATIM = (KEEPS, KEEPS_RULES, KEEPS_EARLIER)  # goals that words of the user reach only verbatim
 
 # The goal for each kind of findings that a setting may avoid.
 GOALS = {
@@ -29,6 +31,8 @@ GOALS = {
     "counted_over": FITS,
     "near_miss": HAS_ROOM,
     "request_lost": KEEPS,
+    "rule_lost": KEEPS_RULES,
+    "earlier_rule_lost": KEEPS_EARLIER,
     "loop": LASTS,
     "thrash": LASTS,
     "summary_not_kept": LASTS,
@@ -36,30 +40,33 @@ GOALS = {
 }
 
 
-NOTHING_TO_AVOID = "No overflow, near miss, loop, needless compaction or lost request to avoid."
+NOTHING_TO_AVOID = "No overflow, near miss, loop, needless compaction, lost rule or lost request to avoid."
 NOT_SEARCHED_FOR = (
     "No setting is searched for: the findings are of other kinds than calls over the window, near misses, loops, "
-    "needless compactions and lost requests. Requests that the provider refused are no calls, and are not replayed."
+    "needless compactions, lost rules and lost requests. Requests that the provider refused are no calls, and are not "
+    "replayed."
 )
 
 
 class Goal(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a replay has to reach. `message` is the index of the user's message that has to stay, `quote` its first
-    words where they are known; -1 and "" for other goals."""
+    words where they are known, or the rule of it that has to; -1 and "" for other goals. `rules` counts the rules."""
 
     kind: str
     message: int = -1
     quote: str = ""
+    rules: int = 0
 
 
 def goal_of(finding: Finding) -> Goal | None:
     """The goal that would have avoided a finding; None for a kind that no setting avoids."""
     kind = GOALS.get(finding.kind)
-    if kind != KEEPS:
+    if kind not in VERBATIM:
         return None if kind is None else Goal(kind)
     numbers: dict[str, Any] = finding.numbers
-    quote = str(numbers.get("quote", ""))
-    return Goal(kind, int(numbers["message"]), quote if numbers.get("is_whole", True) else f"{quote} …")
+    quote = str(numbers.get("quote" if kind == KEEPS else "rule", ""))
+    quote = quote if numbers.get("is_whole", True) else f"{quote} …"
+    return Goal(kind, int(numbers["message"]), quote, 0 if kind == KEEPS else finding.count)
 
 
 def is_met(goal: Goal, case: Case) -> bool:
@@ -72,7 +79,7 @@ def is_met(goal: Goal, case: Case) -> bool:
         return not repetition.thrashing(case) and not repetition.not_kept(case)
     if goal.kind == QUIET:
         return not case.fired
-    return goal.kind != KEEPS or keeps(case, goal.message)
+    return goal.kind not in VERBATIM or _stay(case, _kept(goal, case), goal.kind != KEEPS_EARLIER)
 
 
 def _asks_too_much(case: Case) -> bool:
@@ -94,27 +101,45 @@ def overflows(case: Case) -> Ints:
     return steps
 
 
-def keeps(case: Case, message: int) -> bool:
-    """Does every request of a message's turn have the message as the user wrote it, or repeated by the policy."""
+def _kept(goal: Goal, case: Case) -> list[tuple[int, Sequence[int]]]:
+    """The messages whose words have to stay, each with the events of the log that quote these words."""
+    if goal.kind == KEEPS:
+        return [(goal.message, [goal.message])]
+    if goal.kind == KEEPS_EARLIER:
+        return [(item.message, item.rule.events) for item in requests.earlier_losses(case.facts)]
+    words = (words for words in case.facts.words or () if words.message == goal.message)
+    return [(item.message, item.rule.events) for some in words for item in requests.rule_losses(case.facts, some)]
+
+
+def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) -> bool:
+    """Does every request have what some messages say, as it was written: of each message's turn, in which the policy
+    may repeat the message, or of all calls after it."""
     ledger, sent = case.facts.ledger, SentRequests(case)
-    turn = np.flatnonzero(ledger.steps["user_event"] == message)
-    if not len(turn):
-        return False
-    texts = Verbatim(ledger, np.array([message], dtype=np.int64))
+    users, ats = ledger.steps["user_event"], ledger.steps["at"]
+    texts = Verbatim(ledger, np.unique([event for _, events in kept for event in events]))
     repeated = [(item.step, item.record.turn_end) for item in case.fired if item.record and item.record.in_turn]
-    changed = sent.changed[(sent.changed > turn[0]) & (sent.changed <= turn[-1])]
-    for step in (int(turn[0]), *changed.tolist()):
-        ranges = texts.ranges(sent.view(step)[0])
-        is_held = bool(((ranges[:, 0] <= message) & (message < ranges[:, 1])).any())
-        if not is_held and not any(start <= step < stop for start, stop in repeated):
+    looks: dict[int, list[Ints]] = {}  # by step: a request in between only reaches further
+    for message, events in kept:
+        wanted = users == message if in_turn else ats > message
+        if not wanted.any():
             return False
-    return True
+        first = int(wanted.argmax())
+        for step in (first, *sent.changed[(sent.changed > first) & wanted[sent.changed]].tolist()):
+            if users[step] != message or not any(start <= step < stop for start, stop in repeated):
+                looks.setdefault(step, []).append(np.array(events, dtype=np.int64))
+    for step, some in looks.items():
+        ranges = texts.ranges(sent.view(step)[0])
+        for quoting in some:
+            starts, stops = np.searchsorted(quoting, ranges).reshape(-1, 2).T
+            if not (starts < stops).any():
+                return False
+    return bool(kept)
 
 
-def _few(quote: str) -> str:
+def _few(quote: str, most: int = QUOTED) -> str:
     """The first words of a quote; the finding beside it has more of them."""
     few = quote.split()
-    return quote if len(few) <= QUOTED else f"{' '.join(few[:QUOTED])} …"
+    return quote if len(few) <= most else f"{' '.join(few[:most])} …"
 
 
 def words(goal: Goal, window: int) -> str:
@@ -124,6 +149,12 @@ def words(goal: Goal, window: int) -> str:
             f'your request "{_few(goal.quote)}"' if goal.quote else f"the user's request (message {goal.message + 1:,})"
         )
         return f"{what} is in every request of its turn"
+    if goal.kind in VERBATIM:
+        quote, are = _few(goal.quote), "is"
+        if goal.rules > 1:
+            quote, are = _few(goal.quote, QUOTED_OF_SEVERAL), f"and {goal.rules - 1:,} more are"
+        where = "every request of its turn" if goal.kind == KEEPS_RULES else "every later request"
+        return f'your rule "{quote}" {are} in {where}'
     return {
         FITS: f"no request is over the window of {window:,}",
         HAS_ROOM: f"no request fills {percent(NEAR_MISS_SHARE)} of the window",

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from guard_core import defaults
-from guard_core.avoiding.goals import FITS, LASTS, QUIET, Goal, goal_of, is_met, overflows, words
+from guard_core.avoiding.goals import FITS, LASTS, QUIET, VERBATIM, Goal, goal_of, is_met, overflows, words
 from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, Base, Way, base_of, ways
 from guard_core.errors import GuardError
 from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
@@ -164,9 +164,10 @@ class _Search:
         sentence = ""
         if unchanged is not None:
             reached = _capitalised(_reached(goal, unchanged, self.base.window))
+            basis = self._basis_words(goal, unchanged)
             sentence = (
                 f"{reached} under {self.base.name} as it is, so no change of settings can be credited: the recording "
-                f"went another way. {_capitalised(self._outcome_words(unchanged))}. {self._basis_words(unchanged)}"
+                f"went another way. {_capitalised(self._outcome_words(unchanged))}. {basis}"
             )
         elif not remedies:
             sentence = (
@@ -190,12 +191,14 @@ class _Search:
         reached = _capitalised(_reached(goal, case, way.window))
         change = _change_words(way, self.base, self.facts.counts.total)
         result = f"{reached} {change}{assumed}. {_capitalised(self._outcome_words(case))}."
-        return " ".join(filter(None, (result, self._basis_words(case), _rival_words(rivals))))
+        return " ".join(filter(None, (result, self._basis_words(goal, case), _rival_words(rivals))))
 
-    def _basis_words(self, case: Case) -> str:
-        """What the figures of a replay rest on."""
+    def _basis_words(self, goal: Goal, case: Case) -> str:
+        """What the figures of a replay rest on, and what it cannot know."""
         error = self._error_words(case) if case.modelled.any() else ""
-        return f"Replayed over the same messages{f'; {error}' if error else ''}."
+        is_unknown = goal.kind in VERBATIM and case.fired and case.may_summarise
+        unknown = " What its summaries would say is not known: only verbatim messages count." if is_unknown else ""
+        return f"Replayed over the same messages{f'; {error}' if error else ''}.{unknown}"
 
     def _outcome_words(self, case: Case) -> str:
         outcome = _outcome(case)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,26 +52,18 @@ def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
     where the request is lost with them."""
     if _recorded(facts, words).severity == WARNING:
         return None
-    removals = _removals(facts, words)
-    in_turn = np.flatnonzero(facts.ledger.steps["user_event"] == words.message)
-    in_turn = in_turn[in_turn >= removals[0].step]
-    lost: list[tuple[int, RuleWords]] = []
-    for rule in words.rules:
-        present, unread = presence(facts, rule)
-        said = present | np.isin(facts.ledger.steps["epoch"], list(unread))
-        known = in_turn[said[in_turn]]
-        absent = in_turn[in_turn > known[-1]] if len(known) else in_turn
-        lost += [(int(absent[0]), rule)] if len(absent) else []
+    lost = rule_losses(facts, words)
     if not lost:
         return None
-    step, rule = min(lost, key=lambda item: item[0])
+    step, rule = min(((item.step, item.rule) for item in lost), key=itemgetter(0))
+    removals = _removals(facts, words)
     by = [item for item in removals if item.step <= step][-1]
     numbers: dict[str, Any] = {
         "message": words.message,
         "rule": shortened(rule.text, RULE_CHARS),
         "is_whole": shortened(rule.text, RULE_CHARS) == rule.text,
         "compaction": by.compaction,
-        "last": int(in_turn[-1]),
+        "last": int(np.flatnonzero(facts.ledger.steps["user_event"] == words.message)[-1]),
     }
     cut = "" if numbers["is_whole"] else " …"
     more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more rule')} of that message."
@@ -82,20 +75,48 @@ def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
     return Finding("rule_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
 
 
+class RuleLoss(NamedTuple):
+    """A rule of a message that no request has from a step on, and the compaction of a later turn that took it away."""
+
+    message: int
+    rule: RuleWords
+    step: int
+    removal: Removal | None = None
+
+
+def rule_losses(facts: Facts, words: RequestWords) -> list[RuleLoss]:
+    """The rules of a request that no request of its turn has from a compaction, or later, up to its end."""
+    in_turn = np.flatnonzero(facts.ledger.steps["user_event"] == words.message)
+    in_turn = in_turn[in_turn >= _removals(facts, words)[0].step]
+    lost = []
+    for rule in words.rules:
+        present, unread = presence(facts, rule)
+        said = present | np.isin(facts.ledger.steps["epoch"], list(unread))
+        known = in_turn[said[in_turn]]
+        absent = in_turn[in_turn > known[-1]] if len(known) else in_turn
+        lost += [RuleLoss(words.message, rule, int(absent[0]))] if len(absent) else []
+    return lost
+
+
+def earlier_losses(facts: Facts) -> list[RuleLoss]:
+    """The rules of turns that had ended which a later compaction took away for good, the most lasting first."""
+    lost: dict[str, RuleLoss] = {}
+    for words in facts.words or ():
+        for rule in words.rules:
+            removal = _lost_later(facts, words.message, rule) if outlasts_its_turn(rule.text) else None
+            if removal is not None:
+                lost.setdefault(normalised(rule.text), RuleLoss(words.message, rule, removal.step, removal))
+    return sorted(lost.values(), key=lambda item: (not is_universal(item.rule.text), item.step))
+
+
 def lost_earlier_rules(case: Case) -> list[Finding]:
     """Rules of a turn that had ended, which a later compaction took out of the context for good: one finding of all."""
     if not case.is_recorded:
         return []
-    lost: dict[str, tuple[int, Removal, RuleWords, int]] = {}
-    for words in case.facts.words or ():
-        for rule in words.rules:
-            removal = _lost_later(case.facts, words.message, rule) if outlasts_its_turn(rule.text) else None
-            if removal is not None:
-                lost.setdefault(normalised(rule.text), (removal.step, removal, rule, words.message))
-    if not lost:
+    lost = earlier_losses(case.facts)
+    if not lost or (removal := lost[0].removal) is None:
         return []
-    ranked = sorted(lost.values(), key=lambda item: (not is_universal(item[2].text), item[0]))
-    step, removal, rule, message = ranked[0]
+    message, rule, step, _ = lost[0]
     is_standing = is_universal(rule.text)
     numbers: dict[str, Any] = {
         "message": message,

@@ -3,8 +3,10 @@
 import json
 import math
 import re
+from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 
 from guard_core import defaults
@@ -15,16 +17,18 @@ from guard_core.avoiding.ways import POLICY, SETTING, TIERS, WINDOW, ways
 from guard_core.findings import Facts, conclusions
 from guard_core.outcomes.outcome import rewrites
 from guard_core.outcomes.sent import SentRequests
-from guard_core.policies import get_policy
+from guard_core.policies import POLICIES, get_policy
 from guard_core.recordings.formats import native
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Provenance, Sourced
 from guard_core.summaries.sizes import FixedSummaries
+from guard_core.trace import Head
 from guard_core.views import Span
 from guard_core.windows.window_evidence import Status, WindowJudgement
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import compaction, exchange, growing, recordings
+from tests.guard_core.findings.cases import record, trace
 
 
 def judge(window):
@@ -70,6 +74,19 @@ def check_goal(goal, facts, trace):
         for step, event in enumerate(facts.ledger.steps["user_event"].tolist()):
             if event == goal.message:
                 check_held(facts, trace, step, goal.message)
+    if goal.kind in ("keeps_rules", "keeps_earlier_rules"):
+        check_said(facts, trace, goal)
+
+
+def check_said(facts, trace, goal):
+    """Every request of the message's turn, or every later one, is built, and searched for the rule."""
+    steps = facts.ledger.steps
+    for step, (user_event, at) in enumerate(zip(steps["user_event"].tolist(), steps["at"].tolist(), strict=True)):
+        if user_event == goal.message or (goal.kind == "keeps_earlier_rules" and at > goal.message):
+            sent = materialise(trace.view(step, at, facts.ledger), facts.session)
+            texts = [getattr(part, "text", "") for event in sent for part in event.parts]
+            repeats = any(record.in_turn and record.step <= step < record.turn_end for record in trace.compactions)
+            assert any(goal.quote in text for text in texts) or (repeats and user_event == goal.message)
 
 
 def check_held(facts, trace, step, message):
@@ -95,10 +112,35 @@ def long_request():
     )
 
 
+RULE, OTHER_RULE = "You must never touch the file legacy.py.", "Always run the linter before a commit."
+
+
+def long_rules():
+    """The same with two rules behind the request, which the summary leaves out."""
+    kept = compaction(20, f"The task: {QUESTION}.", tokens_before=100_000)
+    words = f"{QUESTION}. {RULE} {OTHER_RULE}"
+    built = long_request()
+    return exchange(
+        40, tokens=lambda turn: built.calls[turn].prompt_tokens, compactions=(kept,), words=words, size=16_000
+    )
+
+
+def earlier_rules():
+    """The same with a turn before it that states them."""
+    built = long_request()
+    events = (user(f"{RULE} {OTHER_RULE}"), model("Understood."), *built.events)
+    moved = [msgspec.structs.replace(call, at=call.at + 2, response=call.response + 2) for call in built.calls]
+    cuts = [msgspec.structs.replace(item, at=item.at + 2) for item in built.compactions]
+    first = ModelCall(1, 1, 19_000)
+    return msgspec.structs.replace(built, events=events, calls=(first, *moved), compactions=tuple(cuts))
+
+
 def cases():
     yield "a lost request", long_request()
+    yield "lost rules", long_rules()
+    yield "lost rules of an earlier turn", earlier_rules()
     for name, built in recordings():
-        if name in ("loop", "thrash", "needless", "late", "near", "not counted"):
+        if name in ("loop", "thrash", "needless", "late", "near", "not counted", "rules of an earlier turn lost"):
             yield name, built
     yield "a simulated loop", bundled("unpersisted-loop")
     yield "a small window", bundled("small-window")
@@ -146,6 +188,46 @@ def test_a_lost_request_is_kept_by_the_smallest_window_that_holds_it_all():
     assert window.sentence.startswith(
         f'Your request "{" ".join(QUESTION.split()[:7])} …" is in every request of its turn'
     )
+
+
+@pytest.mark.parametrize(
+    ("built", "kind", "where"),
+    [
+        (long_rules(), "rule_lost", "every request of its turn"),
+        (earlier_rules(), "earlier_rule_lost", "every later request"),
+    ],
+)
+def test_lost_rules_are_kept_where_a_message_that_has_them_stays_verbatim(built, kind, where):
+    facts = Facts.of(built)
+    (answer,) = [item for item in avoid(facts, conclusions(facts)[0]) if item.kinds == (kind,)]
+    assert (answer.goal.message, answer.goal.quote, answer.goal.rules) == (0, RULE, 2)
+    compacting = [item for item in answer.remedies if item.outcome.compactions]
+    assert compacting
+    for remedy in answer.remedies:
+        assert remedy.sentence.startswith(f'Your rule "You must never touch …" and 1 more are in {where} ')
+        is_said = "What its summaries would say is not known: only verbatim messages count." in remedy.sentence
+        assert is_said == bool(remedy.outcome.compactions and POLICIES[remedy.way.policy].summarises)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_another_message_that_quotes_the_rule_keeps_it_too(later):
+    """The searched words are those of the finding: an answer of the model that says the rule stays where its own
+    message does not."""
+    built = earlier_rules() if later else long_rules()
+    events = [*built.events]
+    events[3] = model(f"{RULE} So I leave it alone. {OTHER_RULE} I shall.")
+    plain, quoted = Facts.of(built), Facts.of(msgspec.structs.replace(built, events=tuple(events)))
+    kind = "keeps_earlier_rules" if later else "keeps_rules"
+    for facts in (plain, quoted):
+        (answer,) = [item for item in avoid(facts, conclusions(facts)[0]) if item.goal.kind == kind]
+        assert is_met(answer.goal, facts.replay(cut_away(facts, 2))) == (facts is quoted)
+
+
+def cut_away(facts, kept_from):
+    """A replay that sends so many of the first messages no more from its tenth call on, and is far from the window."""
+    sizes, heads = np.full(facts.ledger.step_count, 1_000), np.arange(facts.ledger.step_count) >= 10
+    cut = trace(facts, record(10, kept_from=kept_from), modelled_prompt_tokens=sizes, head=heads.astype(np.int64))
+    return replace(cut, policy="codex", heads=(Head((), 0), Head((), kept_from)))
 
 
 def test_settings_are_tried_from_the_nearest_to_the_farthest_and_within_their_bounds():

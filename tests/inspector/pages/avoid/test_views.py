@@ -7,7 +7,7 @@ import pytest
 
 from guard_core.policies import get_policy
 from inspector.replays import avoiding
-from tests.guard_core.avoiding.test_avoiding import long_request
+from tests.guard_core.avoiding.test_avoiding import long_request, long_rules
 from tests.guard_core.checker.cases import exchange, growing
 from tests.inspector.pages.conftest import stored
 
@@ -48,6 +48,14 @@ def test_each_remedy_opens_the_replay_that_it_speaks_of(client, lost):
         compactions = opened.context["comparison"]["rows"][-6]["replayed"]
         match = re.search(r"(no|[\d,]+) compactions? \(the recording has 1\)", remedy["sentence"])
         assert match[1].replace("no", "0") == compactions
+
+
+def test_a_lost_rule_leads_from_the_overview_to_the_setting_that_keeps_it(client, db):
+    url = stored(long_rules(), title="rules").get_absolute_url()
+    assert f'href="{url}avoid#rule_lost-21"' in client.get(url).content.decode()
+    page = client.get(url + "avoid").content.decode()
+    assert 'id="rule_lost-21"' in page
+    assert "and 1 more are in every request of its turn with a window of 200,000 tokens" in page
 
 
 def test_its_download_has_every_remedy_as_settings_that_a_policy_takes(client, lost):
