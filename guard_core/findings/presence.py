@@ -133,6 +133,20 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     return tuple(requests)
 
 
+def rules_of(session: Session, messages: Iterable[int]) -> tuple[RequestWords, ...]:
+    """The rules of some messages of a session whose texts are in memory, and the events that quote each; of the first
+    MOST_REQUESTS messages that state some. Nothing else of them is looked up."""
+    rules = _rules_in(session, {message: _own_text(session.events[message]) for message in messages}, ())
+    quotes = {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
+    quoted_in = _places(quotes, lambda: session.events)
+    return tuple(
+        RequestWords(
+            message, "", False, (), (), rules=tuple(RuleWords(one, tuple(quoted_in[message, one]), ()) for one in said)
+        )
+        for message, said in rules.items()
+    )
+
+
 def _rules_in(session: Session, texts: Mapping[int, str], words: Container[int]) -> dict[int, list[str]]:
     """The rules of some messages that the system prompt has not: of all in `words`, of the first MOST_REQUESTS others
     that state some."""

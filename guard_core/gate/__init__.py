@@ -1,8 +1,8 @@
 """A gate for continuous integration: recordings replayed under a policy, and what may not happen in any of them.
 
-`judging` replays a session and counts what went wrong; `corpus` does so for files, in processes; `baseline` says what
-got worse; `output` writes JUnit XML and HTML; `testing` has an assertion for tests, which `pytest_plugin` offers as a
-fixture.
+`judging` replays a session and counts what went wrong; `rules` finds the rules of the user that a replay loses;
+`corpus` replays files, in processes; `baseline` says what got worse; `output` writes JUnit XML and HTML; `testing`
+has an assertion for tests, which `pytest_plugin` offers as a fixture.
 """
 
 from guard_core.gate.baseline import Baseline, read_baseline, worse

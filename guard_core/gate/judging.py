@@ -10,6 +10,7 @@ import msgspec
 from guard_core.errors import SettingError
 from guard_core.findings import Facts, replayed_findings
 from guard_core.findings.claims import Finding
+from guard_core.gate.rules import lost_rules
 from guard_core.policies import DEFAULT_POLICY, policy_kind
 from guard_core.replay import replay
 from guard_core.sessions import Provenance, Session, Sourced
@@ -27,6 +28,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "never-fits": ("no_fit", "still_over"),
     "not-kept": ("summary_not_kept",),
     "request-lost": ("request_lost",),
+    "rule-lost": ("rule_lost", "earlier_rule_lost"),
 }
 
 
@@ -76,7 +78,7 @@ def judge(session: Session, under: Under) -> Judged:
     policy = under.make(facts)
     summarizer = get_summarizer(under.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
-    findings = replayed_findings(facts, trace)
+    findings = (*replayed_findings(facts, trace), *lost_rules(facts, trace))
     return Judged(trace, findings, counts_of(findings), facts.window)
 
 

@@ -57,4 +57,5 @@ LIMITS = {
     "never_fits": "never-fits",
     "not_kept": "not-kept",
     "requests_lost": "request-lost",
+    "rules_lost": "rule-lost",
 }

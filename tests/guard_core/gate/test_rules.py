@@ -1,0 +1,67 @@
+"""A gate finds the rules of the user that no request of a replay has verbatim any more."""
+
+import json
+
+import msgspec
+import pytest
+
+from guard_core.__main__ import main
+from guard_core.events import part_text
+from guard_core.gate import Under, assert_compaction
+from guard_core.gate.judging import judge
+from guard_core.ledger import Ledger
+from guard_core.recordings.formats import native
+from guard_core.requests import materialise
+from tests.builders import bundled, model
+from tests.guard_core.avoiding.test_avoiding import OTHER_RULE, RULE, earlier_rules, long_rules
+
+
+def lacking(built, trace, ledger, rule):
+    """The steps whose requests, built message by message, have not the words of a rule."""
+    for step, call in enumerate(built.calls):
+        sent = materialise(trace.view(step, call.at, ledger), built)
+        if not any(rule in part_text(part) for event in sent for part in event.parts):
+            yield step
+
+
+@pytest.mark.parametrize(("built", "kind"), [(long_rules(), "rule_lost"), (earlier_rules(), "earlier_rule_lost")])
+def test_rules_are_lost_from_the_step_on_since_which_no_request_has_them(built, kind):
+    judged = judge(built, Under("claude-code", window=100_000))
+    lost = [item for item in judged.findings if item.kind == kind]
+    assert [item.numbers["rule"] for item in lost] == [RULE, OTHER_RULE]
+    assert judged.counts["rule-lost"] == 2
+    for item in lost:
+        steps = list(lacking(built, judged.trace, Ledger.of(built), item.numbers["rule"]))
+        assert steps == list(range(item.step, len(built.calls)))
+        assert f"is in no request from step {item.step + 1} up to the end of" in item.sentence
+        assert item.sentence.endswith("; only a summary can hold it.")
+
+
+@pytest.mark.parametrize("built", [long_rules(), earlier_rules()])
+def test_a_policy_that_keeps_the_users_messages_loses_no_rule(built):
+    judged = judge(built, Under("codex", window=100_000))
+    assert judged.trace.compactions
+    assert judged.counts["rule-lost"] == 0
+
+
+def test_a_rule_that_a_later_message_quotes_is_not_lost():
+    built = long_rules()
+    events = (*built.events[:-1], model(f"You said: {RULE} So I leave it alone."))
+    calls = (*built.calls, msgspec.structs.replace(built.calls[-1], at=len(events), response=None))
+    quoted = msgspec.structs.replace(built, events=events, calls=calls)
+    lost = [item for item in judge(quoted, Under("claude-code", window=100_000)).findings if item.kind == "rule_lost"]
+    assert [item.numbers["rule"] for item in lost] == [OTHER_RULE]
+
+
+def test_the_command_and_the_assertion_fail_on_it(tmp_path, capsys):
+    path = tmp_path / "rules.json"
+    path.write_bytes(native.write(long_rules()))
+    arguments = ["gate", str(path), "--window", "100000", "--fail-on", "rule-lost", "--json", "--processes", "1"]
+    assert main([*arguments, "--policy", "claude-code"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert [RULE in words for kind, words in result["sentences"] if kind == "rule-lost"] == [True, False]
+    assert result["counts"]["rule-lost"] == 2
+    assert main([*arguments, "--policy", "codex"]) == 0
+    assert_compaction(bundled("healthy"), rules_lost=0)
+    with pytest.raises(AssertionError, match="2 rules lost, at most 0 allowed"):
+        assert_compaction(long_rules(), "claude-code", window=100_000, rules_lost=0)
