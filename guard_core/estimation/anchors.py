@@ -7,6 +7,7 @@ out of a recorded one begins at exactly its count, and one that keeps a part of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from guard_core.estimation.attribution import Attribution
 from guard_core.estimation.baselines import continued, silent_truncations
 from guard_core.estimation.unrecorded import Unrecorded, unrecorded
-from guard_core.ledger import EDIT, Ints, Ledger
+from guard_core.ledger import EDIT, SEALED, Ints, Ledger
+from guard_core.views import Span
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,24 @@ def _running(at: Ints, moved: Ints, size: int) -> Ints:
 def _begins(ledger: Ledger, attribution: Attribution, known: Unrecorded) -> Ints:
     usual = [0 if base.kind == EDIT else known.after(epoch) for epoch, base in enumerate(ledger.bases)]
     begins = np.array([0, *usual], dtype=np.int64)
+    for epoch, tokens in _beyond_estimates(ledger, attribution, known):
+        begins[epoch + 1] = tokens
     reported = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
     epochs, places = np.unique(ledger.steps["epoch"][reported], return_index=True)
     begins[epochs + 1] = attribution.residual[reported[places]]
     return begins
+
+
+def _beyond_estimates(ledger: Ledger, attribution: Attribution, known: Unrecorded) -> Iterator[tuple[int, int]]:
+    """The residual after sealed compactions, by epoch, where the recorder estimated what each left: the first prompt is
+    as much larger than that estimate as it was at the last one before."""
+    measured = {epoch: residual for epoch, residual, _ in known.measured}
+    beyond: int | None = None
+    for epoch, base in enumerate(ledger.bases):
+        if base.kind != SEALED or base.tokens_after <= 0:
+            continue
+        explained = attribution.price((*base.view, Span(base.at, base.at)), epoch) - base.tokens_after
+        if beyond is not None:
+            yield epoch, beyond - explained
+        if epoch in measured:
+            beyond = explained + measured[epoch]

@@ -2,8 +2,9 @@
 
 Agents attach files, reminders and sealed summaries again after a compaction, and record none of it. The size is
 measured where the provider reported the first call after a recorded compaction; elsewhere it is what the agent's
-compactions usually add, or the files that it attaches by its rule with what else came after earlier ones. A file that
-has the tools of its requests has the requests, too (Claude Code from 2.1.300 on): nothing is usual there.
+compactions usually add, or the files that it attaches by its rule with what else came after earlier ones. Where the
+agent estimates what sealed compactions leave, it follows from that and the one before (`anchors`). A file that has the
+tools of its requests has the requests, too (Claude Code from 2.1.300 on): nothing is usual there.
 """
 
 from __future__ import annotations

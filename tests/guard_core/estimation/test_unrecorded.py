@@ -82,3 +82,48 @@ def test_files_that_the_overhead_was_taken_with_are_not_expected_twice():
     more = known_at(ledger, 2 * CALLS - 1).anchors.unrecorded.after(1)
     ratio = attribute(ledger).lexical_ratios["tool results"]
     assert more == pytest.approx(4_000 * ratio, rel=0.05)
+
+
+def sealed(*estimates: int | None) -> Ledger:
+    """A session with a sealed compaction for each estimate of its recorder, before a prompt larger by a constant than
+    4,000, 9,000, 6,000, … tokens, which it estimates, or not (None)."""
+    left = (4_000, 9_000, 6_000, 14_000)
+    events, calls, compactions = [], [], []
+    for place in range(len(estimates) + 1):
+        if place:
+            cut = RecordedCompaction(
+                len(events),
+                Evidence.DECLARED,
+                "opaque",
+                (Inserted(0),),
+                (user("The task. " * place),),
+                tokens_before=100_000,
+                tokens_after=estimates[place - 1],
+            )
+            compactions.append(cut)
+        prompt = OVERHEAD + (left[place - 1] + BESIDES if place else 0)
+        for turn in range(CALLS):
+            calls.append(ModelCall(len(events), len(events), prompt + turn * TURN))
+            events += [model("answer " * 150), user("result " * 200)]
+    return Ledger.of(session(*events, calls=tuple(calls), compactions=tuple(compactions), format="codex"))
+
+
+def test_after_a_sealed_compaction_the_prompt_exceeds_the_recorders_estimate_as_it_did_before():
+    ledger = sealed(4_000, 9_000, 6_000)
+    for number in (1, 2):
+        real = int(ledger.steps["prompt_tokens"][CALLS * (number + 1)])
+        assert expected_after(ledger, number) == pytest.approx(real, abs=2)
+    assert expected_after(ledger, 0) == expected_after(sealed(None, None, None), 0)
+
+
+def test_without_an_estimate_of_both_compactions_the_usual_amount_is_expected():
+    plain, unknown, first = (sealed(*some) for some in ((None, None), (4_000, None), (None, 9_000)))
+    assert expected_after(plain, 1) == expected_after(unknown, 1) == expected_after(first, 1)
+    real = int(plain.steps["prompt_tokens"][2 * CALLS])
+    assert abs(expected_after(plain, 1) - real) > real / 10
+
+
+def test_an_estimate_in_between_is_measured_against_the_last_one_before():
+    """Nothing is learnt from a compaction without an estimate, nor from the future."""
+    ledger = sealed(4_000, None, 6_000, 14_000)
+    assert expected_after(ledger, 2) == pytest.approx(int(ledger.steps["prompt_tokens"][3 * CALLS]), abs=2)
