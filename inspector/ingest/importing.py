@@ -28,7 +28,7 @@ from inspector.ingest.counting import OWN_PROCESS_FROM, LongerSession, ReadSessi
 from inspector.ingest.reading.messages import Done
 from inspector.ingest.reading.reader import BATCH, Options
 from inspector.ingest.uploads import Received, drop_unused, keep
-from inspector.jobs import hints
+from inspector.jobs import hints, queue
 from inspector.jobs.leased import LeasedJob
 from inspector.models import Import, Project, Recording, Session, SpanBatch
 from inspector.models.windows import stated_window
@@ -40,9 +40,8 @@ log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
 CANCELLED = "Cancelled. Nothing was stored."
-# Ours: how long an import waits for a worker that has its bytes, and the pause in which others may take it.
-PATIENCE, PAUSE = timedelta(minutes=5), timedelta(seconds=2)
-BYTES_ELSEWHERE = "the bytes of this file are not in the data folder (DATA_DIR), which all servers and workers share"
+ELSEWHERE_PAUSE = timedelta(hours=1)  # ours: a worker that has the bytes takes the import up before (`take_up`)
+BYTES_MISSING = "the bytes of this file are not in the data folder (DATA_DIR)"
 
 
 READING = 13  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
@@ -178,6 +177,15 @@ class Imports(LeasedJob[Import]):
         deleting.ensure_purged()
         return failed
 
+    def take_up(self) -> None:
+        """Queue the imports that wait for a worker with their bytes, where this one has them: it looks next."""
+        waiting = Import.unscoped.filter(state=Import.State.RECEIVED, phase=Import.ELSEWHERE)
+        for job in waiting.select_related("recording"):
+            if _may_be_here(job):
+                with transaction.atomic():
+                    if waiting.filter(pk=job.pk).update(**self.fresh):
+                        queue.enqueue(self.kind, str(job.pk), priority=self.priority_again)
+
 
 IMPORTS = Imports()
 
@@ -191,8 +199,9 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
     if not lease:
         return
     job = Import.unscoped.select_related("recording").get(pk=job_id)
-    if _may_be_elsewhere(job):
-        IMPORTS.hand_back(job_id, timezone.now() + PAUSE)
+    if not _may_be_here(job):
+        IMPORTS.hand_back(job_id, timezone.now() + ELSEWHERE_PAUSE, phase=Import.ELSEWHERE)
+        hints.send(job.pk)
         return
     watch = (watching or Watch)(job, lease, pace)
     try:
@@ -219,12 +228,9 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
     _clean_up(watch)
 
 
-def _may_be_elsewhere(job: Import) -> bool:
-    """Are the bytes missing here, and perhaps in the data folder of another machine's worker: not with SQLite, whose
-    workers share one folder."""
-    is_here = job.recording is None or job.recording.path.is_file()
-    is_shared = connection.vendor != "sqlite"
-    return not is_here and is_shared and timezone.now() - job.created < PATIENCE
+def _may_be_here(job: Import) -> bool:
+    """Are the bytes in this data folder, or nowhere: on SQLite server and workers share one."""
+    return job.recording is None or job.recording.path.is_file() or connection.vendor == "sqlite"
 
 
 def _clean_up(watch: Watch) -> None:
@@ -343,7 +349,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     if recording is None:
         raise Cancelled
     if not recording.path.is_file():
-        raise RecordingError(BYTES_ELSEWHERE)
+        raise RecordingError(BYTES_MISSING)
     continuation = Continuation(recording)
     look = partial(_look_first, recording, watch)
     options = Options(str(recording.path), job.strict, job.window, batch=watch.pace.batch)

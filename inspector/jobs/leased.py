@@ -65,10 +65,11 @@ class LeasedJob(ABC, Generic[Row]):
         dead = self.model.unscoped.filter(silent("heartbeat", self.silence), state=self.model.State.RUNNING)
         return sum(self._take_back(row) for row in dead) + self._requeue_stranded()
 
-    def hand_back(self, key: str, run_after: datetime | None = None) -> None:
-        """Queue a job again that was broken off, without counting it as an attempt; `run_after` as for the queue."""
+    def hand_back(self, key: str, run_after: datetime | None = None, **more: Any) -> None:
+        """Queue a job again that was broken off, without counting it as an attempt; `run_after` as for the queue,
+        `more` columns of its row."""
         running = self.model.unscoped.filter(pk=key, state=self.model.State.RUNNING)
-        self._queue_again(running, key, run_after, attempts=F("attempts") - 1)
+        self._queue_again(running, key, run_after, attempts=F("attempts") - 1, **more)
 
     def _take_back(self, row: Row) -> bool:
         mine = self.held(row.pk, row.lease)
@@ -78,7 +79,7 @@ class LeasedJob(ABC, Generic[Row]):
 
     def _queue_again(self, mine: QuerySet[Row], key: str, run_after: datetime | None = None, **more: Any) -> bool:
         with transaction.atomic():
-            if not mine.update(state=self.model.State.RECEIVED, lease="", **self.fresh, **more):
+            if not mine.update(state=self.model.State.RECEIVED, lease="", **{**self.fresh, **more}):
                 return False
             queue.enqueue(self.kind, key, priority=self.priority_again, run_after=run_after)
         return True

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from inspector.ingest import live, spans
+from inspector.ingest.importing import IMPORTS
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import silent
 from inspector.jobs.kinds import LEASED, SLICED
@@ -49,6 +50,11 @@ def hand_back(about: str) -> None:
     """Queue the job with this key again: its worker was asked to end. Nothing for a job without a lease."""
     for job in LEASED if _is_key(about) else ():
         job.hand_back(about)
+
+
+def take_up() -> None:
+    """Queue the imports that wait for a worker with this data folder: asked by one that is free."""
+    IMPORTS.take_up()
 
 
 def _is_key(about: str) -> bool:

@@ -65,6 +65,7 @@ class Import(LeasedRun):
     The recording is gone (None) when nothing could be read: then nothing of the file is kept.
     """
 
+    ELSEWHERE = "elsewhere"  # the phase of one that waits for a worker whose data folder has the file
     NOTHING_LEFT = "damaged"  # the phase of one that failed, and of which a lenient reading leaves nothing
 
     recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="imports")

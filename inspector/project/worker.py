@@ -133,7 +133,7 @@ def run_ready_tasks(heart: Heartbeat) -> None:
     from django.utils.crypto import get_random_string  # Django is set up when the worker starts
     from django_tasks_db.management.commands.db_worker import Worker
 
-    from inspector.jobs.recovery import hand_back
+    from inspector.jobs.recovery import hand_back, take_up
 
     class Runner(Worker):
         def run_task(self, db_task_result: Any) -> None:
@@ -149,7 +149,9 @@ def run_ready_tasks(heart: Heartbeat) -> None:
                 raise Stop
             if db_task_result.queue_name == IMPORTS and memory.resident() - before > RENEW_FROM:
                 raise Renew  # the next job loads tokenizers, on top of what a long file has left behind
+            take_up()
 
+    take_up()
     Runner(
         queue_names=["*"],
         interval=0,

@@ -1,6 +1,8 @@
-"""Two web processes, each with a worker, on one PostgreSQL and Redis: a stream into either, viewers on either.
+"""Two web processes, each with a worker and a data folder, on one PostgreSQL and Redis: a stream into either, viewers
+on either, a file in the folder of one of them.
 
-What one server does with interleaved writers, `test_machine.py` tries without processes.
+What one server does with interleaved writers, `test_machine.py` tries without processes; that a file waits for its own
+worker, `test_importing.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import json
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlparse
 
 import pytest
 from websockets.sync.client import connect
@@ -17,7 +20,7 @@ from guard_core.simulator.samples import big_session
 from tests.inspector.streamed import lines_of
 from tests.plugins.neighbours import find_redis
 from tests.services.databases import fresh_postgres
-from tests.services.server import Answer, Running, go_on, held_worker, running
+from tests.services.server import Answer, Running, go_on, held_worker, running, transcript
 from tests.waiting import PATIENCE, until
 
 pytestmark = [pytest.mark.once, pytest.mark.long]
@@ -25,15 +28,19 @@ LINES = lines_of(big_session(60, 0))
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Running]]:
-    folder, redis = tmp_path_factory.mktemp("servers"), find_redis()
+def neighbours() -> Iterator[dict[str, str]]:
+    """The environment that the servers share."""
+    redis = find_redis()
     if not redis:
         pytest.skip("no Redis answers on this machine")
-    with (
-        fresh_postgres() as url,
-        running(folder / "one", DATABASE_URL=url, REDIS_URL=redis) as one,
-        running(folder / "two", DATABASE_URL=url, REDIS_URL=redis) as two,
-    ):
+    with fresh_postgres() as url:
+        yield {"DATABASE_URL": url, "REDIS_URL": redis}
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory, neighbours: dict[str, str]) -> Iterator[tuple[Running, Running]]:
+    folder = tmp_path_factory.mktemp("servers")
+    with running(folder / "one", **neighbours) as one, running(folder / "two", **neighbours) as two:
         yield one, two
 
 
@@ -80,6 +87,17 @@ def test_the_worker_of_one_server_does_what_that_of_the_other_cannot(servers):
         until(lambda: state(two, "left")["assessed"])
     finally:
         go_on(worker)
+
+
+def test_a_file_in_the_folder_of_one_server_waits_for_its_worker(servers):
+    one, two = servers
+    worker = held_worker(one)
+    try:
+        page = urlparse(one.upload("waiting.json", transcript()).headers["location"]).path
+        until(lambda: "in the data folder of the server that received it" in two.get(page).text)
+    finally:
+        go_on(worker)
+    until(lambda: two.get(page).headers.get("location", "").startswith("/s/"))
 
 
 def state(server: Running, name: str) -> dict[str, Any]:

@@ -29,6 +29,13 @@ def test_a_running_import_shows_its_phase_and_can_be_cancelled(client, waiting):
     assert f"/imports/{waiting.pk}/cancel" in page.text
 
 
+def test_an_import_whose_file_is_on_another_server_says_what_it_waits_for(client, waiting):
+    Import.objects.row(waiting).update(phase=Import.ELSEWHERE)
+    page = client.get(waiting.get_absolute_url())
+    assert "in the data folder of the server that received it" in page.text
+    assert f"/imports/{waiting.pk}/cancel" in page.text
+
+
 def test_the_status_is_a_part_of_the_same_page(client, waiting):
     part = client.get(f"/imports/{waiting.pk}/status")
     assert part.text.strip().startswith('<div id="import"')
