@@ -17,7 +17,7 @@ from guard_core.policies.pieces.message_columns import of_the_user
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, messages_of, role_of, view_of
 from guard_core.policies.providers.compaction import BLOCK, LEAST_TRIGGER, OPAQUE
 from guard_core.summaries.base import Summary
-from guard_core.views import Synthetic, View
+from guard_core.views import Synthetic, View, followed
 
 CONTINUE = "Please continue working."  # what follows Anthropic's block (0.3.285)
 
@@ -53,13 +53,16 @@ def natively(policy: InspectNative | InspectAuto, request: Request, state: Any, 
     if settings.provider == ANTHROPIC and policy.total(request, view) < LEAST_TRIGGER:
         raise SummaryFailed(f"Anthropic's compaction was not triggered, which takes {LEAST_TRIGGER:,} tokens")
     summary, state = request.summarise(state, view, settings.summary_budget)
-    after = (*_first_system(ledger, view), *_left(request, settings.provider, view, summary))
+    after = _left(request, settings.provider, view, summary)
+    if system := _first_system(ledger, view):
+        after = (*system, *after)
     return Step(after, state, request.passed(view, after, summary_bytes=summary.bytes, empty=not summary.bytes))
 
 
 def _first_system(ledger: Ledger, view: View) -> View:
     """The messages of the system that the list began with, up to the first message of the user."""
-    first = takewhile(lambda message: role_of(ledger, message) != USER, messages_of(view))
+    messages = (message for segment in view for message in messages_of((segment,)))
+    first = takewhile(lambda message: role_of(ledger, message) != USER, messages)
     return view_of(ledger, (message for message in first if role_of(ledger, message) == SYSTEM_ROLE))
 
 
@@ -70,4 +73,5 @@ def _left(request: Request, provider: str, view: View, summary: Summary) -> View
             Synthetic(BLOCK, summary.bytes, summary.text, Role.MODEL),
             Synthetic("continuation", len(CONTINUE), CONTINUE),
         )
-    return (*of_the_user(request.ledger, view), Synthetic(OPAQUE, summary.bytes))
+    users = of_the_user(request.ledger, view)
+    return followed(users, len(users), (Synthetic(OPAQUE, summary.bytes),))

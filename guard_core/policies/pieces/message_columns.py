@@ -122,7 +122,11 @@ def of_the_user(ledger: Ledger, view: View) -> View:
     """The messages of a view that are the user's. An earlier compaction has left them at its beginning."""
     name = "places of others' messages"
     if name not in ledger.derived:
-        ledger.derived[name] = FirstPlaces(lambda segment: _own(ledger, (segment,)) != (segment,))
+        messages = list_messages(ledger, (Span(0, ledger.event_count),))
+        others = [0, *np.cumsum(~_is_own(messages)).tolist()]  # before each event
+        ledger.derived[name] = FirstPlaces(
+            lambda segment: not isinstance(segment, Span) or others[segment.start] < others[segment.stop]
+        )
     places: FirstPlaces = ledger.derived[name]
     place = max(places.first(view) - 1, 0)  # the last one may go on in what follows
     return followed(view, place, _own(ledger, view[place:]))
@@ -130,8 +134,11 @@ def of_the_user(ledger: Ledger, view: View) -> View:
 
 def _own(ledger: Ledger, view: View) -> View:
     messages = list_messages(ledger, view)
-    own = messages.is_said & ~messages.has_results & ~messages.is_written
-    return messages.take(np.flatnonzero(own).tolist())
+    return messages.take(np.flatnonzero(_is_own(messages)).tolist())
+
+
+def _is_own(messages: Messages) -> Bools:
+    return messages.is_said & ~messages.has_results & ~messages.is_written
 
 
 def between(view: View, start: int, stop: int) -> View:

@@ -1,5 +1,7 @@
 """inspect_ai's strategies do what the library does."""
 
+import cProfile
+
 import pytest
 
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
@@ -11,6 +13,7 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
+from tests.builders import model, session, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
 
@@ -176,3 +179,17 @@ def test_native_ends_the_run_where_the_provider_does_not_compact_and_auto_summar
     auto, _ = replayed(tools(*sizes), "inspect-auto", **settings)
     summary, _ = replayed(tools(*sizes), "inspect-summary", threshold=settings["threshold"])
     assert auto.compactions == summary.compactions != ()
+
+
+def calls_of_functions(count):
+    """How many functions are called to compact a list of so many questions, which stay."""
+    events = [event for number in range(count) for event in (user("Go on"), model("y" * 400 + str(number)))]
+    log = session(*events, calls=tuple(ModelCall(at=at) for at in range(1, len(events), 2)))
+    ledger, policy = Ledger.of(log), get_policy("inspect-native", provider="openai", threshold=2_000)
+    with cProfile.Profile() as profile:
+        replay(ledger, policy, window=10_000, summarizer=FixedSummaries(9))
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_questions_that_openai_leaves_are_looked_at_once():
+    assert calls_of_functions(800) < 3 * calls_of_functions(400)
