@@ -118,12 +118,12 @@ async def test_parallel_results_a_failing_summariser_and_todos(adk):
 async def test_a_session_goes_on_in_another_process(adk, tmp_path):
     from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
+    # Both before the file is there: ADK never closes the connection by which it looks at one that is.
+    first, second = (SqliteSessionService(str(tmp_path / "s.db")) for _ in range(2))
     llm = adk.Scripted(answers=[adk.call(60_000), "done"], sent=[], asked=[], count=adk.by_size(2.0))
-    await adk.Agents(llm, adk.guarded(max_tokens=20_000), SqliteSessionService(str(tmp_path / "s.db"))).say(
-        "Read the log."
-    )
+    await adk.Agents(llm, adk.guarded(max_tokens=20_000), first).say("Read the log.")
     other = adk.Scripted(answers=["yes"], sent=[], asked=[], count=adk.by_size(2.0))
-    again = adk.Agents(other, adk.guarded(max_tokens=20_000), SqliteSessionService(str(tmp_path / "s.db")))
+    again = adk.Agents(other, adk.guarded(max_tokens=20_000), second)
     await again.say("Still there?")
     assert adk.texts(other.sent[0])[0] == adk.texts(llm.sent[1])[0]
     assert adk.texts(other.sent[0])[1:] == ["done", "Still there?"]
