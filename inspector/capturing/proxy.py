@@ -148,21 +148,21 @@ class Proxy:
         sent = [
             (name, self._upstream.host_header if name.lower() == b"host" else value) for name, value in _kept(request)
         ]
+        asking: asyncio.Task[None] | None = None
         try:
             await provider.send(h11.Request(method=request.method, target=target, headers=sent))
             asking = asyncio.create_task(_ask(agent, provider, exchange.request if is_call else None))
-            try:
-                await _answer(provider, agent, exchange if is_call else None)
-            finally:
-                # An answer that ended before its request, or broke: what is left of the request has no reader.
-                if not asking.done():
-                    asking.cancel()
-                with suppress(asyncio.CancelledError, Broken, OSError):
-                    await asking
+            await _answer(provider, agent, exchange if is_call else None)
         finally:
-            if is_call:
+            # An answer that ended before its request, or broke: what is left of the request has no reader.
+            if asking is not None:
+                asking.cancel()
+            if is_call:  # at once: an agent that has its answer may end, and the recording with it
                 exchange.seconds = time.monotonic() - exchange.clock
                 self._done(exchange)
+            if asking is not None:
+                with suppress(asyncio.CancelledError, Broken, OSError):
+                    await asking
 
 
 class _Side:

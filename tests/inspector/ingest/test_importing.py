@@ -263,6 +263,7 @@ def test_a_mistake_of_ours_ends_the_import_and_is_logged(bring, folders, recordi
 
 def test_a_file_in_another_data_folder_waits_for_a_worker_that_has_it(db, folders, recording):
     job = submit(default_project(), receive([recording], "a.jsonl"))
+    DBTaskResult.objects.all().delete()  # a worker takes it
     Import.objects.row(job).update(created=timezone.now() - timedelta(days=1))  # that worker was busy, or down
     place = job.recording.path
     hidden = place.rename(place.with_suffix(".elsewhere"))
