@@ -243,6 +243,7 @@ LONG = {
     },
 }
 SAMPLED = {
+    "tests/guard_core/commands/test_plain_output.py": 3,
     "tests/guard_core/policies/test_runs.py": 3,
     "tests/guard_core/recordings/reading/test_identities.py::test_a_recording_whose_ids": 4,
     "tests/guard_core/recordings/reading/test_watch.py": 2,

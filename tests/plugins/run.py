@@ -1,5 +1,5 @@
 """The whole suite, in two commands. `make test`: what is short of it on SQLite, beside it what is short on PostgreSQL
-with Redis, and at last what measures time, alone. `make long` (`--long` alone): the rest, on both.
+with Redis. `make long` (`--long` alone): the rest, on both, and at last what measures time, alone.
 
 What a second database may change, `second_database.py` says of each test, and which tests are long, `tiers.py`. The
 folders of WITHOUT_DATABASE, whose tests can reach no database at all, are not even collected there, and `test_run.py`
@@ -69,7 +69,7 @@ def plan(postgres: str) -> list[list[Run]]:
     runs = [Run("Everything but what is long or measures time, on SQLite:", (*ONCE, SHORT))]
     if postgres:
         runs.append(Run("What a second database may change, on PostgreSQL:", (*AGAIN, SHORT), postgres))
-    return [runs, [Run("What measures time, alone:", (SPEED_TESTS,))]]
+    return [runs]
 
 
 def plan_long(postgres: str) -> list[list[Run]]:
@@ -77,7 +77,7 @@ def plan_long(postgres: str) -> list[list[Run]]:
     runs = [Run("What is long, on SQLite:", (*ONCE, LONG))]
     if postgres:
         runs.append(Run("What is long, on PostgreSQL:", (*AGAIN, LONG), postgres))
-    return [runs]
+    return [runs, [Run("What measures time, alone:", (SPEED_TESTS,))]]
 
 
 def run_beside(runs: list[Run], redis: str) -> int:

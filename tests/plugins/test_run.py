@@ -47,7 +47,8 @@ def test_a_folder_that_is_left_out_on_postgres_can_reach_no_database(folder):
 
 
 def test_every_other_folder_is_collected_for_both_databases():
-    (sqlite, postgres), (speed,) = plan("postgresql://127.0.0.1/some")
+    ((sqlite, postgres),) = plan("postgresql://127.0.0.1/some")
+    _, (speed,) = plan_long("postgresql://127.0.0.1/some")
     assert (speed.arguments[-1], speed.postgres, sqlite.postgres) == (SPEED_TESTS, "", "")
     assert postgres.postgres == "postgresql://127.0.0.1/some"
     left_out = {argument.removeprefix("--ignore=") for argument in postgres.arguments if "--ignore" in argument}
@@ -141,7 +142,8 @@ def test_a_module_that_chooses_its_database_starts_no_server_on_that_of_the_suit
 
 
 def test_without_postgres_it_is_sqlite_alone():
-    assert [[run.postgres for run in runs] for runs in plan("")] == [[""], [""]]
+    assert [[run.postgres for run in runs] for runs in plan("")] == [[""]]
+    assert [[run.postgres for run in runs] for runs in plan_long("")] == [[""], [""]]
 
 
 @pytest.mark.parametrize(

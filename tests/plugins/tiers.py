@@ -31,10 +31,8 @@ LONGER = tuple(f"{file}::{test}" for file, tests in LONG.items() for test in tes
 # Folders of which `make test` has WALKS alone: tests whose ids begin so.
 WALKED = ("tests/browser/", "tests/services/")
 WALKS = (
-    "tests/browser/test_comparing.py",
     "tests/browser/test_console.py",
     "tests/browser/test_first_light.py",
-    "tests/browser/test_gallery.py::test_a_failure_is_found_opened_and_explained",
     "tests/browser/test_growing_session.py::test_new_steps_are_said_shown_and_followed_until_one_steps_back",
     "tests/browser/test_guarded_agent.py",
     "tests/browser/test_hostile_text.py",
@@ -46,10 +44,7 @@ WALKS = (
     "tests/browser/test_overview.py::test_a_zoom_fetches_the_points_between",
     "tests/browser/test_overview.py::test_the_chart_can_be_read_as_a_table_that_opens_in_view",
     "tests/browser/test_overview.py::test_what_is_typed_stays_as_typed_however_slow_the_answers_are",
-    "tests/browser/test_rule_page.py::test_the_check_goes_through_steps_and_compactions_by_keys",
     "tests/browser/test_stepper.py::test_keys_go_through_steps_compactions_and_ends",
-    "tests/browser/test_stepper.py::test_keys_read_what_a_compaction_kept_summarised_and_dropped",
-    "tests/browser/test_sweeps.py::test_a_sweep_is_started_by_hand_and_shows_its_heat_map_when_it_is_done",
     "tests/browser/test_uploading.py::test_a_damaged_file_is_told_and_the_rest_can_be_kept",
     "tests/browser/test_uploading.py::test_a_dropped_file_opens_as_a_session",
     "tests/browser/test_without_scripts.py::test_every_chart_is_a_picture",
@@ -75,8 +70,6 @@ AGAIN = (
     "tests/inspector/jobs/",
     "tests/inspector/models/",
     "tests/inspector/storage/",
-    "tests/inspector/test_other_projects.py",
-    "tests/inspector/webhooks/",
     "tests/services/test_kills.py",
 )
 
