@@ -15,7 +15,7 @@ from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.words import percent
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import modelled_summaries
-from guard_core.outcomes.losses import Verbatim
+from guard_core.outcomes.losses import Verbatim, reach
 from guard_core.outcomes.sent import SentRequests
 
 QUOTED, QUOTED_OF_SEVERAL = 7, 4  # words of a request, or of a rule, so that a sentence has at most 30
@@ -117,7 +117,6 @@ def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) 
     ledger, sent = case.facts.ledger, SentRequests(case)
     users, ats = ledger.steps["user_event"], ledger.steps["at"]
     texts = Verbatim(ledger, np.unique([event for _, events in kept for event in events]))
-    repeated = [(item.step, item.record.turn_end) for item in case.fired if item.record and item.record.in_turn]
     looks: dict[int, list[Ints]] = {}  # by step: a request in between only reaches further
     for message, events in kept:
         wanted = users == message if in_turn else ats > message
@@ -125,14 +124,12 @@ def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) 
             return False
         first = int(wanted.argmax())
         for step in (first, *sent.changed[(sent.changed > first) & wanted[sent.changed]].tolist()):
-            if users[step] != message or not any(start <= step < stop for start, stop in repeated):
+            if users[step] != message or not sent.repeats_request(step):
                 looks.setdefault(step, []).append(np.array(events, dtype=np.int64))
     for step, some in looks.items():
         ranges = texts.ranges(sent.view(step)[0])
-        for quoting in some:
-            starts, stops = np.searchsorted(quoting, ranges).reshape(-1, 2).T
-            if not (starts < stops).any():
-                return False
+        if not all(reach(ranges, quoting) for quoting in some):
+            return False
     return bool(kept)
 
 

@@ -13,7 +13,7 @@ from guard_core.findings.presence import rules_of, shortened
 from guard_core.findings.requests import RULE_CHARS
 from guard_core.findings.words import at_step
 from guard_core.ledger import Ints
-from guard_core.outcomes.losses import Verbatim
+from guard_core.outcomes.losses import Verbatim, reach
 from guard_core.outcomes.sent import SentRequests
 from guard_core.trace import Trace
 
@@ -46,9 +46,6 @@ class _Sent:
     def __init__(self, case: Case, events: Ints) -> None:
         self.steps, self.requests = case.facts.ledger.steps, SentRequests(case)
         self.texts = Verbatim(case.facts.ledger, events)
-        self.repeated = [
-            (item.step, item.record.turn_end) for item in case.fired if item.record and item.record.in_turn
-        ]
 
     def turn(self, message: int) -> Ints:
         """The steps of a message's turn."""
@@ -66,11 +63,9 @@ class _Sent:
 
     def lack(self, step: int, message: int, events: Ints) -> bool:
         """Has a request none of the events, and does the policy not repeat the message, whose turn it is."""
-        if self.steps["user_event"][step] == message and any(start <= step < stop for start, stop in self.repeated):
+        if self.steps["user_event"][step] == message and self.requests.repeats_request(step):
             return False
-        ranges = self.texts.ranges(self.requests.view(step)[0])
-        starts, stops = np.searchsorted(events, ranges).reshape(-1, 2).T
-        return not bool((starts < stops).any())
+        return not reach(self.texts.ranges(self.requests.view(step)[0]), events)
 
     def since(self, steps: Ints, message: int, events: Ints) -> int:
         """The first of the last ones of some steps whose requests have none of the events: until the head of a request
@@ -90,7 +85,7 @@ def _finding(case: Case, message: int, rule: str, step: int, is_earlier: bool) -
     rest = "only a summary can hold it" if case.may_summarise else "the policy makes no summary that could hold it"
     sentence = (
         f'Your rule "{quote}{"" if quote == rule else " …"}" (message {message + 1:,}) is in no request from '
-        f"{at_step(step)} up to {until}; {rest}."
+        f"{at_step(step)} up to {until}, word for word; {rest}."
     )
     kind = "earlier_rule_lost" if is_earlier else "rule_lost"
     return Finding(kind, INFO, step, sentence, {"message": message, "rule": quote, "is_whole": quote == rule})

@@ -29,7 +29,7 @@ from guard_core.events import (
 from guard_core.recordings.formats.anthropic_messages import block_parts
 from guard_core.recordings.reading import chat, fields, normalise
 
-Message = Any  # a mapping, or an object of a library that stands for one, such as an answer of a model
+Message = Any  # a mapping, or the object in which a library gives a message, such as an answer of a model
 
 
 class Piece(NamedTuple):

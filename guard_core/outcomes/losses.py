@@ -273,6 +273,12 @@ class _Looks:
         return place >= 0 and event < self._stops[place]
 
 
+def reach(ranges: Ints, events: Ints) -> bool:
+    """Is any of some events, in order, in ranges of events (a row each)."""
+    starts, stops = np.searchsorted(events, ranges).reshape(-1, 2).T
+    return bool((starts < stops).any())
+
+
 @dataclass
 class Verbatim:
     """Where views have some messages of the log (`events`) as they are. A form may change them, or only the messages

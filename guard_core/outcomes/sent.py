@@ -60,6 +60,14 @@ class SentRequests:
         """The compactions that a call followed."""
         return self.case.fired
 
+    @cached_property
+    def _repeating(self) -> list[tuple[int, int]]:
+        return [(item.step, item.record.turn_end) for item in self.fired if item.record and item.record.in_turn]
+
+    def repeats_request(self, step: int) -> bool:
+        """Does a replayed policy repeat in the request of a step the message of the user whose turn it is."""
+        return any(start <= step < stop for start, stop in self._repeating)
+
     @property
     def trace(self) -> Trace | None:
         """The replay; None for the recording."""

@@ -235,8 +235,8 @@ class _Side:
 
 
 async def _ask(agent: _Side, provider: _Side, body: Body | None) -> None:
-    """Pass a request on. Where its agent leaves before it has the answer, the provider hears of it, and need not work
-    for nobody."""
+    """Pass a request on. Where its agent leaves before it has the answer, the connection to the provider ends, so that
+    the provider need not finish the answer."""
     await _pass_on(agent, provider, body)
     await agent.left()
     await asyncio.sleep(LAST_SECONDS)

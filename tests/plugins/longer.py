@@ -1,6 +1,6 @@
-"""What costs a second of processor time and more, and only `make long` has, each with what `make test` has of the same
-promise: file -> how the name of a test begins ("" for the whole file) -> how the other begins, of the same file or with
-its own.
+"""What costs half a second of processor time and more, and only `make long` has, each with what `make test` has of the
+same promise: file -> how the name of a test begins ("" for the whole file) -> how the other begins, of the same file
+or with its own.
 
 Beside them SAMPLED: of many cases of one kind `make test` has one in so many, by how the ids of their tests begin.
 """

@@ -2,14 +2,15 @@
 must pass before anything is merged.
 
 Part of `make test` are, on SQLite, the engine, the formats and the pages as the views answer them; of what a browser
-shows and of servers and workers that are processes of their own WALKS, one way through each page and each promise; and
-on PostgreSQL AGAIN, what the database itself takes part in: rows, transactions, jobs, streams.
+shows and of servers and workers that are processes of their own WALKS, a few ways through what is used most; and on
+PostgreSQL AGAIN, most of what the database itself takes part in: rows, transactions, jobs, imports.
 
-What else costs a second and more, and one in so many of many cases, `longer.py` lists, each beside what `make test` has
-of the same promise. Elsewhere a test that is marked `long` says in its docstring, or in that of its module, which
-shorter test fails on the same defect. One of which only the run on PostgreSQL is long is marked `long("postgresql")`.
-Of many cases `mostly_long` leaves a few to `make test`. Part of both are a law of which `make test` tries few examples
-(`examples.py`), and what is marked `long("more")`, which asks the option `--short` how much to do.
+What else costs half a second and more, and one in so many of many cases, `longer.py` lists, each beside what `make
+test` has of the same promise. Elsewhere a test that is marked `long` says in its docstring, or in that of its module,
+which shorter test fails on the same defect. One of which only the run on PostgreSQL is long is marked
+`long("postgresql")`. Of many cases `mostly_long` leaves a few to `make test`. Part of both are a law of which `make
+test` tries few examples (`examples.py`), and what is marked `long("more")`, which asks the option `--short` how much to
+do.
 
 Together the two run every test on every database that it has; `test_tiers.py` holds them to it.
 """
