@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from guard_core.recordings.formats.capture.lines import NAME, VERSION, Shortener
+from guard_core.recordings.reading.fields import JSON
 from inspector.capturing.exchanges import MOST_BYTES, Body, Exchange
 
-JSON = dict[str, Any]
 MOST_WAITING = 256  # exchanges that wait to be written; more are not recorded, and the agent does not wait for the disk
 
 

@@ -27,6 +27,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai.completions import ChatReader, is_message
 from guard_core.recordings.reading import chat, fields, log_look, log_records
 from guard_core.recordings.reading.cached_tokens import INSIDE, CachedTokens
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.known_names import (
     ANTHROPIC_COUNTS,
@@ -44,7 +45,6 @@ from guard_core.recordings.reading.requests import Declared, Request, message_ke
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import AgentSetting, ModelCall
 
-JSON = dict[str, Any]
 NAME = "anthropic-messages"
 _OWN_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"})
 _SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})

@@ -10,16 +10,15 @@ Definition: github.com/larsderidder/context-lens, docs/LHAR.md and schema/lhar.s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, Calls
 from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, united, words
 from guard_core.recordings.reading.source import ByteSource, Shape
 
-JSON = dict[str, Any]
 APIS = {  # `http.api_format`
     "anthropic-messages": "anthropic",
     "openai-chat": "chat",

@@ -17,10 +17,10 @@ import msgspec
 
 from guard_core.bounds import MAX_TOKENS
 from guard_core.recordings.reading import fields, placeholders
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names
 from guard_core.recordings.reading.normalise import ALLOWED, ALLOWED_WINDOW
 
-JSON = dict[str, Any]
 Problem = Callable[[str, int | None, int | None], None]
 
 _TOKENS = re.compile(r"token|usage", re.IGNORECASE)

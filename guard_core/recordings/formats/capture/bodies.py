@@ -15,10 +15,10 @@ from guard_core.recordings.formats.capture.gemini import GeminiReader, as_log
 from guard_core.recordings.formats.openai import known_names as openai_names
 from guard_core.recordings.formats.openai.completions import ChatReader
 from guard_core.recordings.formats.openai.responses import ResponsesReader
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, united, words
 from guard_core.recordings.reading.source import ByteSource
 
-JSON = dict[str, Any]
 KNOWN_NAMES = united(
     ANTHROPIC.known_names,
     openai_names.CHAT_COMPLETIONS,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -19,12 +18,10 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, Calls
 from guard_core.recordings.formats.capture.lines import NAME, VERSION, Expander, LostRequest
 from guard_core.recordings.reading import fields, log_records
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.titles import first_words
-
-JSON = dict[str, Any]
-
 
 # Formats of the agents' own recordings, by the names under which `capture` starts them, and how each begins its
 # User-Agent, which its version follows; one that begins otherwise says no version. What Codex and Gemini CLI put behind

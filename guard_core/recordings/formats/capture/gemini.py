@@ -13,8 +13,8 @@ from guard_core.events import Event, Part
 from guard_core.recordings.formats.adk.parts import content_parts, pick_object, pick_text
 from guard_core.recordings.formats.openai.completions import ChatReader
 from guard_core.recordings.reading import chat, fields, streams
+from guard_core.recordings.reading.fields import JSON
 
-JSON = dict[str, Any]
 MODELS = "/models/"  # in a path, before the model's name
 
 

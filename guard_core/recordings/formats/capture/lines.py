@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-JSON = dict[str, Any]
+from guard_core.recordings.reading.fields import JSON
+
 NAME = "compaction-inspector-capture"  # in the first line
 VERSION = 1  # raise it when a reader of the version before would misread the lines
 LISTS = {"anthropic": "messages", "chat": "messages", "responses": "input", "gemini": "contents"}  # what grows, by API

@@ -18,8 +18,8 @@ import msgspec
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.formats.capture.lines import NAME, Expander
 from guard_core.recordings.reading import fields, streams
+from guard_core.recordings.reading.fields import JSON
 
-JSON = dict[str, Any]
 MOST_BASES = 16  # requests on which a later one may be built: an agent has several conversations at once
 _PARAMS = ("model", "max_tokens", "thinking", "context_management", "output_config")
 

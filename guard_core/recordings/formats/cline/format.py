@@ -34,13 +34,13 @@ from guard_core.recordings.formats.openai.completions import is_message
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.bundle import Bundle
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import UNRECORDED_COMPACTIONS, AgentSetting, Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted, View
 
-JSON = dict[str, Any]
 NAME = "cline"
 RESULT_TEXT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 # How Cline and Roo open what they write in the user's name.

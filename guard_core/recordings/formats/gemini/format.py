@@ -42,6 +42,7 @@ from guard_core.recordings.formats.gemini.messages import (
 )
 from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length
@@ -59,7 +60,6 @@ from guard_core.sessions import (
 from guard_core.triggers import RESUME, is_counted
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, content_count
 
-JSON = dict[str, Any]
 NAME = "gemini-cli"
 NOTICES = frozenset({"info", "error", "warning"})
 FALL = 0.8  # of the tokens of the call before: a history that only grows costs more, whatever the model

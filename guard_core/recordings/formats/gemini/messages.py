@@ -21,9 +21,9 @@ from guard_core.events import (
 )
 from guard_core.recordings.formats.adk import parts as adk_parts
 from guard_core.recordings.reading import fields, summary_words
+from guard_core.recordings.reading.fields import JSON
 from guard_core.sessions import ModelCall
 
-JSON = dict[str, Any]
 # How the CLI opens the messages that it writes in the user's name.
 OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", summary_words.SNAPSHOT, "<hook_context>")
 

@@ -7,8 +7,6 @@ run only, so no call has its own.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from guard_core.errors import LimitExceeded
@@ -16,9 +14,9 @@ from guard_core.events import Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, Line
 
-JSON = dict[str, Any]
 KINDS = frozenset({"init", "message", "tool_use", "tool_result", "result", "error"})
 
 

@@ -8,17 +8,16 @@ behind it prompt and output; the one behind a summary is Kimi CLI's own estimate
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from msgspec.structs import replace
 
 from guard_core.events import Event, Role
 from guard_core.recordings.formats.kimi_cli.messages import event_of, is_summary
 from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import ModelCall
 
-JSON = dict[str, Any]
 SYSTEM, CHECKPOINT, USAGE = "_system_prompt", "_checkpoint", "_usage"
 _ROLES = frozenset({"user", "assistant", "tool", SYSTEM, CHECKPOINT, USAGE})
 _OWN = frozenset({SYSTEM, CHECKPOINT, USAGE})

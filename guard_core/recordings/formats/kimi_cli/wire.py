@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart
 from guard_core.recordings.formats.kimi_cli.messages import parts_of, shown_result, tool_call, user_event
 from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.lost_lines import NumberedStep
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import ModelCall
-
-JSON = dict[str, Any]
 
 UNNUMBERED = "1.0"  # ours: of a file that begins without the line that names a protocol, as those of 0.77
 # What every version from 1.6 on names in a file that was there before its first line, as a sub-agent's is:

@@ -29,6 +29,7 @@ from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, streams, wrong_kinds
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
@@ -36,7 +37,6 @@ from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompa
 from guard_core.triggers import is_counted
 from guard_core.views import Inserted
 
-JSON = dict[str, Any]
 NAME = "openai-chat"
 _HEADS = 20  # messages looked at to recognise a chat
 _COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")

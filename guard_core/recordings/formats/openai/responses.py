@@ -29,6 +29,7 @@ from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, normalise, wrong_kinds
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Declared, Request, Thread, message_key, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
@@ -36,7 +37,6 @@ from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Span, View
 
-JSON = dict[str, Any]
 NAME = "openai-responses"
 _OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
 _COUNTS = ("input_tokens", "output_tokens")

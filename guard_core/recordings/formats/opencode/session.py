@@ -28,6 +28,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource
@@ -36,7 +37,6 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import OVERFLOW, PREFLIGHT
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
 
-JSON = dict[str, Any]
 NAME = "opencode"
 LABEL, KILO = "OpenCode", "Kilo Code"  # the agents that write such sessions
 # How OpenCode words what it sends in place of a compacted past and of a cleared result (message-v2.ts).
