@@ -1,5 +1,6 @@
-"""The whole suite, in two commands. `make test`: what is short of it on SQLite, beside it what is short on PostgreSQL
-with Redis. `make long` (`--long` alone): the rest, on both, and at last what measures time, alone.
+"""The whole suite, in two commands. `make test`: what is short of it, the application on SQLite and the engine beside
+each other, and what a second database may change on PostgreSQL with Redis. `make long` (`--long` alone): the rest, on
+both, and at last what measures time, alone.
 
 What a second database may change, `second_database.py` says of each test, and which tests are long, `tiers.py`. The
 folders of WITHOUT_DATABASE, whose tests can reach no database at all, are not even collected there, and `test_run.py`
@@ -17,14 +18,14 @@ from typing import IO, NamedTuple
 
 from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, find_redis
 
-# Processes on SQLite: two wait for servers and a browser half of the time, and leave a small machine to the third. What
-# a second database may change takes as long as a third of the rest, in one process, which begins but once.
-PARALLEL = "3"
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
 SHORT, LONG = "--short", "--long"
-ONCE = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")
-AGAIN = ("-n", "0", "--second-database", *(f"--ignore={folder}" for folder in (SPEED_TESTS, *WITHOUT_DATABASE)))
+# Each process of `make test` collects only the tests that it runs: to collect all of them takes half a minute of a
+# processor. `make long` waits for servers and a browser half of the time, so its tests go to whichever process is free.
+WITH_DATABASE = tuple(f"--ignore={folder}" for folder in (SPEED_TESTS, *WITHOUT_DATABASE))
+PARALLEL = ("-n", "3", "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")
+AGAIN = ("--second-database", *WITH_DATABASE)
 REFUSED = 2
 
 
@@ -66,7 +67,10 @@ def what_answers(postgres: str, redis: str) -> str:
 
 def plan(postgres: str) -> list[list[Run]]:
     """The runs of `make test`: each list runs beside each other, one list after the other."""
-    runs = [Run("Everything but what is long or measures time, on SQLite:", (*ONCE, SHORT))]
+    runs = [
+        Run("The application, on SQLite:", (*WITH_DATABASE, SHORT)),
+        Run("The engine and the formats:", (*WITHOUT_DATABASE, SHORT)),
+    ]
     if postgres:
         runs.append(Run("What a second database may change, on PostgreSQL:", (*AGAIN, SHORT), postgres))
     return [runs]
@@ -74,7 +78,7 @@ def plan(postgres: str) -> list[list[Run]]:
 
 def plan_long(postgres: str) -> list[list[Run]]:
     """The runs of `make long`, as those of `plan`."""
-    runs = [Run("What is long, on SQLite:", (*ONCE, LONG))]
+    runs = [Run("What is long, on SQLite:", (*PARALLEL, LONG))]
     if postgres:
         runs.append(Run("What is long, on PostgreSQL:", (*AGAIN, LONG), postgres))
     return [runs, [Run("What measures time, alone:", (SPEED_TESTS,))]]

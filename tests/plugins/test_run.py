@@ -46,26 +46,33 @@ def test_a_folder_that_is_left_out_on_postgres_can_reach_no_database(folder):
         assert "django_db" not in path.read_text(), path
 
 
+def ignored(run: Run) -> set[str]:
+    """The folders that a run leaves out."""
+    return {argument.removeprefix("--ignore=") for argument in run.arguments if argument.startswith("--ignore=")}
+
+
+def named(run: Run) -> set[str]:
+    """The folders that it has alone; none where it has all."""
+    return {argument for argument in run.arguments if argument.startswith("tests/")}
+
+
 def test_every_other_folder_is_collected_for_both_databases():
-    ((sqlite, postgres),) = plan("postgresql://127.0.0.1/some")
-    _, (speed,) = plan_long("postgresql://127.0.0.1/some")
-    assert (speed.arguments[-1], speed.postgres, sqlite.postgres) == (SPEED_TESTS, "", "")
-    assert postgres.postgres == "postgresql://127.0.0.1/some"
-    left_out = {argument.removeprefix("--ignore=") for argument in postgres.arguments if "--ignore" in argument}
-    assert left_out - {SPEED_TESTS} == set(WITHOUT_DATABASE)
-    assert "--second-database" in postgres.arguments
-    assert "--second-database" not in sqlite.arguments
-    assert not [
-        argument for argument in (*sqlite.arguments, *postgres.arguments) if argument.startswith(("tests/", "-m"))
-    ]
+    ((sqlite, engine, postgres),) = plan("postgresql://127.0.0.1/some")
+    ((parallel, again), (speed,)) = plan_long("postgresql://127.0.0.1/some")
+    assert [run.postgres for run in (sqlite, engine, parallel, speed)] == [""] * 4
+    assert postgres.postgres == again.postgres == "postgresql://127.0.0.1/some"
+    assert (named(engine), named(speed)) == (set(WITHOUT_DATABASE), {SPEED_TESTS})
+    assert ignored(sqlite) == ignored(postgres) == ignored(again) == {SPEED_TESTS, *WITHOUT_DATABASE}
+    assert ignored(parallel) == {SPEED_TESTS}
+    assert not ignored(engine)
+    for run in (sqlite, postgres, parallel, again):
+        assert not named(run)
+        assert ("--second-database" in run.arguments) is (run in (postgres, again))
 
 
-def test_the_long_tests_run_wherever_the_others_do():
+def test_each_run_has_the_tests_of_one_tier():
     for runs, tier, other in ((plan("p")[0], SHORT, LONG), (plan_long("p")[0], LONG, SHORT)):
-        assert [run.postgres for run in runs] == ["", "p"]
         assert all(tier in run.arguments and other not in run.arguments for run in runs)
-    for shorter, longer in zip(plan("p")[0], plan_long("p")[0], strict=True):
-        assert set(shorter.arguments) ^ set(longer.arguments) == {SHORT, LONG}
 
 
 def test_every_change_passes_types_lint_and_both_tiers_once():
@@ -142,7 +149,7 @@ def test_a_module_that_chooses_its_database_starts_no_server_on_that_of_the_suit
 
 
 def test_without_postgres_it_is_sqlite_alone():
-    assert [[run.postgres for run in runs] for runs in plan("")] == [[""]]
+    assert [[run.postgres for run in runs] for runs in plan("")] == [["", ""]]
     assert [[run.postgres for run in runs] for runs in plan_long("")] == [[""], [""]]
 
 
