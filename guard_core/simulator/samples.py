@@ -1,4 +1,4 @@
-"""The five sample sessions, made here and always the same, and a generator of very long sessions."""
+"""The five sample sessions, made here and always the same."""
 
 from __future__ import annotations
 
@@ -8,21 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.sessions import (
-    Evidence,
-    GuardState,
-    ModelCall,
-    Provenance,
-    RecordedCompaction,
-    Session,
-    Sourced,
-    ToolDefinition,
-)
+from guard_core.sessions import GuardState, Session, ToolDefinition
 from guard_core.simulator import wording
 from guard_core.simulator.recorder import Recorder, Tool, event_tokens, provider_tokens
 from guard_core.simulator.wording import Dice
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
-from guard_core.views import Inserted
 
 
 @dataclass(frozen=True)
@@ -111,18 +101,19 @@ def _pods_json(dice: Dice, pods: int) -> Tool:
     return "cluster", {"verb": "get", "resource": "pods -o json"}, wording.pods_json(dice, pods)
 
 
-_CODING = ((_read, 40, 170), (_read, 90, 260), (_search, 8, 60), (_tests, 12, 55), (_patch, 1, 9), (_list, 6, 40))
+CODING = ((_read, 40, 170), (_read, 90, 260), (_search, 8, 60), (_tests, 12, 55), (_patch, 1, 9), (_list, 6, 40))
 _OPERATIONS = ((_logs, 20, 110), (_pods, 10, 60), (_pods_json, 4, 22), (_query, 5, 30))
 
 
-def _work(dice: Dice, kinds: tuple[tuple[Callable[[Dice, int], Tool], int, int], ...], scale: float = 1.0) -> Tool:
+def work(dice: Dice, kinds: tuple[tuple[Callable[[Dice, int], Tool], int, int], ...], scale: float = 1.0) -> Tool:
+    """One tool call of one of these kinds, each with its smallest and largest size, times `scale`."""
     make, low, high = dice.pick(kinds)
     return make(dice, max(1, round(dice.between(low, high) * scale)))
 
 
 # Healthy: a day's work that stays within its window.
 
-_HEALTHY_REQUESTS = (
+HEALTHY_REQUESTS = (
     "The nightly invoice run took four hours yesterday. Find out where the time goes, change nothing yet.",
     "OK, the repeated lookups. How many queries does one invoice cost us today?",
     "Prefetch the tenants and the prices, then show me the numbers again.",
@@ -144,10 +135,10 @@ _HEALTHY_REQUESTS = (
 def _healthy() -> Session:
     dice = Dice(2026)
     recorder = Recorder(system=SYSTEM, tools=TOOLS, model="claude-sonnet-4-5")
-    for index, request in enumerate(_HEALTHY_REQUESTS):
+    for index, request in enumerate(HEALTHY_REQUESTS):
         recorder.user(request)
         for _ in range(3 + index % 3):
-            recorder.act(wording.remark(dice), _work(dice, _CODING, 1.65))
+            recorder.act(wording.remark(dice), work(dice, CODING, 1.65))
         recorder.answer(wording.report(dice, dice.between(2, 6)))
     return recorder.session(title="Healthy: a day of refactoring in a 200k window", window=200_000)
 
@@ -170,7 +161,7 @@ def _gap() -> Session:
     )
     recorder.user("Checkout answers slowly since noon. Find out which service is to blame.")
     while recorder.context < GAP_RATIO * (GAP_HEURISTIC_SEEN - 9_000):
-        recorder.act(wording.remark(dice), _work(dice, _OPERATIONS, 1.6))
+        recorder.act(wording.remark(dice), work(dice, _OPERATIONS, 1.6))
     _log_up_to(recorder, dice, "pricing", GAP_RATIO * GAP_HEURISTIC_SEEN)
     _log_up_to(recorder, dice, "checkout", GAP_RATIO * GAP_HEURISTIC_NOW)
     last = recorder.calls[-1]
@@ -183,7 +174,7 @@ def _gap() -> Session:
         note="the count of the call before, 140,000, was still 40,000 below the threshold",
     )
     for _ in range(6):
-        recorder.act(wording.remark(dice), _work(dice, _OPERATIONS))
+        recorder.act(wording.remark(dice), work(dice, _OPERATIONS))
     recorder.answer(wording.report(dice, 4))
     session = recorder.session(title="Timing gap: 140,000 seen, 180,018 there", window=200_000)
     return msgspec.structs.replace(session, guard_states=(state,))
@@ -268,7 +259,7 @@ def _loop() -> Session:
         "The cluster restarts pods all over the place. Collect the facts, then tell me what they have in common."
     )
     while recorder.whole_log < 98_000:
-        recorder.act(wording.remark(dice), _work(dice, _OPERATIONS, 1.2))
+        recorder.act(wording.remark(dice), work(dice, _OPERATIONS, 1.2))
     recorder.answer(wording.report(dice, 3))
     recorder.user("Read the logs of the last hour too, all of them.")
     _fill_log(recorder, dice, LOOP_FIGURES[0][0])
@@ -277,7 +268,7 @@ def _loop() -> Session:
         if turn == 0:
             _fill_log(recorder, dice, LOOP_FIGURES[1][0])
         else:
-            recorder.act(wording.remark(dice), _work(dice, _OPERATIONS, 0.5))
+            recorder.act(wording.remark(dice), work(dice, _OPERATIONS, 0.5))
     _compact_in_vain(recorder, dice, 9_300)
     recorder.answer(wording.report(dice, 3))
     return recorder.session(title="Loop: the summary is not persisted", window=LOOP_WINDOW)
@@ -321,7 +312,7 @@ def _compact_in_vain(recorder: Recorder, dice: Dice, after: int) -> None:
 
 # A long coding session with three compactions.
 
-_LONG_REQUESTS = (
+LONG_REQUESTS = (
     "We want one database for all tenants instead of one each. Read the models and tell me what stands in the way.",
     "Start with the tenant column on orders and invoices, nullable for now.",
     "Fill the column for existing rows in a data migration, in pages, resumable.",
@@ -338,7 +329,7 @@ LONG_LIMIT = 165_000  # where this agent's software compacts, in its provider's 
 def _long_coding() -> Session:
     dice = Dice(3)
     recorder = Recorder(hidden=17_900, model="claude-sonnet-4-5")
-    for request in _LONG_REQUESTS:
+    for request in LONG_REQUESTS:
         recorder.user(request)
         for _ in range(15):
             _compact_if_full(recorder, dice)
@@ -350,7 +341,7 @@ def _long_coding() -> Session:
 
 
 def _several(dice: Dice) -> list[Tool]:
-    return [_work(dice, _CODING, 2.7) for _ in range((1, 1, 1, 2)[dice.below(4)])]
+    return [work(dice, CODING, 2.7) for _ in range((1, 1, 1, 2)[dice.below(4)])]
 
 
 def _compact_if_full(recorder: Recorder, dice: Dice) -> None:
@@ -401,67 +392,3 @@ SAMPLES: dict[str, Sample] = {
         ),
     )
 }
-
-
-# A very long session, for measuring: cheap to build, because its texts are a few objects used again and again.
-
-BIG_TURN = 4  # steps in one user turn of the big session
-
-
-def big_session(steps: int = 50_000, compactions: int = 250) -> Session:
-    """A session of so many steps with so many recorded compactions (0: none), in a window of 200,000 tokens."""
-    answers, calls_, results, asked = _big_texts()
-    costs = {id(event): event_tokens(event) for event in (*answers, *calls_, *results, *asked)}
-    events: list[Event] = []
-    calls: list[ModelCall] = []
-    recorded: list[RecordedCompaction] = []
-    note = Event(role=Role.USER, parts=(TextPart(wording.summary(Dice(1), 6)),), meta=True)
-    every = steps // (compactions + 1) + 1 if compactions else steps + 1
-    context = overhead = 4_200
-    for step in range(steps):
-        if step % BIG_TURN == 0:
-            events.append(asked[step // BIG_TURN % len(asked)])
-            context += costs[id(events[-1])]
-        if step and step % every == 0:
-            after = overhead + event_tokens(note)
-            recorded.append(_big_compaction(len(events), note, context, after))
-            context = after
-        last = step % BIG_TURN == BIG_TURN - 1
-        pair = (answers[step % 11],) if last else (calls_[step % 13], results[step % 17])
-        calls.append(
-            ModelCall(len(events), len(events), context, cached_tokens=overhead, output_tokens=costs[id(pair[0])])
-        )
-        events += pair
-        context += sum(costs[id(event)] for event in pair)
-    return Session(
-        events=tuple(events),
-        calls=tuple(calls),
-        compactions=tuple(recorded),
-        format="sample",
-        title=f"Big session: {steps:,} steps",
-        model="claude-sonnet-4-5",
-        window=Sourced(200_000, Provenance.RECORDER, "declared by the sample"),
-    )
-
-
-def _big_texts() -> tuple[list[Event], list[Event], list[Event], list[Event]]:
-    dice = Dice(50_000)
-    work = [_work(dice, _CODING, 0.6) for _ in range(17)]
-    answers = [Event(role=Role.MODEL, parts=(TextPart(wording.report(dice, 1)),)) for _ in range(11)]
-    calls_ = [Event(role=Role.MODEL, parts=(ToolCallPart(name, args, "call"),)) for name, args, _ in work[:13]]
-    results = [Event(role=Role.USER, parts=(ToolResultPart(name, text, "call"),)) for name, _, text in work]
-    asked = [Event(role=Role.USER, parts=(TextPart(text),)) for text in (*_HEALTHY_REQUESTS, *_LONG_REQUESTS)]
-    return answers, calls_, results, asked
-
-
-def _big_compaction(at: int, note: Event, before: int, after: int) -> RecordedCompaction:
-    return RecordedCompaction(
-        at=at,
-        evidence=Evidence.DECLARED,
-        kind="summary",
-        base=(Inserted(0),),
-        messages=(note,),
-        trigger="auto",
-        tokens_before=before,
-        tokens_after=after,
-    )

@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 from urllib.parse import urlparse
 
-from guard_core.simulator.samples import big_session
 from tests.benchmarks.measure_large import percentile
 from tests.benchmarks.measure_streams import Agent
 from tests.benchmarks.measure_traces import spent
+from tests.big_sessions import big_session
 from tests.inspector.streamed import lines_of
 from tests.services.server import Running, running
 from tests.waiting import PATIENCE

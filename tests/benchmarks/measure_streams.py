@@ -32,9 +32,9 @@ from playwright.sync_api import Page, sync_playwright
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from guard_core.simulator.samples import big_session
 from tests.benchmarks.measure_large import percentile, proportional
 from tests.benchmarks.measure_traces import spent
+from tests.big_sessions import big_session
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.inspector.streamed import lines_of
 from tests.services.server import Running, running

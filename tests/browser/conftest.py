@@ -193,7 +193,7 @@ def _related(served: Running) -> Answer:
 def big(served: Running) -> str:
     """The address of a session of 6,000 steps: far more than a page shows, or a chart has points."""
     from guard_core.recordings.formats import native
-    from guard_core.simulator.samples import big_session
+    from tests.big_sessions import big_session
 
     answer = served.upload("big.jsonl", native.write(big_session(6_000, 30)))
     assert "location" in answer.headers, (answer.status, answer.text[:300])

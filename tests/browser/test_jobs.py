@@ -10,7 +10,7 @@ import re
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
+from tests.big_sessions import big_session
 from tests.browser.conftest import drawn, followed, nodes, wait
 from tests.plugins.tiers import mostly_long
 from tests.services.databases import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from guard_core.report import Options, build, page
-from guard_core.simulator.samples import big_session
+from tests.big_sessions import big_session
 
 MOST_PAGES = 12  # A4
 COMPACTIONS = 4

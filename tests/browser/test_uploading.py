@@ -12,7 +12,8 @@ from uuid import uuid4
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import SAMPLES, big_session
+from guard_core.simulator.samples import SAMPLES
+from tests.big_sessions import big_session
 from tests.browser.conftest import drawn, shot
 from tests.services.server import go_on, held_worker, running
 

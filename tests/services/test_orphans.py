@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
+from tests.big_sessions import big_session
 from tests.builders import model, session, user
 from tests.services.databases import query
 from tests.services.server import Running, go_on, held_worker, running, stepped, within

@@ -23,8 +23,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
 from inspector.accounts import limits
+from tests.big_sessions import big_session
 from tests.services.server import Answer, Running, running
 from tests.waiting import PATIENCE, until
 

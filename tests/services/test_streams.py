@@ -36,8 +36,8 @@ from websockets.sync.client import ClientConnection, connect
 from guard_core.recordings import read
 from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall, Session
-from guard_core.simulator.samples import big_session
 from guard_core.streaming import Client
+from tests.big_sessions import big_session
 from tests.inspector.streamed import lines_of
 from tests.services.databases import query
 from tests.services.server import ROOT, Running, command, running

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlparse
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
+from tests.big_sessions import big_session
 from tests.browser.conftest import followed
 from tests.services.server import Running, running
 from tests.waiting import until

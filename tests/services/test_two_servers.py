@@ -16,7 +16,7 @@ from urllib.parse import urlparse
 import pytest
 from websockets.sync.client import connect
 
-from guard_core.simulator.samples import big_session
+from tests.big_sessions import big_session
 from tests.inspector.streamed import lines_of
 from tests.plugins.neighbours import find_redis
 from tests.services.databases import fresh_postgres

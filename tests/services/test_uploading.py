@@ -16,7 +16,8 @@ from urllib.parse import urlparse
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import SAMPLES, big_session
+from guard_core.simulator.samples import SAMPLES
+from tests.big_sessions import big_session
 from tests.services.databases import query
 from tests.services.server import Answer, Running, running, transcript
 from tests.waiting import PATIENCE, until

@@ -14,8 +14,9 @@ from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.sharing import ATTRIBUTION_SOURCES, EXACT, SESSION, SHARED
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
-from guard_core.simulator.samples import SAMPLES, big_session
+from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted, Span, Synthetic
+from tests.big_sessions import big_session
 from tests.builders import bundled, calls, image, model, session, tool_call, tool_result, user
 
 

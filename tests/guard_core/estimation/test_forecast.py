@@ -9,7 +9,7 @@ import pytest
 from guard_core.estimation.forecast import MOST_ORIGINS, forecast, known_at, predict, predictions
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
-from guard_core.simulator.samples import big_session
+from tests.big_sessions import big_session
 from tests.builders import bundled, model, session, user
 
 

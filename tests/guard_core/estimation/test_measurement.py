@@ -10,7 +10,7 @@ from guard_core.estimation.forecast import forecast
 from guard_core.estimation.measurement import errors, interpolate
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session
-from guard_core.simulator.samples import big_session
+from tests.big_sessions import big_session
 from tests.builders import bundled, model, session, user
 
 

@@ -38,11 +38,11 @@ from guard_core.sessions import (
     Session,
     Sourced,
 )
-from guard_core.simulator.samples import big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 from guard_core.windows.window_evidence import judge_session
+from tests.big_sessions import big_session
 from tests.builders import bundled, image, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import WORDS, cleared_after_a_cut, clearing, exchange, priced, sliding
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace

@@ -7,7 +7,7 @@ import pytest
 
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session
-from guard_core.simulator.samples import SAMPLES, big_session
+from guard_core.simulator.samples import SAMPLES
 
 
 def prompts(session: Session) -> list[int]:
@@ -75,10 +75,3 @@ def test_the_long_one_is_compacted_three_times_in_about_150_calls():
     assert 135 <= len(session.calls) <= 165
     assert session.system is None
     assert session.tools is None
-
-
-def test_the_big_one_has_as_many_steps_and_compactions_as_asked():
-    session = big_session(2_000, 9)
-    assert (len(session.calls), len(session.compactions)) == (2_000, 9)
-    assert not big_session(100, 0).compactions
-    assert max(prompts(session)) < 200_000

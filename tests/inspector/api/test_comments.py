@@ -10,9 +10,9 @@ from django.db import connection
 from django.utils import timezone
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
 from inspector.accounts import keys
 from inspector.models import AuditRecord, Comment, Project, Role, Session, default_project
+from tests.big_sessions import big_session
 from tests.inspector.people import browser, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from guard_core.sessions import ModelCall
-from guard_core.simulator.samples import big_session
 from inspector.accounts import keys
 from inspector.models import Session, default_project
+from tests.big_sessions import big_session
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
 from tests.inspector.people import browser

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
 from inspector.models import Session
 from inspector.streams.messages import HIGHEST, NAME
+from tests.big_sessions import big_session
 from tests.guard_core.checker.cases import exchange, growing, in_characters
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]

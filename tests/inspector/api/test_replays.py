@@ -7,11 +7,11 @@ from uuid import uuid4
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
 from inspector.models import Session, Sweep, SweepSlice, default_project
 from inspector.pages.sweep.runs import cancel, run_slice
 from inspector.replays.analysis import analyse
 from inspector.replays.choice import parse_choice
+from tests.big_sessions import big_session
 from tests.builders import model, session, user
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored

@@ -14,13 +14,13 @@ from django.test import Client
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
-from guard_core.simulator.samples import big_session
 from inspector.ingest import live
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import Project, PurgedStream, Recording, Session, Stream, StreamBatch, default_project
 from inspector.storage import convert, deleting
 from inspector.streams.messages import from_json
+from tests.big_sessions import big_session
 from tests.inspector.streamed import lines_of, send
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
