@@ -92,11 +92,7 @@ class AnthropicFormat:
         return len(chats) * 2 > len(records) and any(map(_is_anthropic, chats))
 
     def read(self, source: ByteSource) -> Recording:
-        reader = AnthropicReader(source)
-        for line, record in log_records.entries(source):
-            with source.tolerate(line):
-                reader.record(line, record)
-        return reader.recording()
+        return AnthropicReader(source).read()
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return log_look.look(source, usage_of) if source.shape is Shape.LINES else None

@@ -64,11 +64,7 @@ class ChatCompletionsFormat:
         return isinstance(value, dict) and not is_message(value) and _is_record(value)
 
     def read(self, source: ByteSource) -> Recording:
-        reader = ChatReader(source)
-        for line, record in log_records.entries(source):
-            with source.tolerate(line):
-                reader.record(line, record)
-        return reader.recording()
+        return ChatReader(source).read()
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
@@ -122,6 +118,13 @@ class ChatReader:
         self._waiting: dict[str, int] = {}  # requests without a response, by the id of their record
         self._pieces: dict[str, list[JSON]] = {}  # of streams that are records of their own, by id
         self._lone: list[tuple[ModelCall, Event | None]] = []  # responses whose request is not in the file
+
+    def read(self) -> Recording:
+        """All records of the file as a recording."""
+        for line, record in log_records.entries(self.source):
+            with self.source.tolerate(line):
+                self.record(line, record)
+        return self.recording()
 
     def make_event(self, message: JSON, line: int | None) -> Event | None:
         """The event of one message; None for a role that no chat has."""
