@@ -157,6 +157,7 @@ RULES: dict[str, Rule] = {
     "api:delete_comment": SAY,  # one's own
     "api:resolve_comment": SAY,
     "otlp_traces": SEND,
+    "otlp_logs": SEND,
     # without an account
     "report": OPEN,
     "report_file": OPEN,

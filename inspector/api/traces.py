@@ -7,6 +7,7 @@ again. Every exporter has gzip, that of Python deflate as well.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from guard_core.errors import DamagedRecording
-from guard_core.recordings.formats.otlp.protobuf import request_of
+from guard_core.recordings.formats.otlp.protobuf import logs_request_of, request_of
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
 from inspector.api.auth import NotAllowed, project_of_caller
@@ -39,8 +40,19 @@ class _Refused(Exception):
 @require_POST
 def traces(request: HttpRequest) -> HttpResponse:
     """Spans of a running program. Forms of other pages are refused by their origin and their content type."""
+    return _stored(request, request_of)
+
+
+@csrf_exempt
+@require_POST
+def logs(request: HttpRequest) -> HttpResponse:
+    """Log records of a running program, of which the events of its spans are kept."""
+    return _stored(request, logs_request_of)
+
+
+def _stored(request: HttpRequest, of_protobuf: Callable[[bytes], dict[str, Any]]) -> HttpResponse:
     try:
-        spans.store(project_of_caller(request), _body(request))
+        spans.store(project_of_caller(request), _body(request, of_protobuf))
     except NotAllowed as error:
         return _answer(request, 403, str(error))
     except _Refused as error:
@@ -53,18 +65,18 @@ def traces(request: HttpRequest) -> HttpResponse:
     return JsonResponse({}) if request.content_type == JSON else HttpResponse(content_type=PROTOBUF)
 
 
-def _body(request: HttpRequest) -> dict[str, Any]:
+def _body(request: HttpRequest, of_protobuf: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
     if request.content_type not in (JSON, PROTOBUF):
         raise _Refused(415, f"The content type is {PROTOBUF} or {JSON}.")
     data = _inflated(request.body, request.headers.get("Content-Encoding", ""))
     try:
-        value = request_of(data) if request.content_type == PROTOBUF else decode(data, LIMITS).value
+        value = of_protobuf(data) if request.content_type == PROTOBUF else decode(data, LIMITS).value
     except DamagedRecording as error:
         raise _Refused(400, f"This is not an OTLP request: {error.reason}.") from error
     except JsonProblem as problem:
         raise _Refused(400, f"The body cannot be read as JSON: {problem.reason}.") from problem
     if not isinstance(value, dict):
-        raise _Refused(400, 'An OTLP request is an object with "resourceSpans".')
+        raise _Refused(400, 'An OTLP request is an object with "resourceSpans" or "resourceLogs".')
     return value
 
 

@@ -1,5 +1,8 @@
 """Spans of running programs on their way into sessions: stored and acknowledged first, then read as a recording is.
 
+Newer instrumentations send the messages of a call as log records: those that are events of spans about a language model
+are stored with the spans, by trace; all other log records are left out.
+
 The spans of one program (one resource) make recordings that grow, which are imported like an uploaded file: the import
 extends their sessions. A conversation that its spans name belongs to one recording from its first span on, together
 with the other spans of its traces; where a recording has grown large, the next new conversations begin another one, so
@@ -25,7 +28,15 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
 from guard_core.recordings.formats.otlp.kinds import CONVERSATION_KEYS, MARKS, first
-from guard_core.recordings.formats.otlp.spans import RESOURCES, PlacedSpan, placed_spans, resource_with
+from guard_core.recordings.formats.otlp.spans import (
+    LOGS,
+    RESOURCES,
+    Placed,
+    placed_events,
+    placed_spans,
+    resource_with,
+    service_of,
+)
 from guard_core.recordings.reading import fields
 from inspector.ingest import uploads
 from inspector.ingest.importing import submit
@@ -52,7 +63,8 @@ ENOUGH = 3 * 2**20
 
 
 class _Group(NamedTuple):
-    """The spans of one resource that belong together: those of a conversation, or of a trace that names none."""
+    """The spans of one resource that belong together: those of a conversation, or of a trace that names none. Or the
+    events of such spans, where they were sent as log records."""
 
     program: str
     conversation: str
@@ -65,9 +77,9 @@ class _Group(NamedTuple):
     traces: frozenset[str]  # whose spans without a name belong to this conversation, too
 
     @classmethod
-    def of(cls, program: str, resource: dict[str, Any], **more: Any) -> _Group:
-        """The group of a resource that has its spans alone."""
-        line = msgspec.json.encode({RESOURCES[0]: [resource]}, order="deterministic")
+    def of(cls, program: str, kind: str, resource: dict[str, Any], **more: Any) -> _Group:
+        """The group of a resource that has its spans alone, or its events, in a line of this `kind`."""
+        line = msgspec.json.encode({kind: [resource]}, order="deterministic")
         digest = hashlib.sha256(line).digest()
         return cls(program, digest=digest, body=compressed(line), size=len(line), **more)
 
@@ -75,8 +87,9 @@ class _Group(NamedTuple):
 def store(project: Project, request: dict[str, Any]) -> int:
     """Store what an export request holds, all of it or nothing; of how many conversations, and traces without one, it
     has new spans. Committed when it returns."""
-    resources = (item for key in RESOURCES for item in fields.objects(request.get(key)))
-    groups = [group for resource in resources for group in _groups(resource)]
+    spans = ((RESOURCES[0], item, list(placed_spans(item))) for item in _resources(request, RESOURCES))
+    events = ((LOGS[0], item, placed) for item in _resources(request, LOGS) if (placed := list(placed_events(item))))
+    groups = [group for given in (*spans, *events) for group in _groups(*given)]
     with transaction.atomic():
         batches = [
             batch
@@ -188,32 +201,35 @@ def _was_deleted() -> Q:
     return Q(Exists(sessions.exclude(deleted=None))) & ~Q(Exists(sessions.filter(deleted=None)))
 
 
-def _groups(resource: dict[str, Any]) -> list[_Group]:
-    """The spans of one resource by conversation. One that names none belongs to the first that its trace names, as the
-    reader has it."""
-    program = _digest(fields.mapping(resource, "resource"))
-    spans = list(placed_spans(resource))
+def _resources(request: dict[str, Any], keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    return (item for key in keys for item in fields.objects(request.get(key)))
+
+
+def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_Group]:
+    """The spans of one resource by conversation, or its events. What names none belongs to the first that its trace
+    names, as the reader has it. Events alone are no call: their spans are."""
+    program, service = _digest(fields.mapping(resource, "resource")), service_of(resource)
     named: dict[str, str] = {}
-    for span in sorted((item.span for item in spans), key=lambda span: span.start or 0.0):
-        if span.trace and (conversation := first(span.attributes, CONVERSATION_KEYS)):
-            named.setdefault(span.trace, conversation)
-    parts: dict[tuple[str, str], list[PlacedSpan]] = {}
-    for item in spans:
-        trace = item.span.trace
-        conversation = first(item.span.attributes, CONVERSATION_KEYS) or named.get(trace, "")
-        parts.setdefault((conversation, "" if conversation else trace), []).append(item)
+    for item in sorted(placed, key=lambda item: item.start):
+        if item.trace and (conversation := first(item.attributes, CONVERSATION_KEYS)):
+            named.setdefault(item.trace, conversation)
+    parts: dict[tuple[str, str], list[Placed]] = {}
+    for item in placed:
+        conversation = first(item.attributes, CONVERSATION_KEYS) or named.get(item.trace, "")
+        parts.setdefault((conversation, "" if conversation else item.trace), []).append(item)
     if not parts:
         nothing = {"conversation": "", "trace": "", "service": "", "has_calls": False, "traces": frozenset()}
-        return [_Group.of(program, resource, **nothing)]
+        return [_Group.of(program, kind, resource, **nothing)]
     return [
         _Group.of(
             program,
+            kind,
             resource_with(resource, some),
             conversation=conversation,
             trace=trace,
-            service=some[0].span.service[:200],
-            has_calls=any(name.startswith(MARKS) for item in some for name in item.span.attributes),
-            traces=frozenset(item.span.trace for item in some if named.get(item.span.trace) == conversation),
+            service=service[:200],
+            has_calls=kind in RESOURCES and any(key.startswith(MARKS) for item in some for key in item.attributes),
+            traces=frozenset(item.trace for item in some if named.get(item.trace) == conversation),
         )
         for (conversation, trace), some in parts.items()
     ]

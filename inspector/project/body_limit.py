@@ -19,7 +19,7 @@ Allowed = Callable[[Message], Awaitable[bool]]  # of a scope
 App = Callable[[Any, Any, Any], Awaitable[None]]  # of scope, receive and send; each library has other types for them
 
 UPLOAD_PATHS = ("/recordings/",)
-BATCH_PATHS = ("/api/v1/", "/v1/traces")
+BATCH_PATHS = ("/api/v1/", "/v1/traces", "/v1/logs")
 ENVELOPE_BYTES = 64 * 1024  # what multipart adds around a file
 
 

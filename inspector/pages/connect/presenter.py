@@ -31,6 +31,7 @@ app = App(name="agents", root_agent=agent, plugins=[plugin])
 """
 SPANS = """\
 export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:8000/v1/traces OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
+export OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://127.0.0.1:8000/v1/logs  # messages that are sent as log records
 """
 HTTP = """curl http://127.0.0.1:8000/api/v1/sessions/my-session/events -H 'Content-Type: application/json' -d '{
   "first": 0,
@@ -59,7 +60,7 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
     """The ways to this server, the easiest first. `command` runs the command line; `has_keys`: programs need a key."""
     key = f"INSPECTOR_KEY={KEY} " if has_keys else ""
     header = f" \\\n  -H 'Authorization: Bearer {KEY}'" if has_keys else ""
-    headers = f"export OTEL_EXPORTER_OTLP_TRACES_HEADERS=Authorization=Bearer%20{KEY}\n" if has_keys else ""
+    headers = f"export OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}\n" if has_keys else ""
     given = f'key="{KEY}", spool=' if has_keys else "spool="
     found = (
         Way(
@@ -85,7 +86,8 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "OpenTelemetry",
             "For programs instrumented by the GenAI conventions or OpenInference: set this where they start.",
             f"{headers}{SPANS}",
-            "Messages are shown where the instrumentation records their content.",
+            "Messages are shown where the instrumentation records their content, in spans or in log records. Other log "
+            "records are not stored.",
         ),
         Way(
             "loop",

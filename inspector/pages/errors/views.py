@@ -66,7 +66,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404, wherever a view or the routing raises Http404."""
     if request.path.startswith(APIS):
-        sentence = "Nothing is at this address. The API is described at /api/v1/openapi.json; spans go to /v1/traces."
+        sentence = (
+            "Nothing is at this address. The API is described at /api/v1/openapi.json; spans go to /v1/traces, log "
+            "records to /v1/logs."
+        )
         return plain(request, 404, "Nothing here", sentence)
     return plain(request, 404, "Page not found", "The session may have been deleted, or the address is mistyped.")
 

@@ -16,6 +16,7 @@ from inspector.ingest.importing import run_import
 from inspector.models import Import, Recording, Session, SpanBatch, SpanPlace
 from inspector.models.projects import default_project
 from inspector.storage import deleting
+from inspector.storage.convert import load_events
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 
@@ -60,15 +61,38 @@ def export_of(
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]}
 
 
+def logged(number: int, *events: tuple[str, dict[str, Any]], trace: int = 0, service: str = "agent") -> dict[str, Any]:
+    """Events of the span of this number, as an exporter of log records sends them."""
+    records = [
+        {
+            "traceId": f"{trace or number:032x}",
+            "spanId": f"{number:016x}",
+            "eventName": name,
+            "body": {"kvlistValue": {"values": [{"key": key, "value": value_of(item)} for key, item in body.items()]}},
+        }
+        for name, body in events
+    ]
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
+    return {"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]}
+
+
+def value_of(item: Any) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"stringValue": item}
+    return {"kvlistValue": {"values": [{"key": key, "value": value_of(inner)} for key, inner in item.items()]}}
+
+
 def post(client, body: Any, **headers: str):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return client.post("/v1/traces", data, content_type=headers.pop("kind", "application/json"), headers=headers)
+    address = "/v1/logs" if isinstance(body, dict) and "resourceLogs" in body else "/v1/traces"
+    return client.post(address, data, content_type=headers.pop("kind", "application/json"), headers=headers)
 
 
 def work() -> None:
     """What the worker would do."""
-    for source in set(SpanBatch.unscoped.filter(has_calls=True, taken=False).values_list("source", flat=True)):
-        spans.run(str(SpanBatch.unscoped.filter(has_calls=True, source=source).earliest("pk").pk))
+    for source in set(SpanBatch.unscoped.filter(taken=False).values_list("source", flat=True)):
+        if first := SpanBatch.unscoped.filter(has_calls=True, source=source).first():
+            spans.run(str(first.pk))
     for job in Import.unscoped.filter(state="received"):
         run_import(str(job.pk))
 
@@ -115,7 +139,7 @@ def test_another_coding_is_refused_with_those_that_are_read(client):
     assert (answer.status_code, "gzip or deflate" in answer.json()["error"]) == (415, True)
 
 
-@pytest.mark.parametrize("address", ["/v1/logs", "/v1/metrics", "/api/v2/sessions"])
+@pytest.mark.parametrize("address", ["/v1/metrics", "/api/v2/sessions"])
 def test_a_program_that_asks_another_address_gets_a_sentence_and_no_page(client, address):
     answer = client.post(address, b"{}", content_type="application/json")
     assert (answer.status_code, "spans go to /v1/traces" in answer.json()["error"]) == (404, True)
@@ -311,3 +335,45 @@ def test_an_export_without_a_name_that_is_sent_again_is_stored_once_after_its_tr
         post(client, body)
     assert SpanBatch.unscoped.count() == 2
     assert SpanBatch.unscoped.values("source").distinct().count() == 1
+
+
+SAID = (
+    ("gen_ai.user.message", {"content": "Hello"}),
+    ("gen_ai.choice", {"message": {"role": "assistant", "content": "Hi."}}),
+)
+
+
+def silent(number: int, *, conversation: str = "", trace: int = 0) -> dict[str, Any]:
+    """A model call whose span has no messages."""
+    names = {"gen_ai.conversation.id": conversation} if conversation else {}
+    call = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", **names}
+    return export_of(number, call, {"gen_ai.usage.input_tokens": 100}, trace=trace)
+
+
+def texts_of(row: Session) -> list[str]:
+    return [part.text for event in load_events(row, 0, row.events) for part in event.parts]
+
+
+@pytest.mark.parametrize("conversation", ["", "c-1"])
+@pytest.mark.parametrize("logs_first", [True, False])
+def test_messages_that_come_as_log_records_are_in_the_session_of_their_spans(client, logs_first, conversation):
+    post(client, exported(9, LONG, "Hi.", conversation="earlier"))  # so that its recording is not the first of all
+    work()
+    bodies = [logged(1, *SAID), silent(1, conversation=conversation)]
+    for body in bodies if logs_first else reversed(bodies):
+        assert post(client, body).status_code == 200
+        work()
+    row = Session.unscoped.exclude(source_id="earlier").get(deleted=None)
+    assert (row.calls, texts_of(row)) == (1, ["Hello", "Hi."])
+    assert not Import.unscoped.filter(state="failed").exists()
+
+
+def test_log_records_of_other_work_are_taken_and_not_stored(client):
+    assert post(client, logged(1, ("started", {"port": "80"}), ("", {"message": "ready"}))).status_code == 200
+    assert not SpanBatch.unscoped.exists()
+
+
+def test_log_records_that_are_sent_again_are_stored_once(client):
+    for _ in range(2):
+        post(client, logged(1, *SAID))
+    assert SpanBatch.unscoped.get().has_calls is False

@@ -70,7 +70,8 @@ VALUES = [
 ]
 BODIES = (b"", b"\x00\xff", b"{" * 1000, b"--x\r\nContent-Disposition: form-data\r\n\r\n")
 KINDS = ("multipart/form-data; boundary=x", "multipart/form-data", "application/json", "\x7f")
-BY_PROGRAMS = {"/v1/traces"}  # have no cookie, and take only content types that no form of another site can send
+# They have no cookie, and take only content types that no form of another site can send.
+BY_PROGRAMS = {"/v1/traces", "/v1/logs"}
 # What a page may put into the queue, once, because it is made only for those who ask; nothing a person stored changes.
 PREPARED_WHEN_ASKED = {"index_texts", "count_tokens"}
 READING = re.compile(r'(?:GET|POST)\.get(?:list)?\(\s*"(\w+)"|number\([\w.]+, "(\w+)"|_whole\(\w+\.GET\.get\("(\w+)"')

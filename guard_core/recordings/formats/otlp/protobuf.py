@@ -61,6 +61,18 @@ def _field(name: str, read: Callable[[Any], Any] | str, *, repeated: bool = Fals
 _ATTRIBUTES = _field("attributes", "KeyValue", repeated=True)
 _MESSAGES: dict[str, dict[int, _Field]] = {
     "Request": {1: _field("resourceSpans", "ResourceSpans", repeated=True)},
+    "LogsRequest": {1: _field("resourceLogs", "ResourceLogs", repeated=True)},
+    "ResourceLogs": {1: _field("resource", "Resource"), 2: _field("scopeLogs", "ScopeLogs", repeated=True)},
+    "ScopeLogs": {1: _field("scope", "Scope"), 2: _field("logRecords", "LogRecord", repeated=True)},
+    "LogRecord": {
+        1: _field("timeUnixNano", str),
+        5: _field("body", "AnyValue"),
+        6: _ATTRIBUTES,
+        9: _field("traceId", bytes.hex),
+        10: _field("spanId", bytes.hex),
+        11: _field("observedTimeUnixNano", str),
+        12: _field("eventName", _text),
+    },
     "ResourceSpans": {1: _field("resource", "Resource"), 2: _field("scopeSpans", "ScopeSpans", repeated=True)},
     "Resource": {1: _ATTRIBUTES},
     "ScopeSpans": {1: _field("scope", "Scope"), 2: _field("spans", "Span", repeated=True)},
@@ -97,8 +109,17 @@ _MESSAGES: dict[str, dict[int, _Field]] = {
 
 def request_of(data: bytes) -> dict[str, Any]:
     """An ExportTraceServiceRequest as OTLP/JSON has it. Raises DamagedRecording."""
+    return _request(data, "Request")
+
+
+def logs_request_of(data: bytes) -> dict[str, Any]:
+    """An ExportLogsServiceRequest as OTLP/JSON has it. Raises DamagedRecording."""
+    return _request(data, "LogsRequest")
+
+
+def _request(data: bytes, kind: str) -> dict[str, Any]:
     try:
-        return _message(data, 0, len(data), _MESSAGES["Request"], DEPTH)
+        return _message(data, 0, len(data), _MESSAGES[kind], DEPTH)
     except (IndexError, UnicodeDecodeError, struct.error) as error:
         raise DamagedRecording("the bytes are not an OTLP request in protobuf") from error
 

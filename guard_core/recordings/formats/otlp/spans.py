@@ -19,6 +19,7 @@ _FAILURE = ("error.type", "error.message", "exception.message", "otel.status_des
 RESOURCES = ("resourceSpans", "resource_spans", "batches")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 LOGS = ("resourceLogs", "resource_logs")
+LOG_SCOPES = {"scopeLogs": "logRecords", "scope_logs": "log_records"}  # and the lists of their records
 
 
 class TraceSpan(msgspec.Struct, frozen=True):
@@ -57,15 +58,24 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
 def logged_events(value: JSON) -> Iterator[LoggedEvent]:
     """The events of spans among the log records of one export (`resourceLogs`)."""
-    resources = (resource for key in LOGS for resource in fields.objects(value.get(key)))
-    for resource in resources:
-        for scope in fields.objects(resource.get("scopeLogs", resource.get("scope_logs"))):
-            for record in fields.objects(scope.get("logRecords", scope.get("log_records"))):
-                values = attributes(record.get("attributes"))
-                name = record.get("eventName", record.get("event_name", values.get("event.name")))
-                values["event.body"] = _any_value(record.get("body"))
-                trace, span = record.get("traceId", record.get("trace_id")), record.get("spanId", record.get("span_id"))
-                yield LoggedEvent(_name(trace), _name(span), str(name or ""), values)
+    for resource in (resource for key in LOGS for resource in fields.objects(value.get(key))):
+        yield from (_logged_event(record) for *_, record in _log_records(resource))
+
+
+def _log_records(resource: JSON) -> Iterator[tuple[str, str, JSON, JSON]]:
+    """The log records of a resource: the names of the lists that have it, its scope, and the record."""
+    for name, inner in LOG_SCOPES.items():
+        for scope in fields.objects(resource.get(name)):
+            for record in fields.objects(scope.get(inner)):
+                yield name, inner, scope, record
+
+
+def _logged_event(record: JSON) -> LoggedEvent:
+    values = attributes(record.get("attributes"))
+    name = record.get("eventName", record.get("event_name", values.get("event.name")))
+    values["event.body"] = _any_value(record.get("body"))
+    trace, span = record.get("traceId", record.get("trace_id")), record.get("spanId", record.get("span_id"))
+    return LoggedEvent(_name(trace), _name(span), str(name or ""), values)
 
 
 def spans_of(value: JSON, line: int | None = None) -> Iterator[TraceSpan]:
@@ -88,34 +98,45 @@ def spans_of(value: JSON, line: int | None = None) -> Iterator[TraceSpan]:
         yield _flat(value, line)
 
 
-class PlacedSpan(NamedTuple):
-    """A span of a resource, and where the resource has it."""
+class Placed(NamedTuple):
+    """A span of a resource, or an event of one that was sent as a log record, and where the resource has it."""
 
-    span: TraceSpan
-    value: JSON  # the span as it was written
+    trace: str
+    start: float
+    attributes: dict[str, Any]
+    value: JSON  # as it was written
     scope: JSON
     list_name: str  # of the resource's list with that scope
+    inner_name: str  # of the scope's list
 
 
-def placed_spans(resource: JSON) -> Iterator[PlacedSpan]:
+def placed_spans(resource: JSON) -> Iterator[Placed]:
     """The spans of one resource, with what is needed to write some of them apart (`resource_with`)."""
-    service = _service(resource)
     for name in SCOPES:
         for scope in fields.objects(resource.get(name)):
-            for span in fields.objects(scope.get("spans")):
-                yield PlacedSpan(_otlp(span, _scope_name(scope), service, None), span, scope, name)
+            for value in fields.objects(scope.get("spans")):
+                span = _otlp(value, "", "", None)
+                yield Placed(span.trace, span.start or 0.0, span.attributes, value, scope, name, "spans")
 
 
-def resource_with(resource: JSON, spans: Iterable[PlacedSpan]) -> JSON:
-    """The resource with some of its spans alone, in their order."""
-    part: JSON = {name: value for name, value in resource.items() if name not in SCOPES}
+def placed_events(resource: JSON) -> Iterator[Placed]:
+    """The events of spans about a language model among the log records of one resource, likewise."""
+    for name, inner, scope, record in _log_records(resource):
+        event = _logged_event(record)
+        if event.trace and event.span and event.name.startswith("gen_ai."):
+            yield Placed(event.trace, 0.0, event.attributes, record, scope, name, inner)
+
+
+def resource_with(resource: JSON, some: Iterable[Placed]) -> JSON:
+    """The resource with some of its spans, or of its events, alone, in their order."""
+    part: JSON = {name: value for name, value in resource.items() if name not in (*SCOPES, *LOG_SCOPES)}
     last: JSON | None = None
-    for item in spans:
+    for item in some:
         scopes = part.setdefault(item.list_name, [])
         if item.scope is not last:
             last = item.scope
-            scopes.append({**last, "spans": []})
-        scopes[-1]["spans"].append(item.value)
+            scopes.append({**last, item.inner_name: []})
+        scopes[-1][item.inner_name].append(item.value)
     return part
 
 
@@ -127,14 +148,15 @@ def is_flat_span(value: JSON) -> bool:
 
 
 def _resource_spans(value: JSON, line: int | None) -> Iterator[TraceSpan]:
-    service = _service(value)
+    service = service_of(value)
     for key in SCOPES:
         for scope in fields.objects(value.get(key)):
             for span in fields.objects(scope.get("spans")):
                 yield _otlp(span, _scope_name(scope), service, line)
 
 
-def _service(resource: JSON) -> str:
+def service_of(resource: JSON) -> str:
+    """The name of the program that a resource is."""
     return str(attributes(fields.mapping(resource, "resource").get("attributes")).get("service.name", ""))
 
 

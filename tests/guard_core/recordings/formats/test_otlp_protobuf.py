@@ -8,13 +8,15 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from guard_core.errors import DamagedRecording
-from guard_core.recordings.formats.otlp.protobuf import request_of
-from guard_core.recordings.formats.otlp.spans import spans_of
+from guard_core.recordings.formats.otlp.protobuf import logs_request_of, request_of
+from guard_core.recordings.formats.otlp.spans import logged_events, spans_of
 
 VALUES = st.recursive(
     st.one_of(
@@ -51,6 +53,17 @@ def test_a_request_reads_as_the_one_in_json(values):
     assert mine.attributes == theirs.attributes
     assert (mine.name, mine.start, mine.events) == (theirs.name, theirs.start, theirs.events)
     assert (mine.trace, mine.id) == ((b"t" * 16).hex(), (b"s" * 8).hex())
+
+
+@given(VALUES)
+def test_log_records_read_as_those_in_json(body):
+    names = {"trace_id": b"t" * 16, "span_id": b"s" * 8, "event_name": "gen_ai.choice"}
+    record = LogRecord(body=body, attributes=[KeyValue(key="gen_ai.system", value=body)], time_unix_nano=7, **names)
+    message = ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=[record])])])
+    (mine,) = logged_events(logs_request_of(message.SerializeToString()))
+    (theirs,) = logged_events(MessageToDict(message))
+    assert (mine.name, mine.attributes) == (theirs.name, theirs.attributes)
+    assert (mine.trace, mine.span) == ((b"t" * 16).hex(), (b"s" * 8).hex())
 
 
 @given(st.binary(max_size=60))
