@@ -8,9 +8,10 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
+from inspector.jobs.heartbeats import AHEAD
 from inspector.models import Spent
 
 
@@ -34,13 +35,14 @@ RECORDED = Limit("failures on record", 500, timedelta(hours=1))
 
 
 def spend(limit: Limit, *who: str) -> int:
-    """Count one; 0, or the seconds to wait where there were too many already. A refused one is not counted."""
+    """Count one; 0, or the seconds to wait where there were too many already. A refused one is not counted. A count
+    that would go on for longer than its window is of a clock that has been set back since, and has ended."""
     key, now = _key(limit, who), timezone.now()
-    going_on = Spent.objects.filter(key=key, ends__gt=now, count__lt=limit.most)
-    if going_on.update(count=F("count") + 1):
+    going_on = Q(ends__gt=now, ends__lte=now + limit.window + AHEAD)
+    if Spent.objects.filter(going_on, key=key, count__lt=limit.most).update(count=F("count") + 1):
         return 0
     with transaction.atomic():
-        Spent.objects.filter(key=key, ends__lte=now).delete()
+        Spent.objects.filter(~going_on, key=key).delete()
         row, _ = Spent.objects.get_or_create(key=key, defaults={"ends": now + limit.window})
         if Spent.objects.filter(key=key, count__lt=limit.most).update(count=F("count") + 1):
             return 0

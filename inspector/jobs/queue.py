@@ -10,13 +10,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Now
 from django_tasks import task
 from django_tasks_db.models import DBTaskResult, DBTaskResultQuerySet
 
-from inspector.jobs.heartbeats import alive
+from inspector.jobs.heartbeats import AHEAD, alive
 
 Work = Callable[[str], None]
+SOON = timedelta(minutes=1)  # the longest wait that a clock set back must not lengthen
 OLDER = "inspector.tasks"  # the module that entries of earlier versions name
 
 _work: dict[str, Work] = {}
@@ -58,6 +60,14 @@ def about(entry: DBTaskResult[Any, Any]) -> str:
 def is_under_way(kind: str, lease: timedelta) -> bool:
     """Does an entry of this kind wait, or has a worker taken one within a lease."""
     return entries(kind).filter(alive(lease)).exists()
+
+
+def bring_forward() -> int:
+    """Make those entries due that were to wait for a moment, by a clock that has been set back since; how many. What
+    waits for long may wait longer."""
+    was_soon = Q(enqueued_at__gt=Now() + AHEAD, run_after__gt=Now(), run_after__lte=F("enqueued_at") + SOON)
+    waiting = DBTaskResult.objects.filter(was_soon, status="READY")
+    return waiting.update(run_after=Now()) if waiting.exists() else 0  # to update nothing waits for its turn, too
 
 
 def others_wait(priority: int) -> bool:

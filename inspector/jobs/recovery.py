@@ -30,7 +30,8 @@ def recover() -> int:
 
 def resume_slices() -> None:
     """Queue verdicts, texts, counts, lines of streams and messages again where they are left and no worker has them;
-    end dead entries."""
+    end dead entries, and make those due that a clock set back holds."""
+    queue.bring_forward()
     for job in SLICED:
         job.resume()
     live.resume()

@@ -48,3 +48,11 @@ def test_counts_that_are_over_are_removed():
 def test_nothing_that_is_counted_names_anyone():
     limits.spend(TWICE, "alice", "10.0.0.1")
     assert "alice" not in Spent.objects.get().key
+
+
+def test_a_clock_that_is_set_back_keeps_nobody_out():
+    limits.spend(TWICE, "a")
+    limits.spend(TWICE, "a")
+    Spent.objects.update(ends=timezone.now() + timedelta(hours=1))  # by the clock as it was before
+    assert [limits.spend(TWICE, "a") for _ in range(2)] == [0, 0]
+    assert 295 <= limits.spend(TWICE, "a") <= 300

@@ -63,3 +63,13 @@ def test_a_kind_that_nobody_does_is_named(db):
 def test_two_functions_for_one_kind_are_refused():
     with pytest.raises(ValueError, match="purge_deleted"):
         queue.does("purge_deleted")(kinds.purge_deleted)
+
+
+def test_a_clock_that_is_set_back_holds_no_job(db):
+    hour, second = timedelta(hours=1), timedelta(seconds=1)
+    for kind, wait in (("assess_sessions", second), ("purge_deleted", 24 * hour)):
+        queue.enqueue(kind, "it", run_after=timezone.now() + hour + wait)  # by the clock as it was
+    DBTaskResult.objects.update(enqueued_at=timezone.now() + hour)
+    queue.enqueue("count_tokens", "it", run_after=timezone.now() + hour)
+    recovery.resume_slices()
+    assert [entry.queue_name for entry in DBTaskResult.objects.ready()] == ["assess_sessions"]
