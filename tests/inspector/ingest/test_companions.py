@@ -232,3 +232,13 @@ def test_one_file_that_is_too_large_does_not_stop_the_others(client, folders, se
     document = send(client, ("big.jsonl", recording * 2), ("run.jsonl", recording), folder="project").json()
     assert [item["state"] for item in document["imports"]] == ["done"]
     assert "MAX_UPLOAD_BYTES" in document["aside"][0]["reason"]
+
+
+@pytest.mark.django_db
+def test_a_log_whose_earlier_part_is_in_another_data_folder_is_read_as_another_recording(client, folders, agent):
+    database, log = agent.files
+    send(client, ("state.db", database), ("state.db-wal", log))
+    Recording.unscoped.get().wal_path.unlink()
+    agent.say("user", "and production?")
+    assert send(client, ("state.db", database), ("state.db-wal", agent.files[1])).status_code == 201
+    assert (Recording.unscoped.count(), Session.unscoped.get(deleted=None).events) == (2, 3)
