@@ -41,7 +41,12 @@ log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
 CANCELLED = "Cancelled. Nothing was stored."
 ELSEWHERE_PAUSE = timedelta(hours=1)  # ours: a worker that has the bytes takes the import up before (`take_up`)
+AWAITED_FOR = timedelta(days=7)  # ours: a server that is down for longer is taken not to come back
 BYTES_MISSING = "the bytes of this file are not in the data folder (DATA_DIR)"
+NO_WORKER = (
+    f"for {AWAITED_FOR.days} days no worker had this file in its data folder (DATA_DIR): the server that received it, "
+    "or its folder, is gone. Nothing was stored; send the file again"
+)
 
 
 READING = 13  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
@@ -199,11 +204,10 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
     if not lease:
         return
     job = Import.unscoped.select_related("recording").get(pk=job_id)
-    if not _may_be_here(job):
-        IMPORTS.hand_back(job_id, timezone.now() + ELSEWHERE_PAUSE, phase=Import.ELSEWHERE)
-        hints.send(job.pk)
-        return
     watch = (watching or Watch)(job, lease, pace)
+    if not _may_be_here(job):
+        _leave_to_others(job, watch)
+        return
     try:
         _read_and_store(job, watch)
     except Cancelled:
@@ -226,6 +230,15 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
         watch.end(Import.State.FAILED, message="An internal error stopped the import; see the server log.")
     hints.send(job.pk)
     _clean_up(watch)
+
+
+def _leave_to_others(job: Import, watch: Watch) -> None:
+    """Have an import wait for a worker that has its bytes; one that has waited for too long fails."""
+    if timezone.now() > job.created + AWAITED_FOR:
+        watch.end(Import.State.FAILED, message=NO_WORKER)
+    else:
+        IMPORTS.hand_back(str(job.pk), timezone.now() + ELSEWHERE_PAUSE, phase=Import.ELSEWHERE)
+    hints.send(job.pk)
 
 
 def _may_be_here(job: Import) -> bool:

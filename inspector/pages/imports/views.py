@@ -11,7 +11,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from inspector.figures.first_look import picture
-from inspector.ingest.importing import cancel_import, only_session_of, report_of, sessions_of, start_import
+from inspector.ingest.importing import (
+    AWAITED_FOR,
+    cancel_import,
+    only_session_of,
+    report_of,
+    sessions_of,
+    start_import,
+)
 from inspector.ingest.uploads import lacks_log
 from inspector.models import Import
 from inspector.pages.errors.views import plain
@@ -101,6 +108,7 @@ def _context(job: Import) -> dict[str, Any]:
     return {
         "job": job,
         "look": None if job.ended else picture(job.first_look),
+        "awaited_for": AWAITED_FOR,
         "report": report,
         "sessions": rows[:MAX_LISTED],
         "all_sessions": rows if len(rows) > 1 else [],

@@ -17,6 +17,7 @@ from guard_core.recordings.formats.native.format import write
 from inspector.ingest.importing import (
     BYTES_MISSING,
     IMPORTS,
+    NO_WORKER,
     Report,
     Watch,
     cancel_import,
@@ -280,6 +281,17 @@ def test_a_file_in_another_data_folder_waits_for_a_worker_that_has_it(db, folder
     assert ready() == 1
     run_import(str(job.pk))
     assert Session.unscoped.count() == 1
+
+
+def test_a_file_that_no_worker_has_for_a_week_fails_and_says_why(db, folders, recording):
+    job = submit(default_project(), receive([recording], "a.jsonl"))
+    job.recording.path.unlink()
+    Import.objects.row(job).update(created=timezone.now() - timedelta(days=8))
+    run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert job.message == (BYTES_MISSING if connection.vendor == "sqlite" else NO_WORKER)
+    assert not Recording.unscoped.exists()
 
 
 def ready() -> int:

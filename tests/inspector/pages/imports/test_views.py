@@ -33,6 +33,7 @@ def test_an_import_whose_file_is_on_another_server_says_what_it_waits_for(client
     Import.objects.row(waiting).update(phase=Import.ELSEWHERE)
     page = client.get(waiting.get_absolute_url())
     assert "in the data folder of the server that received it" in page.text
+    assert "after 7 days it fails" in page.text
     assert f"/imports/{waiting.pk}/cancel" in page.text
 
 
