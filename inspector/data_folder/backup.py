@@ -22,6 +22,7 @@ from guard_core import __version__
 from inspector.data_folder.owner import Refused
 from inspector.models import Recording
 from inspector.models.recordings import STREAM, stored_at
+from inspector.project.trouble import DISK_FULL, trouble_of
 
 Digests = tuple[str, str]  # of a recording, and of its write-ahead log or empty
 CONTENTS, SQLITE, DUMP = "backup.json", "inspector.sqlite3", "inspector.dump"  # in the archive; the first comes last
@@ -49,8 +50,10 @@ def backup(target: Path) -> dict[str, Any]:
                     raise
         os.replace(unfinished, target)
     except OSError as error:
-        raise BackupFailed(f"The backup cannot be written: {error.strerror}: {error.filename}.") from error
+        raise BackupFailed(f"The backup cannot be written: {error.strerror}: {error.filename or target}.") from error
     except (Error, sqlite3.Error) as error:
+        if trouble_of(error) is DISK_FULL:  # a snapshot only reads the data folder
+            raise BackupFailed(f"The backup cannot be written: the disk of {target.parent} is full.") from error
         raise BackupFailed(f"The database cannot be read ({' '.join(str(error).split())}).") from error
     finally:
         unfinished.unlink(missing_ok=True)

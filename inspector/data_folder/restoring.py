@@ -133,7 +133,7 @@ def _unpacked(file: Path, folder: Path) -> Iterator[tuple[Path, Restored]]:
         yield staging, _take_copy(file, staging, folder) if is_copy else _take_archive(file, staging)
     except OSError as error:
         raise Refused(
-            f"The backup cannot be restored: {error.strerror}: {error.filename}. Nothing was changed."
+            f"The backup cannot be restored: {error.strerror}: {error.filename or folder}. Nothing was changed."
         ) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)

@@ -69,12 +69,13 @@ def _keep(options: argparse.Namespace) -> int:
 
     from inspector.beside.keeping import MOST_BYTES, folder_of_copies, keep
 
+    folder = folder_of_copies()
     try:
-        print(keep(sys.stdin.buffer.read(MOST_BYTES), folder_of_copies(), datetime.now(UTC)))
+        print(keep(sys.stdin.buffer.read(MOST_BYTES), folder, datetime.now(UTC)))
     except ValueError as error:
         print(error, file=sys.stderr)
     except OSError as error:
-        print(f"No copy was kept: {error.strerror}: {error.filename}", file=sys.stderr)
+        print(f"No copy was kept: {error.strerror}: {error.filename or folder}", file=sys.stderr)
     else:
         return 0
     return 1

@@ -70,6 +70,11 @@ def test_the_printed_settings_run_as_they_are(tmp_path: Path) -> None:
     done = subprocess.run(given, shell=True, input=event(source), capture_output=True, env=environ, check=True)
     assert b"The context before this compaction is in" in done.stdout
     assert len(list((tmp_path / "my copies").iterdir())) == 1
+    full = subprocess.run(
+        f"ulimit -f 0; {given}", shell=True, input=event(source), capture_output=True, env=environ, check=False
+    )
+    assert full.returncode == 1
+    assert full.stderr.decode() == f"No copy was kept: File too large: {tmp_path / 'my copies'}\n"
     source.unlink()
     failed = subprocess.run(given, shell=True, input=event(source), capture_output=True, env=environ, check=False)
     assert failed.returncode == 1

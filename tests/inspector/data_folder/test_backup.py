@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import subprocess
 import tarfile
 from io import StringIO
 from pathlib import Path
@@ -81,6 +82,17 @@ def test_a_failed_backup_leaves_nothing_and_says_why(stored, tmp_path):
     with pytest.raises(CommandError, match="cannot be written"):
         call_command("backup", str(tmp_path / "b.tar"))
     assert not list(tmp_path.glob("b.tar*"))
+
+
+@pytest.mark.once
+def test_a_backup_that_its_disk_cannot_hold_says_so(stored, tmp_path):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], check=True)
+    try:
+        with pytest.raises(CommandError, match=f"cannot be written: the disk of {tmp_path} is full"):
+            call_command("backup", str(tmp_path / "b.tar"))
+        assert not list(tmp_path.iterdir())
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
 def test_a_missing_pg_dump_is_told_in_words(monkeypatch, tmp_path):
