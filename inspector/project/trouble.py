@@ -32,8 +32,8 @@ class Trouble(NamedTuple):
 DISK_FULL = Trouble(
     FULL,
     "The disk is full",
-    "The disk of the data folder, or of temporary files, has no space left. Free some, or delete sessions, and try "
-    "again. Nothing was changed.",
+    "The disk of the data folder, or of temporary files, has no space left. Free some and try again. "
+    "Nothing was changed.",
 )
 LOCKED = Trouble(
     UNAVAILABLE,
