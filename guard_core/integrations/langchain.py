@@ -1,15 +1,17 @@
-"""A guard for LangChain's messages, in a loop of one's own or as a hook of LangGraph; needs langchain-core.
+"""A guard for LangChain's messages, in a loop of one's own or in an agent of the library; needs langchain-core.
 
 guard = LangChainGuard("contextguard", window=200_000)
 answer = model.invoke(guard.before_call(messages))       # messages: the whole history
 messages.append(answer)                                  # its usage_metadata is read at the next call
 
-agent = create_react_agent(model, tools, pre_model_hook=guard.pre_model_hook)
+agent = create_agent(model, tools, middleware=[wrap_model_call(guard.wrap_model_call)])
+agent = create_agent(model, tools, middleware=[wrap_model_call(guard.awrap_model_call)])  # one that is run by `ainvoke`
+agent = create_react_agent(model, tools, pre_model_hook=guard.pre_model_hook)  # of LangGraph before 1.0
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import (
@@ -27,6 +29,15 @@ from guard_core.integrations.histories import HistoryGuard, Plain, call_ids
 class LangChainGuard(HistoryGuard[BaseMessage]):
     """Guards one conversation. What a policy leaves as it was is sent as the very message of the history; a result that
     it shortened keeps its id, name and artifact."""
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """For `langchain.agents.middleware.wrap_model_call`: the model is given the guard's messages in place of those
+        of the state, which stay whole."""
+        return handler(request.override(messages=self.before_call(request.messages)))
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """The same in an event loop."""
+        return await handler(request.override(messages=await self.before_call_async(request.messages)))
 
     def pre_model_hook(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """For LangGraph: what the model is given in place of the `messages` of the state, which stay whole."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import pytest
 
 pytest.importorskip("langchain_core")
@@ -132,6 +134,28 @@ def test_langgraphs_hook_gives_the_model_its_messages_and_leaves_the_state_whole
     state = {"messages": history}
     assert guard.pre_model_hook(state) == {"llm_input_messages": guard.before_call(history)}
     assert state["messages"] is history
+
+
+class Request(NamedTuple):
+    """What a middleware of `langchain.agents` is given, as far as a guard looks at it."""
+
+    messages: list[BaseMessage]
+
+    def override(self, **more: Any) -> Request:
+        return self._replace(**more)
+
+
+async def test_as_a_middleware_it_gives_the_model_its_messages():
+    guard = LangChainGuard("contextguard", window=WINDOW, summarizer=asked())
+    history, _ = run(guard, 6)
+    expected = guard.before_call(history)
+    assert len(expected) < len(history)
+    assert guard.wrap_model_call(Request(history), lambda request: request.messages) == expected
+
+    async def handler(request: Request) -> list[BaseMessage]:
+        return request.messages
+
+    assert await guard.awrap_model_call(Request(history), handler) == expected
 
 
 async def test_a_model_of_the_library_takes_what_the_guard_gives():
