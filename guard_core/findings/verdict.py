@@ -31,6 +31,8 @@ from guard_core.sessions import (
     MAY_BE_SUMMARISED,
     MAY_BEGIN_WITH_SUMMARY,
     MAY_CONTINUE,
+    MAY_FOLLOW,
+    MAY_GO_ON,
     MAY_REPEAT,
     NO_CONTENT,
     UNRECORDED_COMPACTIONS,
@@ -55,6 +57,8 @@ _NO_WHOLE = {
     MAY_BE_REPEATED: "No compaction in the file, perhaps continued in another conversation",
     MAY_BEGIN_WITH_SUMMARY: "No compaction in the file, perhaps continued from another conversation",
     MAY_BE_SUMMARISED: "No compaction in the file, perhaps continued in another conversation",
+    MAY_FOLLOW: "No compaction in the file, perhaps continued from another conversation",
+    MAY_GO_ON: "No compaction in the file, perhaps continued in another conversation",
 }
 
 _ONLY_IF_GRAVE = ("request_lost", "earlier_rule_lost", "grown", "repeated_call")

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from guard_core import defaults
 from guard_core.errors import LimitExceeded
 from guard_core.events import (
     Event,
@@ -46,6 +47,8 @@ from guard_core.sessions import (
     MAY_BE_SUMMARISED,
     MAY_BEGIN_WITH_SUMMARY,
     MAY_CONTINUE,
+    MAY_FOLLOW,
+    MAY_GO_ON,
     MAY_REPEAT,
     AgentSetting,
     Evidence,
@@ -57,6 +60,7 @@ from guard_core.sessions import (
     ToolDefinition,
 )
 from guard_core.views import CHANGED, Inserted, Rewritten, Segment, Span, View
+from guard_core.windows.models import context_window
 
 _HEADED = re.compile(r"\W*summary\b", re.IGNORECASE)
 UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history continued
@@ -69,6 +73,10 @@ QUOTED_CHARS, QUOTED_MESSAGES = 30, 2  # what a summariser's request repeats of 
 SETUP_SHARE = 0.5  # of a system prompt that stays where a client writes the time or the folder into it
 LEAST_PASSAGES = 3  # ours: pieces of QUOTED_CHARS letters that a first request repeats of an earlier conversation
 REPEATED_FROM = 12_000  # letters of a first request that are looked for there
+FULL_SHARE = 0.5  # ours: of its window that a conversation fills before an agent compacts it
+SHORTER = 4  # ours: so many times shorter than a conversation is what begins anew from a summary of it
+HANDED_OVER = 300  # ours: letters of a first message that says where the work is, more than people type
+LETTERS_OF_TOKEN = 4  # of prompts without a count
 LEAST_NAMES = 3  # paths and identifiers that a conversation's first request has from an earlier one
 _NAME = re.compile(r"[\w./-]{6,}")  # with a sign within it
 OPENING_CHARS = 200  # of a message, in which a summary is called one
@@ -389,6 +397,23 @@ class Thread:
         repeated = [found for text in later if (found := {piece for piece in pieces if piece in text})]
         return len(repeated) >= QUOTED_MESSAGES and len(set().union(*repeated)) >= LEAST_PASSAGES
 
+    def may_go_on_in(self, request: Request) -> bool:
+        """May a request that repeats nothing of this thread continue it, by its shape alone: it has the same model and
+        setup, is far shorter, and comes where much of the window was filled and the work was not done, or it says at
+        length where that is. Another task in the same form begins as this one did."""
+        last = self.calls[-1] if self.calls else None
+        if last is None or last.model != request.call.model or not self.is_setup_of(request):
+            return False
+        letters, own = (sum(len(_text(event.parts)) for event in events) for events in (self.events, request.messages))
+        was_refused = self.refused[-1:] == [len(self.events)]
+        if SHORTER * own > letters or not (was_refused or _fills_window(last, letters)):
+            return False
+        task, words = _words(self.events[0]), "".join(map(_words, request.messages))
+        if words[:QUOTED_CHARS] == task[:QUOTED_CHARS]:
+            return words.startswith(task) and words != task
+        is_over = last.response is not None and not _calls_tools(self.events[last.response])
+        return was_refused or not is_over or len(words) >= HANDED_OVER
+
     def quotes(self, other: Thread) -> bool:
         """Do the messages of this thread repeat the last messages of another one, in whatever wrapping."""
         words = " ".join(_words(event) for event in self.events)
@@ -689,6 +714,18 @@ def _speaks_of_summary(event: Event) -> bool:
     return "summar" in _text(event.parts)[:OPENING_CHARS].casefold()
 
 
+def _fills_window(call: ModelCall, letters: int) -> bool:
+    """Was the prompt of a call a large share of its model's window, as an agent's that compacts soon."""
+    window = context_window(call.model)
+    tokens = call.prompt_tokens or letters // LETTERS_OF_TOKEN
+    return tokens >= FULL_SHARE * (defaults.WINDOW if window is None else window.value)
+
+
+def _calls_tools(event: Event) -> bool:
+    """Does an answer call tools, so that the turn is not over."""
+    return any(isinstance(part, ToolCallPart) for part in event.parts)
+
+
 def _text(parts: tuple[Part, ...]) -> str:
     """The texts of a message, with the arguments and results of calls."""
     return "\n".join(part_text(part) for part in parts if not isinstance(part, ReasoningPart))
@@ -743,6 +780,7 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
     With `side_calls`, threads of one call beside a longer one are folded into it (see `fold_side_calls`).
     """
     threads: list[Thread] = []
+    latest: Thread | None = None  # of several calls that had the last request
     keys = _keys_of(requests)
     for index, request in enumerate(requests):
         thread = _thread_for(threads, requests, keys, index)
@@ -751,15 +789,18 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
             thread = next((one for one in before if _goes_on(one, threads, request)), None)
             if thread is not None:
                 thread.compact(request, keys[index])
+                latest = thread
                 continue
             named = next((one for one in before if one.names_in(request)), None)
             repeated = next((one for one in before if one.passages_in(request)), None) if named is None else None
             spoken = before[0] if before and any(map(_is_headed_summary, request.messages[:1])) else None
+            behind = next((one for one in before if one is latest and one.may_go_on_in(request)), None)
             follows = ""
             for one, note, others in (
                 (named, MAY_CONTINUE, MAY_BE_CONTINUED),
                 (repeated, MAY_REPEAT, MAY_BE_REPEATED),
                 (spoken, MAY_BEGIN_WITH_SUMMARY, MAY_BE_SUMMARISED),
+                (behind, MAY_FOLLOW, MAY_GO_ON),
             ):
                 if one is not None and not follows:
                     follows, one.followed = note, one.followed or others
@@ -773,6 +814,7 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
             thread.rewind(request, keys[index], length)
         else:
             thread.compact(request, keys[index])
+        latest = thread if len(thread.calls) > 1 else latest
     for thread in threads:
         thread.end()
     threads.sort(key=lambda thread: -len(thread.calls))

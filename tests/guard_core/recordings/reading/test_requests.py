@@ -17,6 +17,8 @@ from guard_core.sessions import (
     MAY_BE_SUMMARISED,
     MAY_BEGIN_WITH_SUMMARY,
     MAY_CONTINUE,
+    MAY_FOLLOW,
+    MAY_GO_ON,
     MAY_REPEAT,
     Evidence,
     LeftBranches,
@@ -490,6 +492,56 @@ def test_a_conversation_that_is_headed_a_summary_may_continue_the_one_before(beg
     notes = [session.notes for session in begun_again(user(begin))]
     assert [MAY_BE_SUMMARISED in each for each in notes] == [is_noted, False]
     assert [MAY_BEGIN_WITH_SUMMARY in each for each in notes] == [False, is_noted]
+
+
+READ = (
+    user("Make the tests pass in the repository of the parser"),
+    model("I look", "c1"),
+    result("c1", "a line of a file " * 200),
+)
+HANDED_OVER = user("All has to be green, some of it is. " * 12)
+
+
+def filled(begin: Event, *, tokens=90_000, end=LOOK, models=("m", "m"), system=SYSTEM) -> list[set[str]]:
+    """The notes of a conversation whose last prompt has so many tokens, and of two calls of one that begins anew."""
+    sizes = (100, 200, 300, tokens)
+    logs = sessions(
+        *(
+            Request(
+                (*READ, *[DONE, ASKED] * more), ModelCall(0, model=models[0], prompt_tokens=size), DONE, system=SYSTEM
+            )
+            for more, size in enumerate(sizes[:3])
+        ),
+        Request((*READ, *[DONE, ASKED] * 3), ModelCall(0, model=models[0], prompt_tokens=tokens), end, system=SYSTEM),
+        *(
+            Request(messages, ModelCall(0, model=models[1], prompt_tokens=150), DONE, system=system)
+            for messages in ((begin,), (begin, DONE, ASKED))
+        ),
+    )
+    return [{MAY_FOLLOW, MAY_GO_ON} & set(session.notes) for session in logs]
+
+
+def test_a_short_conversation_behind_one_that_filled_its_window_may_continue_it():
+    """Though it names nothing of it: the work was not done, or the first message says at length where it is."""
+    went_on = [{MAY_GO_ON}, {MAY_FOLLOW}]
+    assert filled(user("Goal: all green. Next: go on.")) == went_on
+    assert filled(HANDED_OVER, end=DONE) == went_on
+    assert filled(user(f"{part_text(READ[0].parts[0])} So far: half of them."), end=LOOK) == went_on
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ("Goal: all green. Next: go on.", {"tokens": 30_000}),
+        ("Goal: all green. Next: go on.", {"models": ("m", "other")}),
+        ("Goal: all green. Next: go on.", {"system": OTHER_STEPS[0].parts[:1]}),
+        ("Now write the notes of the release.", {"end": DONE}),
+        ("Make the tests pass in the repository of another one", {}),
+    ],
+)
+def test_another_conversation_behind_one_that_filled_its_window_does_not(words, given):
+    """Where there was room, under another model or setup, after the work, or as another task in the same form."""
+    assert filled(user(words), **given)[0] == set()
 
 
 FRAMED = user(f"{CLAUDE_CODE} that ran out of context. {SUMMARY}")
