@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from guard_core.costs import HAS_RESULT
 from guard_core.events import Event
-from guard_core.facts.instructions import REQUEST, RULE
+from guard_core.facts.instructions import REQUEST, RULE, says_something
 from guard_core.facts.searchable import text_of
-from guard_core.facts.texts import conveys, paraphrases, quotation, quotes
+from guard_core.facts.texts import conveys, has_unspaced, may_translate, paraphrases, quotation, quotes
 from guard_core.findings.facts import Fired
 from guard_core.findings.presence import may_be_summarised
 from guard_core.forms import get_form
@@ -33,7 +33,7 @@ from guard_core.trace import Head
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
 
 Bits = NDArray[np.uint8]
-IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_DARK = 1, 2, 4, 8  # bits of what a segment holds of a snippet
+IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_OTHER_LANGUAGE, IN_DARK = 1, 2, 4, 8, 16  # what a segment holds of a snippet
 
 
 class State(IntEnum):
@@ -43,17 +43,20 @@ class State(IntEnum):
     VERBATIM = 1  # a message of the log has its words
     QUOTED = 2  # only what a compaction inserted has its words
     PARAPHRASED = 3  # only what a compaction inserted says it, in other words (`Snippet.is_in_other_words`)
-    UNKNOWN = 4  # only a summary whose text is not known can hold it
-    GONE = 5
+    TRANSLATED = 4  # only a summary in another language can hold it, with whose words its own cannot be compared
+    UNKNOWN = 5  # only a summary whose text is not known can hold it
+    GONE = 6
 
 
 HELD = (State.VERBATIM, State.QUOTED, State.PARAPHRASED)
+UNSURE = (State.TRANSLATED, State.UNKNOWN)
 # In words, for people and in JSON.
 STATE_WORDS = {
     State.NOT_YET: "not yet said",
     State.VERBATIM: "verbatim",
     State.QUOTED: "quoted in the summary",
     State.PARAPHRASED: "paraphrased in the summary",
+    State.TRANSLATED: "perhaps translated: summary in another language",
     State.UNKNOWN: "unknown: summary not readable",
     State.GONE: "gone",
 }
@@ -70,6 +73,11 @@ class Snippet(msgspec.Struct, frozen=True):
         """Does a summary say it in other words; of an instruction too short for a paraphrase to be known, each word."""
         says = conveys if self.kind in (RULE, REQUEST) else paraphrases
         return says(summary, self.text)
+
+    def may_be_translated(self, summary: str) -> bool:
+        """May a summary say it in another language; a single name stays as it is."""
+        is_name = " " not in self.text and not has_unspaced(self.text)
+        return not is_name and says_something(self.text) and may_translate(summary, self.text)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -132,10 +140,10 @@ class Lane(msgspec.Struct, frozen=True):
     @property
     def losses(self) -> tuple[Change, ...]:
         """Every change after which the next request is not known to have it. Where only a summary that cannot be read
-        may have had it for a while, the loss is where no request can have it any more."""
+        or compared may have had it for a while, the loss is where no request can have it any more."""
         losses: list[Change] = []
         for change in self.changes:
-            if change.after is State.GONE and losses and losses[-1].after is State.UNKNOWN:
+            if change.after is State.GONE and losses and losses[-1].after in UNSURE:
                 losses[-1] = change
             elif change.after is State.GONE or (change.before in HELD and change.after not in HELD):
                 losses.append(change)
@@ -144,8 +152,9 @@ class Lane(msgspec.Struct, frozen=True):
 
 def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
     """Lanes in the order in which people look at them: lost, unknown, in a summary only, lost for a while, held."""
-    rank = {State.GONE: 0, State.UNKNOWN: 1, State.PARAPHRASED: 2, State.QUOTED: 3, State.VERBATIM: 5}
-    return tuple(sorted(lanes, key=lambda lane: 4 if lane.losses and not lane.lost else rank.get(lane.last_state, 6)))
+    worst = (State.GONE, State.UNKNOWN, State.TRANSLATED, State.PARAPHRASED, State.QUOTED)
+    rank = {**{state: place for place, state in enumerate(worst)}, State.VERBATIM: 6}
+    return tuple(sorted(lanes, key=lambda lane: 5 if lane.losses and not lane.lost else rank.get(lane.last_state, 7)))
 
 
 class _Run(NamedTuple):
@@ -195,8 +204,8 @@ def places_of(snippets: Sequence[Snippet], events: Iterable[tuple[int, Event]]) 
 
 def _states(held: Bits) -> NDArray[np.int8]:
     """The best that the bits of each snippet say."""
-    bits = (IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_DARK)
-    best = (State.VERBATIM, State.QUOTED, State.PARAPHRASED, State.UNKNOWN)
+    bits = (IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_OTHER_LANGUAGE, IN_DARK)
+    best = (State.VERBATIM, State.QUOTED, State.PARAPHRASED, State.TRANSLATED, State.UNKNOWN)
     return np.select([(held & bit) > 0 for bit in bits], best, State.GONE).astype(np.int8)
 
 
@@ -237,7 +246,7 @@ class Search:
             states[:, steps] = np.where(behind, np.int8(State.VERBATIM), states_before[:, None])
         is_in_log = at[None, :] > np.array([snippet.event for snippet in self.snippets], dtype=np.int64)[:, None]
         logged = np.array([events[0] if len(events) else self.sent.ledger.event_count for events in self.places])
-        may_know = (states == State.UNKNOWN) & (at[None, :] > logged[:, None])  # no summary has what was not said yet
+        may_know = np.isin(states, UNSURE) & (at[None, :] > logged[:, None])  # no summary has what was not said yet
         known = may_know | np.isin(states, HELD) & (is_in_log | (states != State.PARAPHRASED))
         states[~np.logical_or.accumulate(known, axis=1)] = State.NOT_YET
         states[self._in_system, :] = State.VERBATIM
@@ -286,13 +295,28 @@ class Search:
 
     @cached_property
     def _may_hold(self) -> NDArray[np.uint8]:
-        """IN_DARK where the summary of a recorded compaction may hold a snippet (a row each) but is not readable."""
+        """IN_DARK where the summary of a recorded compaction may hold a snippet (a row each) but is not readable,
+        IN_OTHER_LANGUAGE where it is in another language."""
         bases = self.sent.ledger.bases
         left = np.zeros((len(self.snippets), len(bases)), dtype=np.bool_)
-        if any(base.is_sealed for base in bases):
+        sealed = np.array([base.is_sealed for base in bases], dtype=np.bool_)
+        foreign = self._in_other_language
+        if sealed.any() or foreign.any():
             for place, base in enumerate(bases):
                 left[:, place] = self._readable(base.view, place) > 0
-        return (IN_DARK * may_be_summarised(bases, left, self.places)).astype(np.uint8)
+        may = may_be_summarised(bases, sealed | foreign, left, self.places)
+        return (np.where(foreign, IN_OTHER_LANGUAGE, IN_DARK) * may).astype(np.uint8)
+
+    @property
+    def _in_other_language(self) -> NDArray[np.bool_]:
+        """Which snippets, a row each, the summary of a recorded compaction may say in another language."""
+        compactions = self.sent.facts.session.compactions
+        foreign = np.zeros((len(self.snippets), len(compactions)), dtype=np.bool_)
+        for place, item in enumerate(compactions):
+            if item.kind.startswith("summary"):
+                text = "\n".join(text_of(message.parts) for message in item.messages)
+                foreign[:, place] = [snippet.may_be_translated(text) for snippet in self.snippets]
+        return foreign
 
     def _segment(self, segment: Segment, epoch: int) -> Bits:
         match segment:

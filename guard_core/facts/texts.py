@@ -291,6 +291,7 @@ def common_words(text: str) -> dict[str, int]:
     return {language: sum(word in common for word in words) for language, common in _COMMON_IN.items()}
 
 
+@lru_cache(maxsize=256)
 def _letters_in(text: str) -> tuple[int, int]:
     """How many letters a text has, and how many of these are not Latin."""
     letters = _LETTER.findall(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guard_core.facts.instructions import LEAST_WORDS, REQUEST, RULE
-from guard_core.facts.lanes import HELD, STATE_WORDS, Change, Lane, State
+from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Change, Lane, State
 from guard_core.facts.texts import (
     AGREES,
     AGREES_HELD_OUT,
@@ -49,8 +49,9 @@ METHOD = (
     ),
     (
         "Limits",
-        "Words are compared, not meaning. Synonyms, translations and other scripts are not recognised and count as "
-        "gone, while a negated sentence counts as the same, as does one without its exception or its last clause. "
+        "Words are compared, not meaning. Synonyms are not recognised and count as gone, while a negated sentence "
+        "counts as the same, as does one without its exception or its last clause. Where a summary is in another "
+        "language or script than a sentence, its words cannot be compared: the sentence is perhaps translated. "
         "Instructions are recognised by their wording (must, never, only, please …) in English, German, French, "
         "Spanish, Portuguese, Italian, Dutch, Polish, Russian, Arabic, Chinese, Japanese and Korean; others, and those "
         "of fewer than "
@@ -61,21 +62,24 @@ METHOD = (
 )
 
 
+_UNREAD = {State.UNKNOWN: "whose text is unknown", State.TRANSLATED: "in another language"}
+
+
 def change_words(change: Change, steps: int) -> str:
     """What happened at one change of a lane, as a clause without its subject."""
     where = at_step(change.step)
     by = f" ({compactions_words([change.compaction])})" if change.compaction >= 0 else ""
-    if change.before is State.NOT_YET and change.after is State.UNKNOWN:
-        return f"in no message that was sent; from {where} on{by} only a summary whose text is unknown can hold it"
+    if change.before is State.NOT_YET and change.after in UNSURE:
+        return f"in no message that was sent; from {where} on{by} only a summary {_UNREAD[change.after]} can hold it"
     if change.before is State.NOT_YET:
         return f"first in the request of step {change.step + 1:,}"
     if change.after is State.VERBATIM:
         message = f" with message {change.event + 1:,}" if change.event >= 0 else ""
         return f"back at {where}{message}{by}"
     if change.after is State.GONE:
-        return f"lost at {where}{by}{' at the latest' if change.before is State.UNKNOWN else ''}"
-    if change.after is State.UNKNOWN:
-        return f"left at {where}{by}; only a summary whose text is unknown can hold it"
+        return f"lost at {where}{by}{' at the latest' if change.before in UNSURE else ''}"
+    if change.after in UNSURE:
+        return f"left at {where}{by}; only a summary {_UNREAD[change.after]} can hold it"
     return f"{STATE_WORDS[change.after]} from {where} on{by}"
 
 
@@ -87,7 +91,7 @@ def outcome_words(lane: Lane) -> str:
         words = ", ".join((*_earlier_losses(lane), change_words(lane.lost, lane.steps)))
         if lane.last_step < 0:
             return f"{words}; no request is known to have it"
-        known = "known to have" if lane.lost.before is State.UNKNOWN else "with"
+        known = "known to have" if lane.lost.before in UNSURE else "with"
         return f"{words}; the last request {known} it is step {lane.last_step + 1:,}"
     if lane.fell_at >= 0:
         return f"unknown since the recorded prompt fell at {at_step(lane.fell_at)}; no message has brought it again"
@@ -150,7 +154,9 @@ def summary_words(lanes: tuple[Lane, ...]) -> str:
     if not rules:
         return "No sentence of a user or of the system prompt was recognised as an instruction."
     lost = [lane for lane in rules if lane.lost is not None and lane.last_state is State.GONE]
-    unknown = [lane for lane in rules if lane.last_state is State.UNKNOWN]
+    unknown, translated = (
+        sum(lane.last_state is state for lane in rules) for state in (State.UNKNOWN, State.TRANSLATED)
+    )
     fallen = [lane for lane in rules if lane.fell_at >= 0]
     paraphrased = sum(lane.last_state is State.PARAPHRASED for lane in rules if lane.fell_at < 0)
     held = sum(lane.last_state in HELD for lane in rules) - len(fallen) - paraphrased
@@ -159,8 +165,10 @@ def summary_words(lanes: tuple[Lane, ...]) -> str:
         words += f", {paraphrased:,} only paraphrased"
     if lost:
         words += f", {len(lost):,} lost"
+    if translated:
+        words += f", {translated:,} perhaps translated in a summary"
     if unknown:
-        words += f", {len(unknown):,} that only a summary of unknown text can hold"
+        words += f", {unknown:,} that only a summary of unknown text can hold"
     if fallen:
         words += f", {len(fallen):,} unknown since the recorded prompt fell"
     return words + "."

@@ -249,22 +249,26 @@ def has(segment: Segment, event: int) -> bool:
     return isinstance(segment, Rewritten) and (segment.event, segment.reason) == (event, JOINED)
 
 
-def may_be_summarised(bases: Sequence[Base], left: NDArray[np.bool_], places: Sequence[Ints]) -> NDArray[np.bool_]:
+def may_be_summarised(
+    bases: Sequence[Base], unread: NDArray[np.bool_], left: NDArray[np.bool_], places: Sequence[Ints]
+) -> NDArray[np.bool_]:
     """Which words, a row each, may be in a summary that cannot be read, after each recorded compaction.
 
-    A summary is written from the history that it replaces: words that had left that history are not in it. `left` says
-    which compactions left the words readable, `places` which events of the log have them.
+    A summary is written from the history that it replaces: words that had left that history are not in it. `unread`
+    says of which compactions the summary cannot be read (for each row, or for all), `left` which of them left the words
+    readable, `places` which events of the log have them.
     """
     may = np.zeros_like(left)
-    if not any(base.is_sealed for base in bases):
+    unread = np.broadcast_to(unread, left.shape)
+    if not unread.any():
         return may
     ats = np.array([0, *(base.at for base in bases)], dtype=np.int64)
     counts = np.array([np.searchsorted(events, ats) for events in places]).reshape(len(left), len(ats))
     added = np.diff(counts) > 0
     known = np.zeros(len(left), dtype=np.bool_)
-    for place, base in enumerate(bases):
+    for place in range(len(bases)):
         known |= added[:, place]
-        may[:, place] = base.is_sealed & known & ~left[:, place]
+        may[:, place] = unread[:, place] & known & ~left[:, place]
         known = left[:, place] | may[:, place]
     return may
 

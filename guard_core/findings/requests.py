@@ -315,8 +315,9 @@ def presence(facts: Facts, words: RequestWords | RuleWords) -> tuple[NDArray[np.
     later = np.append(events, facts.ledger.event_count)[np.searchsorted(events, starts)]  # first quotation since
     epoch = steps["epoch"] + 1
     present: NDArray[np.bool_] = np.array([False, *quoting])[epoch] | (steps["at"] > later[epoch])
-    unread = may_be_summarised(bases, np.array([quoting], dtype=np.bool_), [events])
-    return present, frozenset(np.flatnonzero(unread[0]).tolist())
+    sealed = np.array([base.is_sealed for base in bases], dtype=np.bool_)
+    may_say = may_be_summarised(bases, sealed, np.array([quoting], dtype=np.bool_), [events])
+    return present, frozenset(np.flatnonzero(may_say[0]).tolist())
 
 
 def _has_any(view: View, events: Ints) -> bool:

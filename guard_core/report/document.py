@@ -195,7 +195,8 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class FactsLost(msgspec.Struct, frozen=True):
-    """The instructions of users and of the system prompt, counted; `listed` has the worst."""
+    """The instructions of users and of the system prompt, counted; `listed` has the worst. `unknown`: the last request
+    may have them in a summary that cannot be read or compared, or the recorded prompt fell since."""
 
     sentence: str
     instructions: int

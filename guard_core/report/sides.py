@@ -13,7 +13,7 @@ from guard_core.bridge import Bridge, recorded_bridge, replayed_bridge
 from guard_core.counts import MODELLED, RECORDED, CountedCompaction
 from guard_core.decimation import kept_steps
 from guard_core.events import part_text, utf8_bytes
-from guard_core.facts.lanes import HELD, Lane, Search, State, places_of, worst_first
+from guard_core.facts.lanes import HELD, UNSURE, Lane, Search, State, places_of, worst_first
 from guard_core.facts.proposals import events_to_read, instructions
 from guard_core.facts.words import blind_words, outcome_words, summary_words
 from guard_core.findings import Facts
@@ -354,7 +354,7 @@ def _facts(lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
         instructions=len(lanes),
         held=sum(lane.last_state in HELD and lane.fell_at < 0 for lane in lanes),
         lost=sum(state is State.GONE and lane.lost is not None for lane, state in zip(lanes, states, strict=True)),
-        unknown=sum(lane.last_state is State.UNKNOWN or lane.fell_at >= 0 for lane in lanes),
+        unknown=sum(lane.last_state in UNSURE or lane.fell_at >= 0 for lane in lanes),
         listed=tuple(map(_fact, worst_first(lanes)[:MOST_FACTS])),
     )
 

@@ -13,7 +13,7 @@ from guard_core.facts.across import (
     last_request,
     open_work,
 )
-from guard_core.facts.lanes import HELD, STATE_WORDS, Snippet, State
+from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Snippet, State
 from guard_core.facts.proposals import MOST_DETAILS, named_in, todo_calls
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
@@ -31,7 +31,7 @@ from inspector.storage.snippets import occur_before
 ROWS = 20  # of the table; the page of facts has all
 QUOTED = 140  # characters of a text in it
 NAMED = 12  # names of the summary that are listed
-BADGES = {State.VERBATIM: "", State.GONE: "badge-overflow", State.UNKNOWN: "badge-outline"}
+BADGES = {State.VERBATIM: "", State.GONE: "badge-overflow", **dict.fromkeys(UNSURE, "badge-outline")}
 
 
 class Changes(NamedTuple):
@@ -89,10 +89,17 @@ def row_of(row: Crossing) -> dict[str, Any]:
         "kind": row.snippet.kind,
         "text": visible(text[:QUOTED]) + (" …" if len(text) > QUOTED else ""),
         "before": STATE_WORDS[row.before],
-        "given": "" if row.given is None else "yes" if row.given in HELD else "never seen",
+        "given": "" if row.given is None else _given_words(row.given),
         "after": STATE_WORDS[row.after],
         "badge": BADGES.get(row.after, "badge-compaction"),
     }
+
+
+def _given_words(state: State) -> str:
+    """Whether the summariser had a text."""
+    if state in UNSURE:
+        return "not known"
+    return "yes" if state in HELD else "never seen"
 
 
 def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing]) -> list[str]:
@@ -106,7 +113,7 @@ def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing]) -> list[str]:
     if summarised:
         verb = "is" if summarised == 1 else "are"
         sentences.append(f"{counted(summarised, 'other instruction')} {verb} only in a summary, as before.")
-    if count := held[State.UNKNOWN]:
+    if count := sum(held[state] for state in UNSURE):
         sentences.append(f"Of {counted(count, 'other instruction')} nothing is known, as before.")
     return sentences
 

@@ -8,8 +8,7 @@ WIDTH, HEIGHT = 400, 18
 COLUMNS = 400  # of a lane with more runs than this; each shows the worst state in it
 # Height and name of a state in the picture; the others are empty.
 BARS = {State.VERBATIM: (16, "verbatim"), State.QUOTED: (11, "quoted"), State.PARAPHRASED: (7, "paraphrased")}
-UNKNOWN_HEIGHT = 3
-_NAMES = {**BARS, State.UNKNOWN: (UNKNOWN_HEIGHT, "unknown"), State.GONE: (1, "gone")}
+_NAMES = {**BARS, State.TRANSLATED: (4, "translated"), State.UNKNOWN: (3, "unknown"), State.GONE: (1, "gone")}
 
 
 def picture(lane: Lane) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.facts.lanes import HELD, STATE_WORDS, Change, Lane, Snippet, State
+from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Change, Lane, Snippet, State
 from guard_core.facts.words import change_words, outcome_words, read_again_words
 from inspector.pages.facts.picture import picture
 from inspector.pages.session.frame import Frame
@@ -13,7 +13,11 @@ from inspector.pages.shared.parts import visible
 
 QUOTED = 180  # characters of a snippet in a row
 CHANGES = 60  # of a lane that are listed
-BADGES = {State.GONE: "badge-overflow", State.UNKNOWN: "badge-outline", State.VERBATIM: ""}
+BADGES = {
+    State.GONE: "badge-overflow",
+    **dict.fromkeys(UNSURE, "badge-outline"),
+    State.VERBATIM: "",
+}
 
 
 def row(lane: Lane, page: Frame) -> dict[str, Any]:

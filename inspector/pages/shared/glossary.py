@@ -98,6 +98,10 @@ VERDICTS = (
     Term("verbatim", "A message of the log that is sent has the very words."),
     Term("quoted in the summary", "Only what a compaction inserted has the words."),
     Term("paraphrased in the summary", "Only what a compaction inserted says it, in other words."),
+    Term(
+        "perhaps translated: summary in another language",
+        "Only a summary in another language may still say it; its words cannot be compared.",
+    ),
     Term("unknown: summary not readable", "Only a summary that is encrypted, or not in the file, may still say it."),
     Term("gone", "Nothing that is sent says it any more."),
     Term("automatic", "The agent compacted by itself, as the file says."),

@@ -200,6 +200,47 @@ def test_a_rule_of_few_words_is_said_by_a_passage_with_each_of_them(kind, summar
     assert lane.last_state.name == state
 
 
+GERMAN = (
+    "Zusammenfassung: Der Benutzer will, dass in den Tabellen nichts umbenannt wird, und die Arbeit ist nicht fertig."
+)
+CHINESE = "摘要：用户希望修复账单表格的错误，并且绝对不要重命名任何列。目前已经阅读了第一个文件，接下来继续修改。"
+
+
+@pytest.mark.parametrize("summary", [GERMAN, CHINESE])
+def test_what_only_a_summary_in_another_language_can_hold_is_perhaps_translated(summary):
+    """As the findings say, which do not call such a rule lost."""
+    built = talk(compaction(3, summary=summary))
+    lane = lane_of(built)
+    assert runs(lane) == [(0, 2, "VERBATIM"), (2, 6, "TRANSLATED")]
+    assert outcome_words(lane) == (
+        "left at step 3 (compaction 1); only a summary in another language can hold it; the last request with it is "
+        "step 2"
+    )
+    assert summary_words((lane,)) == (
+        "The words of 0 of 1 instruction are in the last request, 1 perhaps translated in a summary."
+    )
+    assert not {"rule_lost", "earlier_rule_lost"} & {item.kind for item in recorded_findings(Facts.of(built))}
+
+
+def test_a_summary_in_another_language_holds_nothing_that_was_gone_or_not_said_before():
+    gone = talk(compaction(2, summary="Half is done."), compaction(4, summary=CHINESE))
+    assert runs(lane_of(gone)) == [(0, 1, "VERBATIM"), (1, 6, "GONE")]
+    later = talk(compaction(3, summary=CHINESE), after={4: user(RULE)}, first="Hello there")
+    assert runs(lane_of(later, event=4)) == [(0, 4, "NOT_YET"), (4, 6, "VERBATIM")]
+
+
+def test_what_the_next_summary_does_not_translate_back_is_lost_there_at_the_latest():
+    lane = lane_of(talk(compaction(3, summary=CHINESE), compaction(5, summary="Half is done.")))
+    assert (lane.lost.step, lane.last_state) == (4, State.GONE)
+    assert outcome_words(lane).startswith("lost at step 5 (compaction 2) at the latest; the last request known to have")
+
+
+def test_a_name_is_gone_in_whatever_language_the_summary_is():
+    built = talk(compaction(3, summary=CHINESE), first=f"{RULE} in src/billing.py")
+    (lane,) = search(built, Snippet("path", "src/billing.py", 0)).lanes()
+    assert lane.last_state is State.GONE
+
+
 def test_nothing_is_a_paraphrase_of_what_was_not_said_yet():
     near = "The billing tables stay as they are: do not rename the tenant column."
     built = talk(compaction(3, summary=near), after={4: user(RULE)}, first="Hello there")
