@@ -28,6 +28,13 @@ class SafeConsumer(AsyncWebsocketConsumer):
 
     bad_frames = 0
 
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def send_if_there(message: Any) -> None:
+            with suppress(OSError):  # the client has just left, which `receive` says next
+                await send(message)
+
+        await super().__call__(scope, receive, send_if_there)
+
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         self.bad_frames += 1
         if self.bad_frames >= MAX_BAD_FRAMES:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from inspector.api.sockets import SessionConsumer
+from inspector.api.sockets import SafeConsumer, SessionConsumer
 
 
 class Viewed(SessionConsumer):
@@ -40,3 +40,21 @@ def test_the_step_after_a_long_pause_is_pushed_at_once():
         return viewed.sent
 
     assert asyncio.run(watch()) == ['{"changed":true}'] * 2
+
+
+def test_a_client_that_leaves_while_something_is_sent_is_no_error():
+    async def leave() -> list[str]:
+        kinds = iter(["connect", "receive", "disconnect"])
+        attempts = []
+
+        async def receive() -> dict[str, object]:
+            return {"type": f"websocket.{next(kinds)}", "text": "{}", "code": 1001}
+
+        async def send(message: dict[str, object]) -> None:
+            attempts.append(message["type"])
+            raise ConnectionResetError
+
+        await SafeConsumer.as_asgi()({"type": "websocket"}, receive, send)
+        return attempts
+
+    assert asyncio.run(leave()) == ["websocket.accept", "websocket.send"]
