@@ -1,23 +1,28 @@
-"""PostgreSQL takes back what a killed process had locked as soon as SQLite does, which releases it with the process.
+"""What a killed worker was at is done by the next one; what it had locked is free within seconds.
 
-That what it was at is taken back, `tests/inspector/jobs/test_recovery.py` tries without processes.
+PostgreSQL takes that back as soon as SQLite does, which releases it with the process. What is taken back when,
+`tests/inspector/jobs/test_recovery.py` tries without processes.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import big_session
 from inspector.apps import NOTICE_THE_DEAD
-from tests.services.databases import fresh_postgres
-from tests.services.server import ROOT, clean_environment
-from tests.waiting import PATIENCE
+from tests.services.databases import fresh_postgres, query
+from tests.services.server import ROOT, clean_environment, held_worker, running, stepped
+from tests.waiting import PATIENCE, until
 
-pytestmark = [pytest.mark.once, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 PROMISE = 15_000  # milliseconds; with those until the lease has run out and an idle worker looks, fewer than 30 s
 LOOK = "client_connection_check_interval"
@@ -44,6 +49,7 @@ def url() -> Iterator[str]:
         yield address
 
 
+@pytest.mark.once
 def test_what_a_killed_worker_had_locked_is_free_within_seconds(url, tmp_path):
     import psycopg
 
@@ -57,3 +63,17 @@ def test_what_a_killed_worker_had_locked_is_free_within_seconds(url, tmp_path):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         connection.execute("UPDATE locks SET name = 'taken back'")
+
+
+def test_an_import_whose_worker_is_killed_is_read_by_the_next_one(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        worker = held_worker(server)
+        server.send("long.jsonl", native.write(big_session(1_000, 20)))
+        stepped(worker, lambda: query(tmp_path, "SELECT 1 FROM inspector_event LIMIT 1"))
+        os.kill(worker, signal.SIGKILL)
+        state = "SELECT state, attempts FROM inspector_import WHERE state <> 'received' AND attempts > 1"
+        assert until(lambda: [row for row in query(tmp_path, state) if row[0] != "running"]) == [("done", 2)]
+        whole = "SELECT count(*), sum(events), (SELECT count(*) FROM inspector_event) FROM inspector_session"
+        ((sessions, events, rows),) = until(lambda: query(tmp_path, f"{whole} HAVING count(*) = 1"))
+        assert (sessions, rows) == (1, events)
+        assert worker not in server.workers()
