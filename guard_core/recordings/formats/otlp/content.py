@@ -300,7 +300,14 @@ def _event_of(message: JSON) -> Event | None:
         return Event(Role.SYSTEM, _google_parts(content)) if system else _google_event(content)
     if (blocks := _bedrock_blocks(content)) and (role := chat.ROLES.get(fields.text(message, "role").lower())):
         return Event(role, tuple(part for block in blocks for part in _bedrock_part(block)))
-    return None if content == _ELIDED else chat.chat_event(message)
+    return None if _is_kept_back(message) else chat.chat_event(message)
+
+
+def _is_kept_back(message: JSON) -> bool:
+    """Is a message in OpenAI's words there without its content: with its role at most, and the names of its calls."""
+    calls = list(fields.objects(message.get("tool_calls")))
+    has_arguments = any("arguments" in (fields.mapping(call, "function") or call) for call in calls)
+    return message.get("content") in (None, _ELIDED) and not has_arguments
 
 
 def _named_events(span: TraceSpan) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -447,6 +447,29 @@ def test_messages_may_be_log_records_of_their_own():
     assert recording.notes.skipped == {}
 
 
+def test_log_records_without_content_are_as_if_they_were_not_there():
+    """What instrumentations send unless they are told to record content."""
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
+    calls = export(span("chat", 1, attributes=usage), span("chat", 2, attributes=usage))
+    function = {"kvlistValue": {"values": [{"key": "name", "value": {"stringValue": "read"}}]}}
+    call = {"kvlistValue": {"values": [{"key": "function", "value": function}]}}
+    named = [{"key": "tool_calls", "value": {"arrayValue": {"values": [call]}}}]
+    records = [
+        {"traceId": "t1", "spanId": f"t1-{number}", "eventName": name, "body": {"kvlistValue": {"values": values}}}
+        for number in (1, 2)
+        for name, values in (
+            ("gen_ai.user.message", []),
+            ("gen_ai.assistant.message", named),
+            ("gen_ai.tool.message", [{"key": "id", "value": {"stringValue": "c1"}}]),
+            ("gen_ai.choice", [{"key": "message", "value": {"kvlistValue": {"values": named}}}]),
+        )
+    ]
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    (alone,), (with_logs,) = (read_as(FORMAT, some).sessions for some in (calls, lines(calls, logs)))
+    assert with_logs.notes[0] == NO_CONTENT
+    assert [event.parts for event in with_logs.events] == [event.parts for event in alone.events]
+
+
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
