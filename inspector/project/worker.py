@@ -78,6 +78,7 @@ def main(piped: bool = False) -> int:
     os.environ["TMPDIR"] = str(settings.INCOMING_DIR)  # which is swept, if this process and its readers are killed
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN if piped else _stop)  # Ctrl-C goes to the server, which ends its worker
+    logging.getLogger("django_tasks").addFilter(_is_news)
     gc.set_threshold(GARBAGE_EVERY, 20, 50)
     memory.note_start()
     with suppress(Stop):
@@ -103,6 +104,11 @@ _stopping = threading.Event()
 def _stop(signum: int, frame: FrameType | None) -> None:
     _stopping.set()
     raise Stop
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """What the queue logs of a job that a stop has broken off is no failure: the job is handed back."""
+    return not _stopping.is_set()
 
 
 def _load_ahead() -> None:

@@ -52,6 +52,7 @@ class Running:
     cookie: str = ""
     token: str = ""
     output: list[str] = field(default_factory=list)  # what it has printed up to now
+    errors: list[str] = field(default_factory=list)  # the same of its log
     _fetching: threading.Lock = field(default_factory=threading.Lock)
 
     def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
@@ -210,7 +211,7 @@ def started(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Run
         reader.start()
     with process:  # closes its pipes in the end
         try:
-            yield Running(process, _origin(lines, errors), data_dir, output=output)
+            yield Running(process, _origin(lines, errors), data_dir, output=output, errors=errors)
         finally:
             _end(process)
             for reader in readers:

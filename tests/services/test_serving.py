@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import big_session
 from inspector.project import serving
 from tests.plugins.tiers import mostly_long
-from tests.services.server import Running, command, running, transcript
+from tests.services.databases import query
+from tests.services.server import Running, command, go_on, held_worker, running, stepped, transcript
 from tests.waiting import PATIENCE, until
 
 
@@ -36,6 +39,18 @@ def test_it_stops_cleanly_when_asked(number: int, tmp_path: Path) -> None:
         workers = until(started.workers)
         assert started.stop(number) == 0
     assert not any(_alive(worker) for worker in workers)
+
+
+@pytest.mark.once
+def test_a_job_that_a_stop_breaks_off_is_no_error_in_the_log(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        worker = held_worker(started)
+        started.send("long.jsonl", native.write(big_session(1_000, 20)))
+        stepped(worker, lambda: query(tmp_path, "SELECT 1 FROM inspector_event LIMIT 1"))
+        started.process.terminate()
+        go_on(worker)
+        assert started.stop() == 0
+    assert not any("ERROR" in line for line in started.errors)
 
 
 def test_the_time_to_stop_adds_up_to_less_than_the_promise() -> None:
