@@ -1,4 +1,8 @@
-"""The checker: recomputes what findings and verdicts claim, by plain replay, sharing no code with what makes them.
+"""The checker: recomputes what findings, a gate's notes on rules and verdicts claim, by plain replay.
+
+It shares no code with what makes them but the meaning of some words: what is an instruction (`facts.instructions`),
+when a summary says one in other words (`facts.texts`), and what tokens cost (ledger, attribution, usage). A claim that
+is wrong because one of these is wrong is confirmed; they are measured and tested by themselves.
 
 Nothing here is fast. It walks a session step by step in plain lists, prices every request on its own, looks for words
 in every message of a request, and compares each number of a claim with its own. What it cannot confirm is a

@@ -20,6 +20,7 @@ ANYWHERE = (
 _COMPACTION = "Compaction {compaction:place} (step {compacted_at:place})"
 _FIRST_COMPACTION = "Compaction {compactions:first} (step {compacted_at:place})"
 _COMPACTIONS = "Compaction(s) {compactions:list}:"
+_IN_NO_REQUEST = "(message {message:place}) is in no request from step {step:place} up to the end of"
 _MORE = "{compactions:others} more compaction(s)"
 _OF_WINDOW = "window of {window}"
 _OF_STATED_WINDOW = " of {window}. Set the real window"
@@ -104,12 +105,14 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "and {tight} call(s) without room for an answer of {answer} tokens",
     ),
     "rule_lost": (
+        _IN_NO_REQUEST,
         "(message {message:place}) left the context at step {step:place} (",
         "(compaction {compaction:place})",
         "up to step {last:place}, the end",
         "for {count:others} more rule(s)",
     ),
     "earlier_rule_lost": (
+        _IN_NO_REQUEST,
         "(message {message:place}) left the context at step {step:place} (",
         "(compaction {compaction:place})",
         "for {count:others} more rule(s) of earlier turns",

@@ -47,7 +47,7 @@ _MOST_RULES = 5  # of one message that are looked for
 _LONGEST_CYCLE = 6  # calls that are made in turn
 _FEWEST_IN_A_ROW, _SMALLEST_RESULT = 5, 20  # calls with one result that are no accident, and its bytes
 _LARGE_RESULT = 1_000  # bytes of a result that is no accident where it comes again
-_END_MARKS = " \"'.,;:!?…。，；：！？、"
+END_MARKS = " \"'.,;:!?…。，；：！？、"
 # The word that joins a rule to what is asked for before it, and what a rule may depend on.
 _LINK = re.compile(r"^(?:and|but|or|und|aber|oder|et|mais|ou|y|pero|o|mas|maar|ale|но|и)\s+", re.IGNORECASE)
 _DEPENDS = re.compile(
@@ -388,7 +388,7 @@ def rule_lost(story: Story, finding: Finding) -> None:
     if not any(one and _rule_in(one) != one for one in _sentences_of(story, message)):
         raise Wrong("the message asks for nothing besides its rules")
     lost: list[tuple[int, str]] = []
-    for rule in _rules_of(story, message):
+    for rule in rules_of(story, message):
         silent = later[:]
         while silent and not _tells(story, silent[-1], rule):
             silent.pop()
@@ -411,7 +411,7 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
     messages, is_all = _looked_up(story)
     for message in messages:
         turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]
-        for rule in _rules_of(story, message):
+        for rule in rules_of(story, message):
             silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > message]
             while silent and not _tells(story, silent[-1], rule):
                 silent.pop()
@@ -450,7 +450,7 @@ def _looked_up(story: Story) -> tuple[list[int], bool]:
         if message >= 0
         and message not in in_turn
         and any(item.step >= 0 and _takes_away(story, i, message) for i, item in enumerate(story.compactions))
-        and _rules_of(story, message)
+        and rules_of(story, message)
     ]
     return sorted([*in_turn, *later[:_MOST_MESSAGES]]), len(later) < _MOST_MESSAGES
 
@@ -462,12 +462,12 @@ def _sentences_of(story: Story, message: int) -> list[str]:
     return [" ".join(one.split()) for one in split_sentences(" ".join(_TYPED.findall(asked)) or asked)]
 
 
-def _rules_of(story: Story, message: int) -> list[str]:
+def rules_of(story: Story, message: int) -> list[str]:
     """The first rules of a message that the system prompt has not."""
     fixed = Event(Role.SYSTEM, story.session.system or ())
     rules = dict.fromkeys(filter(None, map(_rule_in, _sentences_of(story, message))))
     known = [rule for rule in rules if _weight(rule) >= _SHORTEST_QUOTE and says_something(rule)][:_MOST_RULES]
-    return [rule for rule in known if not story.quotes(fixed, rule.strip(_END_MARKS))]
+    return [rule for rule in known if not story.quotes(fixed, rule.strip(END_MARKS))]
 
 
 def _rule_in(sentence: str) -> str:
@@ -485,7 +485,7 @@ def _rule_in(sentence: str) -> str:
 def _tells(story: Story, step: int, rule: str) -> bool:
     """May a request have a rule: a message quotes it, or what the compaction before it put in says it in other words,
     in another script, or cannot be read."""
-    plain = rule.strip(_END_MARKS)
+    plain = rule.strip(END_MARKS)
     place = story.places[step]
     if story.says(step, plain) or place in _unread(story, plain):
         return True

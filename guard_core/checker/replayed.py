@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from guard_core.checker.recorded import could_wait, usage_in_characters
+from guard_core.checker.recorded import END_MARKS, could_wait, rules_of, usage_in_characters
 from guard_core.checker.shared import (
     at_consecutive_steps,
     came_too_late,
@@ -20,7 +20,9 @@ from guard_core.checker.shared import (
     tight_calls,
 )
 from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
+from guard_core.facts.instructions import outlasts_its_turn
 from guard_core.findings.claims import Finding
+from guard_core.policies import POLICIES
 from guard_core.requests import materialise
 from guard_core.tokens.calibration import CORRECTION_SOURCES
 from guard_core.tokens.heuristic import event_costs
@@ -134,6 +136,61 @@ def _sends(story: Replay, index: int, message: int) -> bool:
     if is_left and any(item.step <= step for item in story.trace.compactions[index + 1 :]):
         return message >= record.kept_from or holds(record.carried, message)
     return holds(story.views[step][0], message)
+
+
+def rule_lost(story: Replay, finding: Finding) -> None:
+    _loses(story, finding, "the end of its turn")
+
+
+def earlier_rule_lost(story: Replay, finding: Finding) -> None:
+    _loses(story, finding, "the end of the recording")
+
+
+def _loses(story: Replay, finding: Finding, until: str) -> None:
+    """Is a rule in no request from a step on, up to the end of its turn or of the recording."""
+    quote, lost = str(number(finding, "rule")), rules_lost(story, number(finding, "message"))
+    rules = [rule for rule, (kind, _) in lost.items() if kind == finding.kind and quote and rule.startswith(quote)]
+    if not rules:
+        raise Wrong(f"the message states no such rule, or a request has it up to {until}")
+    same("step", finding.step, lost[rules[0]][1])
+    same("count", finding.count, 1)
+    agree(finding, is_whole=quote == rules[0])
+    kind = POLICIES.get(story.trace.policy)
+    rest = "only a summary can hold it" if kind is None or kind.summarises else "the policy makes no summary"
+    if f"up to {until}" not in finding.sentence or rest not in finding.sentence:
+        raise Wrong("the sentence says otherwise how long, or what else can hold the rule")
+    if f'"{quote}{"" if quote == rules[0] else " …"}"' not in finding.sentence:
+        raise Wrong("the sentence quotes other words than its data")
+
+
+def rules_lost(story: Replay, message: int) -> dict[str, tuple[str, int]]:
+    """The rules of a message that the requests of a replay lack in the end, each with the kind of claim that it makes
+    and the step since which none has it."""
+    steps = range(len(story.sent))
+    turn = [step for step in steps if story.request_of(step) == message]
+    later = [step for step in steps if story.session.calls[step].at > message]
+    lost = {}
+    for rule in rules_of(story, message) if turn else ():
+        of_turn, of_all = (_silent(story, steps, message, rule) for steps in (turn, later))
+        if of_turn:
+            lost[rule] = "rule_lost", of_turn[0]
+        elif of_all and outlasts_its_turn(rule):
+            lost[rule] = "earlier_rule_lost", of_all[0]
+    return lost
+
+
+def _silent(story: Replay, steps: list[int], message: int, rule: str) -> list[int]:
+    """The last of some steps, none of whose requests quotes a rule or is sent with its message repeated."""
+    speaking = [
+        place
+        for place, step in enumerate(steps)
+        if story.says(step, rule.strip(END_MARKS)) or (story.request_of(step) == message and _is_repeated(story, step))
+    ]
+    return steps[speaking[-1] + 1 :] if speaking else steps
+
+
+def _is_repeated(story: Replay, step: int) -> bool:
+    return any(record.in_turn and record.step <= step < record.turn_end for record in story.trace.compactions)
 
 
 def _every(story: Replay, finding: Finding, test: Callable[[Replay, int], bool]) -> None:
@@ -297,6 +354,8 @@ _CHECKS: tuple[Callable[[Replay, Finding], None], ...] = (
     needed,
     avoided_overflows,
     request_lost,
+    rule_lost,
+    earlier_rule_lost,
     fallback_summary,
     empty_summary,
     stacked_continuations,

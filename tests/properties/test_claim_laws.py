@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from guard_core.checker import check
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, replayed_findings, replayed_verdict
+from guard_core.gate.rules import lost_rules
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
@@ -129,7 +130,7 @@ def stories(draw: st.DrawFn) -> Session:
 
 
 def claims(session: Session, policies: tuple[tuple[str, int], ...] = ()) -> Iterator[Claims]:
-    """What is said of a recording, and of replays of it."""
+    """What is said of a recording, and of replays of it, by a gate, too."""
     facts = Facts.of(session)
     findings = recorded_findings(facts)
     yield Claims(session, facts.window, findings, recorded_verdict(facts, findings))
@@ -143,7 +144,8 @@ def claims(session: Session, policies: tuple[tuple[str, int], ...] = ()) -> Iter
             summarizer=FixedSummaries(400),
         )
         findings = replayed_findings(facts, trace)
-        yield Claims(session, facts.window, findings, replayed_verdict(facts, trace, findings), trace)
+        verdict = replayed_verdict(facts, trace, findings)
+        yield Claims(session, facts.window, (*findings, *lost_rules(facts, trace)), verdict, trace)
 
 
 def contradictions(session: Session, policies: tuple[tuple[str, int], ...] = ()) -> list[str]:

@@ -22,6 +22,7 @@ from guard_core.findings import (
     replayed_findings,
     replayed_verdict,
 )
+from guard_core.gate.rules import lost_rules
 from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.sessions import (
@@ -78,6 +79,13 @@ def of_replay(
     )
     findings = replayed_findings(facts, trace)
     return Claims(session, facts.window, findings, replayed_verdict(facts, trace, findings), trace)
+
+
+def of_gate(session: Session, policy: str, window: int) -> Claims:
+    """What a gate says of a replay, with its notes on lost rules."""
+    claims = of_replay(session, policy, window)
+    assert claims.trace is not None
+    return replace(claims, findings=(*claims.findings, *lost_rules(Facts.of(session), claims.trace)))
 
 
 def exchange(
@@ -485,6 +493,9 @@ def replays() -> Iterator[tuple[str, Claims]]:
     large_system = exchange(20, tokens=growing(30_000, 900), system=(TextPart("s" * 90_000),))
     yield "a system prompt over the window", of_replay(large_system, "contextguard", 20_000, profile="fixed")
     yield "an empty summary", _emptied(busy)
+    for policy in ("claude-code", "autogen-buffered"):
+        for name, built in (("rules", with_rules(busy)), ("rules of an earlier turn", with_earlier_rules())):
+            yield f"{name} lost: {policy}", of_gate(built, policy, 8_000)
 
 
 def _pictures() -> Session:

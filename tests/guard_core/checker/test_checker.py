@@ -15,7 +15,8 @@ import guard_core.findings
 from guard_core.checker import check
 from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
-from guard_core.checker.replayed import REPLAYED
+from guard_core.checker.replayed import REPLAYED, rules_lost
+from guard_core.checker.story import Replay
 from guard_core.findings import Finding
 from tests.guard_core.checker.cases import Claims, exchanged, lies, of_recording, recordings, replays, ruled
 
@@ -114,6 +115,39 @@ def test_a_wrong_number_of_further_ones_is_caught(recorded, replayed):
         "summary_not_kept",
     }
     assert believed == []
+
+
+NOTES = ("rule_lost", "earlier_rule_lost")
+
+
+def test_a_gate_notes_each_rule_that_a_replay_loses_and_no_other(replayed):
+    for claims in (claims for name, claims in replayed.items() if name.startswith("rules")):
+        story = Replay(claims.session, claims.window, claims.trace)
+        begun = {story.request_of(step) for step in range(len(claims.session.calls))}
+        lost = {(rule, *of) for message in begun for rule, of in rules_lost(story, message).items()}
+        assert lost == {(item.numbers["rule"], item.kind, item.step) for item in claims.findings if item.kind in NOTES}
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("never touch the file legacy.py", "never touch the file main.py"),
+        ("the end of its turn", "the end of the recording"),
+        ("only a summary can hold it", "the policy makes no summary that could hold it"),
+    ],
+)
+def test_other_words_in_the_note_of_a_gate_are_caught(replayed, said, instead):
+    claims = replayed["rules lost: claude-code"]
+    note = next(item for item in claims.findings if item.kind in NOTES)
+    assert said in note.sentence
+    numbers = {**note.numbers, "rule": note.numbers["rule"].replace(said, instead)}
+    lies = [
+        msgspec.structs.replace(note, sentence=note.sentence.replace(said, instead), numbers=numbers),
+        msgspec.structs.replace(note, kind=NOTES[1 - NOTES.index(note.kind)]),
+        msgspec.structs.replace(note, numbers={**note.numbers, "is_whole": False}),
+    ]
+    for lie in lies:
+        assert check(claims.session, [lie], claims.window, trace=claims.trace)
 
 
 def test_a_step_that_is_not_in_the_session_is_caught(recorded):
