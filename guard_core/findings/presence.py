@@ -111,7 +111,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     requests = []
     for message in sorted({*words, *rules}):
         own = tuple(
-            RuleWords(rule, tuple(sorted(quoted_in[message, rule])), _saying(session, _behind(session, message), rule))
+            RuleWords(rule, tuple(quoted_in[message, rule]), _saying(session, _behind(session, message), rule))
             for rule in rules.get(message, ())
         )
         if message not in words:
@@ -126,7 +126,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             in_turn = sorted(_compactions_of_turn(session, ledger, message))
             silent = [place for place in in_turn if place not in quoting and place not in dict(passages)]
             restated, asks = _restating(session, silent, _asked_for(texts[message])), _asks_besides(texts[message])
-            is_whole, events = quote == text.rstrip(_END), tuple(sorted(places))
+            is_whole, events = quote == text.rstrip(_END), tuple(places)
             requests.append(
                 RequestWords(message, quote, is_whole, events, quoting, passages, restated, repeating, own, asks)
             )
@@ -163,7 +163,7 @@ def _rules_in(session: Session, texts: Mapping[int, str], words: Container[int])
 def _places(
     quotes: Mapping[tuple[int, str], str], read: Callable[[], Iterable[Event]]
 ) -> dict[tuple[int, str], list[int]]:
-    """The events that have each quotation, its own message first."""
+    """The events that have each quotation, its own message among them, in their order."""
     runs = {key: runs_of(quote) for key, quote in quotes.items()}
     quoted_in = {key: [key[0]] for key in quotes}
     for index, event in enumerate(read() if quotes else ()):
@@ -174,7 +174,7 @@ def _places(
         for key in likely:
             if says(read_ways, quotes[key]) and index != key[0]:
                 quoted_in[key].append(index)
-    return quoted_in
+    return {key: sorted(places) for key, places in quoted_in.items()}
 
 
 def _behind(session: Session, message: int) -> list[int]:

@@ -7,12 +7,13 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.events import part_text
+from guard_core.findings.presence import rules_of
 from guard_core.gate import Under, assert_compaction
 from guard_core.gate.judging import judge
 from guard_core.ledger import Ledger
 from guard_core.recordings.formats import native
 from guard_core.requests import materialise
-from tests.builders import bundled, model
+from tests.builders import bundled, model, session, user
 from tests.guard_core.avoiding.test_avoiding import OTHER_RULE, RULE, earlier_rules, long_rules
 
 
@@ -51,6 +52,13 @@ def test_a_rule_that_a_later_message_quotes_is_not_lost():
     quoted = msgspec.structs.replace(built, events=events, calls=calls)
     lost = [item for item in judge(quoted, Under("claude-code", window=100_000)).findings if item.kind == "rule_lost"]
     assert [item.numbers["rule"] for item in lost] == [OTHER_RULE]
+
+
+def test_the_messages_that_have_a_rule_are_in_the_order_of_the_log_whichever_states_it():
+    """They are searched for as such: a rule that an earlier message states, too, was lost where that was still sent."""
+    said = user(f"{RULE} Look at the files.")
+    ((words,),) = (one.rules for one in rules_of(session(said, model("I look."), said), [2]))
+    assert words.events == (0, 2)
 
 
 def test_the_command_and_the_assertion_fail_on_it(tmp_path, capsys):
