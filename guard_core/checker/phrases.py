@@ -126,7 +126,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "Compaction(s) {quoted_by:list} still quoted",
         "Compaction(s) {quoted_by:list} quoted",
         "summary of compaction(s) {sealed:beginning}, which",
-        "That of compaction {forgotten_by:place} (step {forgotten_at:place}) no longer does",
+        "The summary of compaction {forgotten_by:place} (step {forgotten_at:place}) no longer does",
         "After compaction {compaction:place} (step {compacted_at:place})",
         "(message {message:place})",
         _MORE,
@@ -151,7 +151,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     "fallback_summary": (_COMPACTIONS,),
     "empty_summary": (_COMPACTIONS,),
     "left_branches": (
-        "{messages} message(s) on branches",
+        "{messages} message(s) on abandoned branches",
         "{compactions} compaction(s)",
         "{refused} request(s) refused",
         "a prompt of {largest} tokens, more than any here ({peak})",
@@ -171,7 +171,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "{runs:others} more such run(s)",
     ),
     "asked_again": (
-        "After compaction {compaction:place} (step {compacted_at:place}), {results} tool results came again",
+        "After compaction {compaction:place} (step {compacted_at:place}), the agent got {results} tool results again",
         "same result): {tokens} tokens",
         _MORE,
     ),
@@ -313,8 +313,8 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     ),
     "request_lost": (
         "after step {step:place} the user's",
-        "left the context at step {step:place},",
-        "left the context by step {step:place},",
+        "left the context at step {step:place}; nothing",
+        "left the context by step {step:place}; nothing",
         "missing from the request of step {first_absent:place}.",
         "missing from the requests of steps {first_absent:place} to {last_absent:place}.",
     ),
@@ -337,7 +337,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "first at step {step:place};",
         "peak {largest/largest_window:share} % (",
     ),
-    "no_usage": ("{total} prompt tokens in sum, {each} each if there were {calls};",),
+    "no_usage": ("{total} prompt tokens in total, {each} each if there were {calls};",),
     "timing_gap": ("step {step:place} was caught", "(last count {seen}, estimate {now})"),
     "no_fit": ("about {floor} tokens", "over the limit at step {step:place}"),
     "inline_data": (
@@ -364,7 +364,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     ),
     "setting_never_acts": (
         "the typed {setting} of {value} never acts",
-        "compacted at {high}, its threshold would be {threshold}",
-        "not compact at {low}, its threshold would be {threshold}",
+        "compacted at {high}; its threshold would be {threshold}",
+        "not compact at {low}; its threshold would be {threshold}",
     ),
 }

@@ -56,8 +56,8 @@ def asked_again(case: Case) -> list[Finding]:
     source = "estimated" if case.facts.is_uncounted else "attributed"
     more = "" if len(many) == 1 else f" The same holds after {counted(len(many) - 1, 'more compaction')}."
     sentence = (
-        f"After compaction {item.index + 1:,} ({at_step(item.step)}), {len(many[worst]):,} tool results came again "
-        f"that the context no longer had (same call, same result): {tokens:,} tokens ({source}).{more}"
+        f"After compaction {item.index + 1:,} ({at_step(item.step)}), the agent got {len(many[worst]):,} tool "
+        f"results again that the context no longer had (same call, same result): {tokens:,} tokens ({source}).{more}"
     )
     numbers = {"compaction": item.index, "results": len(many[worst]), "tokens": tokens, "compactions": indices}
     return [Finding("asked_again", INFO, item.step, sentence, numbers, (), tuple(steps[:LISTED]), len(many))]
@@ -151,7 +151,7 @@ def repeated_call(case: Case) -> list[Finding]:
     others = len(runs) - 1
     more = f" There {'is' if others == 1 else 'are'} {counted(others, 'more such run')}." if others else ""
     numbers = {**worst._asdict(), "runs": len(runs)}
-    sentence = f"{repeated_words(numbers)}: the agent waits for something, or gets nowhere.{more}"
+    sentence = f"{repeated_words(numbers)}: the agent is waiting for something, or makes no progress.{more}"
     severity = WARNING if worst.rounds >= LONG_RUN else INFO
     steps = tuple(run.first for run in sorted(runs)[:LISTED])
     return [Finding("repeated_call", severity, worst.first, sentence, numbers, (), steps, len(runs))]

@@ -75,8 +75,8 @@ def left_branches(case: Case) -> list[Finding]:
         numbers |= {"largest": left.largest, "peak": peak}
         held.append(f"a prompt of {left.largest:,} tokens, more than any here ({peak:,})")
     sentence = (
-        f"{counted(left.messages, 'message')} on branches that were left (a rewind or an edit) are not in this log, "
-        f"with {', '.join(held)}. Verdict and figures are of the branch that was continued."
+        f"{counted(left.messages, 'message')} on abandoned branches (after a rewind or an edit) are not in this log, "
+        f"with {', '.join(held)}. Verdict and figures are those of the branch that was continued."
     )
     return [Finding("left_branches", INFO, 0, sentence, numbers)]
 
@@ -88,7 +88,8 @@ def repeated_usage(case: Case) -> list[Finding]:
         return []
     calls, first = int(case.facts.requests.reported.sum()), int(repeated[0])
     sentence = (
-        f"{len(repeated):,} of {calls:,} recorded counts repeat the one before them, though messages were added: what "
+        f"{len(repeated):,} of {calls:,} recorded counts repeat the one before them, although messages were "
+        f"added: what "
         f"those calls sent is not known. The first is {at_step(first)}."
     )
     numbers, steps = {"repeated": len(repeated), "counted": calls}, tuple(repeated[:LISTED].tolist())
@@ -103,7 +104,7 @@ def counted_in_characters(case: Case) -> list[Finding]:
     first = int(same[0])
     sentence = (
         f"Of {counted(compared, 'recorded count')} after {LEAST_BYTES} bytes of new text or more, {len(same):,} grew "
-        "by a token for each byte: they seem to count characters, and nothing is concluded from them. The first is "
+        "by one token per byte: they seem to count characters, so nothing is concluded from them. The first is "
         f"{at_step(first)}."
     )
     numbers = {"same": len(same), "compared": compared, "least_bytes": LEAST_BYTES}
@@ -232,5 +233,5 @@ def _recorded_words(recorded: int, edits: int) -> str:
     if not recorded:
         return "The recording has no compaction there: only the requests show it."
     if recorded == edits:
-        return "The file records it as an edit and no compaction."
+        return "The file records it as an edit, not as a compaction."
     return f"The file records {recorded:,} of these edits; only the requests show the others."

@@ -129,7 +129,7 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
     is_all = sum(not words.quote for words in case.facts.words or ()) < MOST_REQUESTS
     others = f"{'' if is_all else 'at least '}{counted(len(lost) - 1, 'more rule')}"
     more = "" if len(lost) == 1 else f" The same holds for {others} of earlier turns."
-    scope = "" if is_standing else " Whether it was meant for later turns, it does not say."
+    scope = "" if is_standing else " It does not say whether it applies to later turns."
     sentence = (
         f'Your rule "{numbers["rule"]}{cut}" (message {message + 1:,}) left the context at {at_step(step)} '
         f"({compactions_words([removal.compaction])}), in a later turn: no request since quotes it, and no summary "
@@ -215,7 +215,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     if absence is None:
         what += f"the summary still quotes {it}." if lost.compaction in quoting else f"other messages quote {it}."
     elif is_unread:
-        what += "the summary is not readable, so what it keeps of it is unknown."
+        what += "the summary is not readable, so how much of it is kept is unknown."
     else:
         requests = "request" if absence.first == absence.last else "requests"
         within = f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
@@ -224,7 +224,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         verb = "still quoted" if is_earlier else "quoted"
         what += f" {compactions_words(quoting).capitalize()} {verb} {them}." if quoting else ""
         what += f' The summary quotes these words of it: "{passage}".' if passage else ""
-        what += f' The summary keeps the rule "{rule}", and quotes nothing of what was asked for.' if rule else ""
+        what += f' The summary keeps the rule "{rule}", but quotes nothing of what was asked for.' if rule else ""
         what += " The summary may say it in other words." if restated else ""
         what += f" {_forgetting_words(forgetting)}" if forgetting else ""
         what += (
@@ -246,7 +246,7 @@ def _forgetting(
 
 
 def _forgetting_words(item: Removal) -> str:
-    return f"That of compaction {item.compaction + 1:,} ({at_step(item.step)}) no longer does."
+    return f"The summary of compaction {item.compaction + 1:,} ({at_step(item.step)}) no longer does."
 
 
 def _removals(facts: Facts, words: RequestWords) -> list[Removal]:

@@ -211,7 +211,7 @@ def lost_tails(case: Case) -> list[Finding]:
     more = "" if len(losing) == 1 else f" The same holds for {counted(len(losing) - 1, 'more compaction')}."
     sentence = (
         f"Compaction {first.index + 1:,} ({at_step(first.step)}) kept messages {low + 1:,} to {high + 1:,} verbatim, "
-        f"and the next request has neither them nor a summary of them.{more}"
+        f"but the next request has neither them nor a summary of them.{more}"
     )
     numbers = {"messages": count, "first": low, "last": high, "compactions": [item.index for item, _ in losing]}
     return [_finding("tail_lost", ERROR, case, sentence, numbers, [item.step for item, _ in losing])]

@@ -317,7 +317,7 @@ def refused_again(case: Case) -> list[Finding]:
         "after": refused.after,
     }
     sentence = (
-        f"{_subject(first, last, len(steps))} within the window, and as large as the one that the provider refused "
+        f"{_subject(first, last, len(steps))} within the window, but as large as the one that the provider refused "
         f"{_place_words(refused.after)}: {numbers['tokens']:,} tokens at {at_step(worst)}, {refused.tokens:,} there "
         "(modelled)."
     )

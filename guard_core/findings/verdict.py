@@ -264,7 +264,7 @@ def _request(case: Case, finding: Finding) -> str:
         )
     when = f"{'by' if numbers['at_latest'] else 'at'} {at_step(finding.step)}"
     it = "it" if numbers["is_whole"] else "its first words"
-    left = f"left the context {when}, nothing has quoted {it} since"
+    left = f"left the context {when}; nothing has quoted {it} since"
     if numbers["last_absent"] < len(case.tokens) - 1:
         first, last = numbers["first_absent"], numbers["last_absent"]
         left = f"is missing from the request{'s' if first < last else ''} of {steps_words(first, last)}"
@@ -339,7 +339,7 @@ def _repeated(case: Case, finding: Finding) -> str:
 
 def _in_characters(case: Case, finding: Finding) -> str:
     return (
-        f"{_head(case)}{finding.numbers['same']:,} recorded counts grew by a token for each byte: they seem to count "
+        f"{_head(case)}{finding.numbers['same']:,} recorded counts grew by one token per byte: they seem to count "
         "characters, so nothing follows from them."
     )
 
@@ -356,7 +356,7 @@ def _cached_above(case: Case, finding: Finding) -> str:
 def _only_a_sum(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
-        f"{_head(case)}no call is counted: {numbers['total']:,} prompt tokens in sum, {numbers['each']:,} each if "
+        f"{_head(case)}no call is counted: {numbers['total']:,} prompt tokens in total, {numbers['each']:,} each if "
         f"there were {numbers['calls']:,}; the peak is not known."
     )
 
@@ -468,7 +468,7 @@ def _never_acts(case: Case, finding: Finding) -> str:
     fired = numbers["high"] <= numbers["threshold"]
     did = f"compacted at {numbers['high']:,}" if fired else f"did not compact at {numbers['low']:,}"
     return (
-        f"{_head(case)}the typed {numbers['setting']} of {numbers['value']:,} never acts: {numbers['agent']} {did}, "
+        f"{_head(case)}the typed {numbers['setting']} of {numbers['value']:,} never acts: {numbers['agent']} {did}; "
         f"its threshold would be {numbers['threshold']:,}{_if_its_window(case, finding)}."
     )
 

@@ -34,7 +34,7 @@ def count_words(facts: Facts) -> str:
         return ""
     apart, total = "", facts.session.prompt_tokens_total
     if total and not facts.session.total_calls:  # else the estimates are made to sum to it
-        apart = f" The {total:,} prompt tokens that the file states in sum are not in them."
+        apart = f" The {total:,} prompt tokens that the file states in total are not in them."
     return f"No call of the recording was counted: its tokens are estimates.{apart}"
 
 

@@ -123,9 +123,9 @@ def test_a_sum_that_the_figures_do_not_rest_on_is_named(tmp_path, capsys):
     calls = tuple(msgspec.structs.replace(call, prompt_tokens=None) for call in built.calls)
     path = tmp_path / "sum.json"
     path.write_bytes(write(msgspec.structs.replace(built, calls=calls, prompt_tokens_total=760_500)))
-    assert "The 760,500 prompt tokens that the file states in sum are not in them." in printed(capsys, str(path))
+    assert "The 760,500 prompt tokens that the file states in total are not in them." in printed(capsys, str(path))
     whole = msgspec.structs.replace(built, calls=calls, prompt_tokens_total=760_500, total_calls=len(calls))
     path.write_bytes(write(whole))
     text = printed(capsys, str(path))
     assert "its tokens are estimates." in text
-    assert "in sum are not" not in text
+    assert "in total are not" not in text

@@ -44,8 +44,8 @@ def test_files_that_are_read_again_after_a_compaction_are_counted_with_their_tok
     (claim,) = claims(built)
     tokens = sum(int(Facts.of(built).attribution.tokens[event]) for event in (14, 16, 18, 20))
     assert claim.sentence == (
-        "After compaction 1 (step 7), 4 tool results came again that the context no longer had (same call, same "
-        f"result): {tokens:,} tokens (attributed)."
+        "After compaction 1 (step 7), the agent got 4 tool results again that the context no longer had (same call, "
+        f"same result): {tokens:,} tokens (attributed)."
     )
     assert (claim.severity, claim.step, claim.numbers["tokens"]) == ("info", 6, tokens)
 
@@ -106,7 +106,7 @@ def test_a_call_that_is_made_again_and_again_with_one_result_is_named(times, sev
     if found:
         assert found[0].sentence == (
             f"A tool was called {times} times in a row with the same arguments and the same result "
-            f"(steps 3 to {times + 2}): the agent waits for something, or gets nowhere."
+            f"(steps 3 to {times + 2}): the agent is waiting for something, or makes no progress."
         )
         assert (found[0].step, verdict.kind) == (2, "repeated_call" if severity == "warning" else "healthy")
 
@@ -133,7 +133,7 @@ def test_calls_that_are_made_in_turn_again_and_again_with_the_same_results_are_n
     if found:
         assert found[0].sentence == (
             f"The same 3 calls were made {rounds} times in turn, with the same results (steps 1 to {3 * rounds}): the "
-            "agent waits for something, or gets nowhere."
+            "agent is waiting for something, or makes no progress."
         )
         assert found[0].count == 1
     if severity == "warning":

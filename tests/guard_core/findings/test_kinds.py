@@ -756,8 +756,8 @@ def test_counts_that_repeat_the_one_before_are_named_and_nothing_is_concluded_fr
     by_kind = confirmed(chat(*counts, window=100_000, compactions=(compaction(10),)))[1]
     assert set(by_kind) == {"usage_repeated", "request_lost"}
     assert by_kind["usage_repeated"].sentence == (
-        "8 of 18 recorded counts repeat the one before them, though messages were added: what those calls sent is not "
-        "known. The first is step 2."
+        "8 of 18 recorded counts repeat the one before them, although messages were added: what those calls sent "
+        "is not known. The first is step 2."
     )
 
 
@@ -782,8 +782,8 @@ def test_of_counts_of_characters_it_is_said_how_many_could_be_compared():
     built = session(*events, calls=calls)
     finding = findings(built)["usage_in_characters"]
     assert finding.sentence == (
-        "Of 4 recorded counts after 400 bytes of new text or more, 4 grew by a token for each byte: they seem to count "
-        "characters, and nothing is concluded from them. The first is step 2."
+        "Of 4 recorded counts after 400 bytes of new text or more, 4 grew by one token per byte: they seem to count "
+        "characters, so nothing is concluded from them. The first is step 2."
     )
     assert check(built, [finding], judge_session(built)) == []
 
@@ -1030,7 +1030,7 @@ def test_an_edit_that_the_recording_declares_is_named_and_not_called_unrecorded(
     declared = msgspec.structs.replace(edit, evidence=Evidence.DECLARED, note="Cleared by the provider.")
     session = msgspec.structs.replace(session, compactions=(declared,))
     _, by_kind, verdict = confirmed(session)
-    assert by_kind["results_cleared"].sentence.endswith("The file records it as an edit and no compaction.")
+    assert by_kind["results_cleared"].sentence.endswith("The file records it as an edit, not as a compaction.")
     assert by_kind["results_cleared"].numbers["recorded"] == 1
     assert verdict.kind == "results_cleared"
 
@@ -1039,7 +1039,7 @@ def test_a_sum_over_calls_that_are_not_counted_is_no_health():
     built = chat(None, None, prompt_tokens_total=90_001)
     _, by_kind, said = confirmed(built)
     assert said.sentence == (
-        "No call is counted: 90,001 prompt tokens in sum, 45,001 each if there were 2; the peak is not known."
+        "No call is counted: 90,001 prompt tokens in total, 45,001 each if there were 2; the peak is not known."
     )
     assert by_kind["no_usage"].numbers == {"missing": 2, "calls": 2, "total": 90_001, "each": 45_001}
 

@@ -122,7 +122,7 @@ def test_a_summary_that_keeps_a_rule_and_loses_the_task_is_a_warning(ask, quote,
     (finding,) = lost(built)
     assert (finding.severity, finding.numbers["quote"], finding.numbers["kept_rule"]) == ("warning", quote, rule)
     assert finding.sentence.endswith(
-        f'since. The summary keeps the rule "{rule}", and quotes nothing of what was asked for.'
+        f'since. The summary keeps the rule "{rule}", but quotes nothing of what was asked for.'
     )
     assert check(built, [finding], judge_session(built)) == []
     for lie in ("never touch the new adapters at all", TASK, ""):
@@ -217,7 +217,7 @@ def test_what_a_later_summary_no_longer_says_is_lost_there(first, ask):
     forgotten = talk(compaction(2, summary=first), compaction(4, summary="almost done"), ask=ask)
     (lie, (finding,)) = (finding, lost(forgotten))
     assert (finding.severity, finding.step) == ("warning", 1)
-    assert finding.sentence.endswith(" That of compaction 2 (step 4) no longer does.")
+    assert finding.sentence.endswith(" The summary of compaction 2 (step 4) no longer does.")
     for built, true, false in ((kept, lie, finding), (forgotten, finding, lie)):
         assert check(built, [true], judge_session(built)) == []
         assert check(built, [false], judge_session(built))
@@ -502,7 +502,7 @@ def test_what_a_summary_may_say_or_was_a_task_is_no_lost_rule(first, summary):
 def test_a_rule_that_does_not_say_that_it_holds_on_is_a_note_and_leads_no_verdict():
     built = later_turns("Only touch files below the folder billing.", compaction(7, summary=f"{PORT} Half is done."))
     (finding,) = earlier_lost(built)
-    assert (finding.severity, "Whether it was meant for later turns, it does not say." in finding.sentence) == (
+    assert (finding.severity, "It does not say whether it applies to later turns." in finding.sentence) == (
         "info",
         True,
     )

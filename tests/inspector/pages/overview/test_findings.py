@@ -10,7 +10,7 @@ from inspector.models import Session
 from tests.guard_core.findings.cases import compaction
 from tests.guard_core.findings.test_requests import ASK, talk
 
-LOST = "left the context at step 3, nothing has quoted it since."
+LOST = "left the context at step 3; nothing has quoted it since."
 
 
 @pytest.fixture
