@@ -15,7 +15,7 @@ from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.plain_text import plain as plain
 from guard_core.plain_text import plain_lines
-from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy, policy_kind
+from guard_core.policies import DEFAULT_POLICY, get_policy, policy_kind
 from guard_core.policies.base import Policy
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Provenance, Session, Sourced
@@ -26,21 +26,33 @@ from guard_core.windows.window_evidence import WindowJudgement, judge_session
 # What every command says of its numbers: fields are indices, as in the engine; sentences are for people.
 SHOWN_PROBLEMS = 3  # of a damaged recording, on standard error
 NUMBERING = "steps, messages and compactions count from 0 in fields, from 1 in sentences"
+POLICY_NAME = "a name that the command `policies` lists"
+PROFILE_HELP = "version of the policy, one that `policies NAME` lists"
+SET_HELP = "change one setting of the policy, one that `policies NAME` lists"
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     """Policy, profile, window, settings and the size of summaries."""
-    profiles = "; ".join(f"{kind.name}: {', '.join(kind.profile_names)}" for kind in POLICIES.values() if kind.profiles)
-    parser.add_argument("--policy", default=DEFAULT_POLICY, help=f"one of {', '.join(POLICIES)}")
-    parser.add_argument("--profile", default=None, help=f"the policy's version ({profiles})")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
+    parser.add_argument("--policy", default=DEFAULT_POLICY, help=f"{POLICY_NAME} (default: %(default)s)")
+    parser.add_argument("--profile", default=None, help=PROFILE_HELP)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=SET_HELP)
 
 
 def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     """Which session of a file, its window and how long summaries are."""
-    parser.add_argument("--window", type=window_size, default=None, help="context window in tokens")
-    parser.add_argument("--session", default=None, help="id or number (from 1) of the session in the file")
-    parser.add_argument("--summary", default="recorded", help="fixed:BYTES, share:LEVEL, recorded or mechanical")
+    parser.add_argument(
+        "--window", type=window_size, default=None, help="context window in tokens, such as 200000 or 200k"
+    )
+    parser.add_argument(
+        "--session",
+        default=None,
+        help="id or number (from 1) of a session in the file; default: the one with most calls",
+    )
+    parser.add_argument(
+        "--summary",
+        default="recorded",
+        help="size of summaries in a replay: recorded, fixed:BYTES, share:low, share:nominal, share:high or mechanical",
+    )
 
 
 def window_size(text: str) -> int:

@@ -14,7 +14,7 @@ HELP = "compare this engine with recorded vectors, figure by figure"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="vector files, or folders of them")
-    parser.add_argument("--quiet", action="store_true", help="print differences only")
+    parser.add_argument("--quiet", action="store_true", help="print only differences")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,7 +15,6 @@ from guard_core.defaults import CACHE_LEAST
 from guard_core.errors import GuardError
 from guard_core.findings import Facts
 from guard_core.findings.words import counted
-from guard_core.policies import POLICIES
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.windows.prices import UNIT
@@ -30,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     parser.add_argument("--at", type=int, default=None, metavar="N", help="the step, from 1; default: the last")
-    parser.add_argument("--policy", default=None, help=f"replay it under one of {', '.join(POLICIES)}")
-    parser.add_argument("--profile", default=None, help="the policy's version")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
+    parser.add_argument("--policy", default=None, help=f"replay it under this policy: {cli.POLICY_NAME}")
+    parser.add_argument("--profile", default=None, help=cli.PROFILE_HELP)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=cli.SET_HELP)
     cli.add_session_arguments(parser)
     parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}")
 

@@ -11,7 +11,7 @@ from guard_core.errors import GuardError
 from guard_core.recordings.formats import native
 from guard_core.redaction import Redactor, own_patterns, redacted_session
 
-HELP = "write sessions in the project's own format, redacted if wanted"
+HELP = "write sessions in this program's own format, redacted if wanted"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
     parser.add_argument("--redact", action="store_true", help="hide keys, passwords, e-mail addresses, account names …")
     parser.add_argument(
-        "--hide", action="append", default=[], metavar="TEXT", help="hide this, too; * is any run of letters and digits"
+        "--hide",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="hide this text, too; * is any run of letters and digits",
     )
 
 

@@ -29,10 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     cli.add_session_arguments(parser)
-    parser.add_argument("--find", metavar="TEXT", help="follow this text instead of what is proposed")
-    parser.add_argument("--policy", default=None, help="follow it through a replay under this policy, by its name")
-    parser.add_argument("--profile", default=None, help="the policy's version")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
+    parser.add_argument(
+        "--find", metavar="TEXT", help="follow this text instead of the instructions, paths and numbers that are found"
+    )
+    parser.add_argument(
+        "--policy", default=None, help=f"follow it through a replay under this policy: {cli.POLICY_NAME}"
+    )
+    parser.add_argument("--profile", default=None, help=cli.PROFILE_HELP)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=cli.SET_HELP)
     parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}")
 
 

@@ -1,4 +1,4 @@
-"""`gate PATH...`: replay recordings under a policy, and fail on what may not happen: for continuous integration."""
+"""`gate PATH...`: replay recordings under a policy, and fail on what must not happen, in continuous integration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from guard_core.gate.baseline import baseline_of
 from guard_core.gate.corpus import failed_words
 from guard_core.gate.output import Failures, failure_words
 
-HELP = "replay recordings under a policy and fail on what may not happen: for continuous integration"
+HELP = "replay recordings under a policy and fail on what must not happen, in continuous integration"
 SHOWN = 50  # sessions that fail, printed
 
 
@@ -27,13 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window", type=cli.window_size, default=None, help="context window in tokens, of all sessions"
     )
     parser.add_argument("--summary", default="recorded", help="fixed:BYTES, share:LEVEL, recorded or mechanical")
-    parser.add_argument("--fail-on", default="overflow,loop", metavar="KINDS", help=f"some of {','.join(KINDS)}")
+    parser.add_argument(
+        "--fail-on",
+        default="overflow,loop",
+        metavar="KINDS",
+        help=f"kinds of findings to fail on, separated by commas, of {','.join(KINDS)}",
+    )
     parser.add_argument("--baseline", metavar="FILE", help="fail only on what occurs more often than in this file")
     parser.add_argument("--write-baseline", metavar="FILE", help="write what occurs now, for later runs")
     parser.add_argument("--junit", metavar="FILE", help="write JUnit XML")
     parser.add_argument("--html", metavar="FILE", help="write one HTML page")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--processes", type=int, default=None, metavar="N", help="at once; default: one per processor")
+    parser.add_argument(
+        "--processes", type=int, default=None, metavar="N", help="processes at once; default: one per processor"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,13 +17,13 @@ from guard_core.recordings.formats.claude.transcript import FORMAT as CLAUDE
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Session
 
-HELP = "write an agent's recording together with the requests that were captured"
+HELP = "merge captured requests into an agent's own recording"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
-    parser.add_argument("recording", metavar="RECORDING", help="what the agent itself recorded, as a file or a folder")
-    parser.add_argument("capture", metavar="CAPTURE", nargs="+", help="what `capture` recorded, one file or several")
+    parser.add_argument("recording", metavar="RECORDING", help="the agent's own recording, a file or a folder")
+    parser.add_argument("capture", metavar="CAPTURE", nargs="+", help="files that `capture` recorded")
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
 
 

@@ -10,7 +10,7 @@ from guard_core import cli
 from guard_core.errors import GuardError
 from guard_core.outcomes.masking import OBSERVATION_SHARE, PLACEHOLDER_TOKENS, prices_of, read_runs, savings
 
-HELP = "predict what masking observations saves from the turns of published runs"
+HELP = "predict from the turns of published runs what masking observations saves"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

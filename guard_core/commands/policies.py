@@ -14,7 +14,7 @@ HELP = "list policies, their profiles and settings"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="one policy (default: all)")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name of one policy (default: all)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -11,7 +11,6 @@ import msgspec
 
 from guard_core import cli
 from guard_core.errors import GuardError, SettingError
-from guard_core.policies import POLICIES
 from guard_core.redaction import Redactor, learn_session, own_patterns, redacted_report
 from guard_core.report import LEVELS, Options, Report, badge, build, encode, markdown, page, sealed, sheet
 from guard_core.report.levels import NUMBERS
@@ -30,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; default: standard output")
-    parser.add_argument("--format", choices=FORMATS, help="default: by the name of the output, else html")
+    parser.add_argument("--format", choices=FORMATS, help="default: by the extension of the output, else html")
     parser.add_argument(
         "--level",
         choices=LEVELS,
@@ -40,14 +39,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--redact", action="store_true", help="hide keys, passwords, e-mail addresses, account names …")
     parser.add_argument(
-        "--hide", action="append", default=[], metavar="TEXT", help="hide this, too; * is any run of letters and digits"
+        "--hide",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="hide this text, too; * is any run of letters and digits",
     )
-    parser.add_argument("--title", default="", help="a title of your own")
-    parser.add_argument("--policy", default="", help=f"with a replay under one of {', '.join(POLICIES)}")
-    parser.add_argument("--profile", default=None, help="the policy's version")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting of it")
+    parser.add_argument("--title", default="", help="title of the report")
+    parser.add_argument("--policy", default="", help=f"add a replay under this policy: {cli.POLICY_NAME}")
+    parser.add_argument("--profile", default=None, help=cli.PROFILE_HELP)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=cli.SET_HELP)
     parser.add_argument(
-        "--compaction", type=int, action="append", metavar="N", help="show this one (from 1) in full; can be repeated"
+        "--compaction",
+        type=int,
+        action="append",
+        metavar="N",
+        help="show this compaction (from 1) in full; can be repeated",
     )
     cli.add_session_arguments(parser)
 

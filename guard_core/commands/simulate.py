@@ -26,14 +26,20 @@ FAILURES = ("overflow", "loop", "asserts")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios; without any their names are listed")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="scenarios; if none is given, the names of all are listed"
+    )
     parser.add_argument("--all", action="store_true", help="run all scenarios")
-    parser.add_argument("--policy", action="append", default=None, help="can be repeated")
-    parser.add_argument("--profile", action="append", default=None, help="can be repeated")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
-    parser.add_argument("--summary", default=None, help="fixed:BYTES, share:LEVEL or mechanical; default 120 bytes")
-    parser.add_argument("--fail-on", default="", help=f"exit with 1 on any of {', '.join(FAILURES)} (comma separated)")
-    parser.add_argument("--export", type=Path, default=None, metavar="FOLDER", help="also write the sessions there")
+    parser.add_argument("--policy", action="append", default=None, help=f"{cli.POLICY_NAME}; can be repeated")
+    parser.add_argument("--profile", action="append", default=None, help=f"{cli.PROFILE_HELP}; can be repeated")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=cli.SET_HELP)
+    parser.add_argument("--summary", default=None, help="fixed:BYTES, share:LEVEL or mechanical; default: 120 bytes")
+    parser.add_argument(
+        "--fail-on", default="", help=f"exit with 1 on any of these, separated by commas: {', '.join(FAILURES)}"
+    )
+    parser.add_argument(
+        "--export", type=Path, default=None, metavar="FOLDER", help="also write the sessions into this folder"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

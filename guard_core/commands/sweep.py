@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON; money in millionths of US$")
     parser.add_argument(
-        "--fail-on", default="", help=f"exit with 1 where the recommended setting has {' or '.join(FAILURES)}"
+        "--fail-on", default="", help=f"exit with 1 if the recommended setting has {' or '.join(FAILURES)}"
     )
 
 

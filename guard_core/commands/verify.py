@@ -18,8 +18,8 @@ SHOWN = 20  # differences
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
-    parser.add_argument("report", metavar="REPORT", help="a report as JSON")
-    parser.add_argument("recording", metavar="RECORDING", nargs="?", help="the recording that it was made of")
+    parser.add_argument("report", metavar="REPORT", help="a report in JSON")
+    parser.add_argument("recording", metavar="RECORDING", nargs="?", help="the recording of which the report was made")
 
 
 def run(args: argparse.Namespace) -> int:

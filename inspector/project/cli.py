@@ -11,7 +11,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-ENGINE = ("gate", "report", "verify", "export")  # commands of guard_core, offered here, too
+ENGINE = {  # commands of guard_core, offered here, too
+    "gate": "replay recordings under a policy and fail on what must not happen, in continuous integration",
+    "report": "write a report of a recording: HTML, JSON, Markdown, CSV or a badge",
+    "verify": "check a report: its digest and sums, and with the recording every figure",
+    "export": "write sessions in this program's own format, redacted if wanted",
+}
 COMMANDS = ("serve", "worker", "doctor", "watch", "statusline", "hooks", "keep", "capture")
 
 
@@ -137,12 +142,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="compaction-inspector", description="Why was a session compacted?")
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(dest="command", required=True)
-    serving = commands.add_parser("serve", help="the web application (the default)")
-    serving.add_argument("--port", type=_port, help="where to listen (default: PORT, else 8000)")
-    serving.add_argument("--bind", help="address to listen on (default: 127.0.0.1)")
-    working = commands.add_parser("worker", help="another worker, for team mode with PostgreSQL (DATABASE_URL)")
-    examining = commands.add_parser("doctor", help="explain what keeps this installation from working, or soon will")
-    watching = commands.add_parser("watch", help="send sessions to a running server while their agents write them")
+    serving = _command(commands, "serve", "serve the web application (the default command)")
+    serving.add_argument("--port", type=_port, help="port to listen on (default: PORT, else 8000)")
+    serving.add_argument("--bind", help="address to listen on (default: BIND, else 127.0.0.1)")
+    working = _command(commands, "worker", "run another worker, for team mode with PostgreSQL (DATABASE_URL)")
+    examining = _command(commands, "doctor", "explain what keeps this installation from working, or soon will")
+    watching = _command(commands, "watch", "send sessions to a running server while their agents write them")
     watching.add_argument(
         "paths", nargs="*", help="files and folders (default: where known agents keep their sessions)"
     )
@@ -151,27 +156,49 @@ def _parser() -> argparse.ArgumentParser:
     )
     watching.add_argument("--every", type=_seconds, default=1.0, help="seconds between checks (default: %(default)s)")
     watching.add_argument(
-        "--hours", type=_seconds, default=1.0, help="send what changed in the last hours, too (default: 1)"
+        "--hours",
+        type=_seconds,
+        default=1.0,
+        help="at first also send files that changed within this many hours (default: 1)",
     )
-    watching.add_argument("--once", action="store_true", help="send what has changed, then end")
+    watching.add_argument("--once", action="store_true", help="send what has changed, then stop")
     watching.add_argument("--piped", action="store_true", help=argparse.SUPPRESS)  # ends with the server
-    commands.add_parser("statusline", help="one line for Claude Code's status line, from the JSON it gives on input")
-    commands.add_parser("hooks", help="print what Claude Code's settings.json needs for status line and hook")
-    commands.add_parser("keep", help="copy the transcript of a hook's event, before it is compacted (COPIES_DIR)")
-    capturing = commands.add_parser("capture", help="run an agent and record what it actually sends to its model")
-    capturing.add_argument("--folder", type=Path, help="of the recordings (default: CAPTURES_DIR, else a user folder)")
+    _command(
+        commands,
+        "statusline",
+        "print one line for Claude Code's status line, from the JSON that it writes to standard input",
+    )
+    _command(commands, "hooks", "print what Claude Code's settings.json needs for the status line and the hook")
+    _command(
+        commands,
+        "keep",
+        "copy the transcript that a hook's event on standard input names, before it is compacted (to COPIES_DIR)",
+    )
+    capturing = _command(commands, "capture", "run an agent and record what it actually sends to its model")
     capturing.add_argument(
-        "--server", default=_server(), help="shows the recording as it grows (default: INSPECTOR_URL, else %(default)s)"
+        "--folder", type=Path, help="where to store the recording (default: CAPTURES_DIR, else a user folder)"
+    )
+    capturing.add_argument(
+        "--server",
+        default=_server(),
+        help="server that shows the recording as it grows (default: INSPECTOR_URL, else %(default)s)",
     )
     capturing.add_argument("--open", action="store_true", help="open the session in a browser")
     capturing.add_argument(
         "command_line", nargs=argparse.REMAINDER, metavar="claude|codex|gemini|opencode|pi|aider|-- …"
     )
-    for name in ENGINE:
-        commands.add_parser(name, help=f"as python -m guard_core {name}")
+    for name, words in ENGINE.items():
+        commands.add_parser(name, help=words)
     for command in (serving, working, examining):
         command.add_argument("--data-dir", help="folder for all stored data (default: DATA_DIR, else a user folder)")
     return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, words: str
+) -> argparse.ArgumentParser:
+    """A command that `--help` lists with these words, and that begins its own help with them."""
+    return commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
 
 
 def _server() -> str:
