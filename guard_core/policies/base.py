@@ -118,7 +118,7 @@ class Acted(NamedTuple):
 
 
 class Policy(Protocol):
-    """One module per policy holds one of these; `guard_core.policies.POLICIES` lists them."""
+    """What every policy does. Each policy's module has one such class; `guard_core.policies.POLICIES` lists them."""
 
     @property
     def name(self) -> str: ...

@@ -213,7 +213,7 @@ def _cut(messages: Messages, tokens: Ints, least: int) -> int:
 KIND = PolicyKind(
     "cline-sdk",
     "Cline SDK",
-    "Compacts at 90 % of what the model takes; a summary replaces all but the newest messages.",
+    "Compacts at 90 % of the model's input limit; a summary replaces all but the newest messages.",
     lambda **values: ClineSdk(ClineSdkSettings(**values)),
     (
         Setting(
@@ -221,7 +221,7 @@ KIND = PolicyKind(
             "Input limit",
             COUNT,
             0,
-            "the model's limit of input tokens; 0: 90 % of the window",
+            "the model's input limit; 0: 90 % of the window",
             _SOURCE,
             unit="tokens",
             main=True,
@@ -242,7 +242,7 @@ KIND = PolicyKind(
             "Kept at the end",
             COUNT,
             PRESERVED,
-            "the newest messages that stay have so many tokens, by estimate",
+            "tokens of the newest messages that stay, by estimate",
             _SOURCE,
             unit="tokens",
         ),
@@ -251,8 +251,8 @@ KIND = PolicyKind(
     judged_by=RecordedRuns("@cline/core", "agentic"),
     known_problems=(
         KnownProblem(
-            "The last prompt is forgotten at each run",
-            "Before the first answer of a run only its own estimate counts, by which a token is three characters.",
+            "The last prompt is forgotten when a run begins",
+            "Before the first answer of a run only its own estimate counts, with three characters per token.",
             "measured, @cline/core 0.0.86",
         ),
     ),

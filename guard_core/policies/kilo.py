@@ -107,7 +107,8 @@ KIND = PolicyKind(
             "System prompt and tools",
             COUNT,
             0,
-            "characters / 4 of system prompt and tools as JSON, which a projected request has once more; with a share",
+            "characters / 4 of system prompt and tools as JSON, which a projected count includes once more; "
+            "only with a share",
             "the program 7.7.9, function measure",
             unit="tokens",
         ),

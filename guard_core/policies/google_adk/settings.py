@@ -52,7 +52,7 @@ TOKEN_SETTINGS = (
         "Threshold",
         COUNT,
         100_000,
-        "old events are summarised from this count on; the library has no default",
+        "old events are summarised once the count reaches this many tokens; the library has no default",
         _SOURCE,
         unit="tokens",
         least=1,

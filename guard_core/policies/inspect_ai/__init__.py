@@ -80,14 +80,14 @@ SUMMARY = PolicyKind(
 NATIVE = PolicyKind(
     InspectNative.name,
     "Inspect AI (native)",
-    "Has the provider replace the messages by a block of its own once the request exceeds a share of the window.",
+    "Lets the provider replace the messages with a block of its own once the request exceeds a share of the window.",
     lambda **values: InspectNative(NativeSettings(**values)),
     NATIVE_SETTINGS,
     judged_by=RecordedRuns("inspect_ai", "native", window=WINDOW, settings_of=inspect_settings),
     known_problems=(
         KnownProblem(
             "Anthropic compacts nothing below 50,000 tokens",
-            "At a threshold below, or where its block is still over the threshold, the run ends with an error.",
+            "With a lower threshold, or if the block is still over the threshold, the run ends with an error.",
             "inspect_ai 0.3.285, model/_providers/anthropic.py",
         ),
     ),

@@ -130,7 +130,7 @@ def _queue_of(ledger: Ledger) -> _Queue:
 KIND = PolicyKind(
     Memory.name,
     "LlamaIndex (memory)",
-    "Flushes the oldest messages up to a message of the user once the queue exceeds a share of the token limit.",
+    "Flushes the oldest messages, up to a user message, once the queue exceeds a share of the token limit.",
     lambda **values: Memory(MemorySettings(**values)),
     (
         Setting(
@@ -150,7 +150,7 @@ KIND = PolicyKind(
             "Share of messages",
             SHARE,
             0.7,
-            "share of the token limit over which messages are flushed",
+            "messages are flushed above this share of the token limit",
             _SOURCE,
             main=True,
         ),
@@ -159,18 +159,18 @@ KIND = PolicyKind(
             "Flushed at once",
             COUNT,
             3_000,
-            "tokens that are flushed at least; more than the limit: 70 % of it, 0: 10 %",
+            "minimum number of tokens flushed; if above the limit, 70 % of it; 0: 10 % of it",
             _SOURCE,
             unit="tokens",
         ),
     ),
     summarises=False,
     judged_by=RecordedRuns("llama-index-core", "memory"),
-    parts_pairs="it cuts at messages of the user only, also between a call and its result; without one it drops all",
+    parts_pairs="it cuts only at user messages, even between a call and its result; without one it drops everything",
     known_problems=(
         KnownProblem(
             "A long turn is never cut",
-            "Nothing of the newest turn is flushed, so that within a long one requests grow over the limit.",
+            "Nothing of the newest turn is flushed, so within a long turn requests grow over the limit.",
             "llama-index-core 0.14.25, by running",
         ),
     ),

@@ -141,7 +141,7 @@ KIND = PolicyKind(
         BEGINS_WITH_ANSWER,
         KnownProblem(
             "A turn that does not fit is a summary alone",
-            "The user's newest message, the calls and their results are summarised, and the request has nothing else.",
+            "The user's newest message, the calls and their results are summarised; the request has only that summary.",
             "llama-index-core 0.14.25, by running",
         ),
         KnownProblem(

@@ -39,7 +39,7 @@ def _make(**values: Any) -> CountedPolicy:
 KIND = PolicyKind(
     "mistral-vibe",
     "Mistral Vibe",
-    "Compacts at its own threshold or one that follows from the window; keeps the user's messages and a summary.",
+    "Compacts at a set threshold, or at one that follows from the window; keeps the user's messages and a summary.",
     _make,
     (
         Setting(
@@ -47,7 +47,7 @@ KIND = PolicyKind(
             "Threshold",
             COUNT,
             0,
-            "auto_compact_threshold; 0: not set. To 3.0.2 ignored unless it is below a declared window",
+            "auto_compact_threshold; 0: not set. Up to 3.0.2 it is ignored unless it is below a declared window",
             _SOURCE,
             unit="tokens",
             main=True,
@@ -87,7 +87,7 @@ KIND = PolicyKind(
         summary_budget(),
     ),
     (
-        Profile(BOUNDED, "3.0.3: the window less 60,000 tokens, on a corrected estimate"),
+        Profile(BOUNDED, "3.0.3: the window minus 60,000 tokens, compared with a corrected estimate"),
         Profile(CURRENT, "3.0.2: 80 % of a declared window"),
         Profile(OLDER, "2.18.4: the same threshold for every window"),
     ),

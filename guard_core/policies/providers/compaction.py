@@ -44,7 +44,7 @@ class AnthropicSettings(msgspec.Struct, frozen=True):
         if self.profile == THRESHOLD and self.trigger < LEAST_TRIGGER:
             raise SettingError(
                 f"Trigger (trigger) is at least {LEAST_TRIGGER:,} tokens in the profile {THRESHOLD}, not "
-                f"{self.trigger:,}; {ON_DEMAND} and {BACKGROUND} have no least one"
+                f"{self.trigger:,}; {ON_DEMAND} and {BACKGROUND} have no minimum"
             )
 
 
