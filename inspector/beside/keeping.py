@@ -32,12 +32,12 @@ def keep(data: bytes, folder: Path, now: datetime) -> str:
     except RecursionError:
         raise ValueError("The event on standard input is nested too deeply.") from None
     except ValueError:
-        raise ValueError("There is no event of Claude Code's hooks on standard input.") from None
+        raise ValueError("There is no event from Claude Code's hooks on standard input.") from None
     given = event.get("transcript_path") if isinstance(event, dict) else None
     if not isinstance(given, str) or not given or "\0" in given:
         raise ValueError("The event names no transcript (transcript_path).")
     if not given.endswith(SUFFIX):
-        raise ValueError(f"The event's transcript_path is no {SUFFIX} file: {given[:200]!r}.")
+        raise ValueError(f"The event's transcript_path is not a {SUFFIX} file: {given[:200]!r}.")
     source = Path(given).expanduser()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9-]+", "-", source.name.removesuffix(SUFFIX))[:80]

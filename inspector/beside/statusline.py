@@ -22,7 +22,7 @@ from inspector.beside.transcript import recent_counts, tokens_of, whole
 
 MOST_BYTES = 1_000_000  # of the status that is read
 MOST_PERCENT = 1_000  # ours: of the window; a share above it is none
-NOT_A_STATUS = "Compaction Inspector: no status of Claude Code on standard input"
+NOT_A_STATUS = "Compaction Inspector: no status from Claude Code on standard input"
 
 
 def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:

@@ -56,7 +56,9 @@ def add(project: Project, received: Received, *, strict: bool = True, window: in
 def _reason(folder: str, name: str) -> str:
     """Why a file is not read; empty for one that is."""
     if name.endswith(WAL):
-        return f"the write-ahead log of a database, without it: choose it together with {name.removesuffix(WAL)}"
+        return (
+            f"the write-ahead log of a database, without the database: choose it together with {name.removesuffix(WAL)}"
+        )
     if name.endswith("-shm"):
         return "SQLite's shared memory, which holds no part of a session"
     parts = folder.split("/")

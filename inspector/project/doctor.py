@@ -32,7 +32,11 @@ def doctor() -> int:
     for line in lines:
         print(f"{line.state:<5} {line.about}: {line.words}")
     bad = sum(line.state == BAD for line in lines)
-    print(f"{bad} of {len(lines)} need attention." if bad else "Nothing needs attention.")
+    print(
+        f"{bad} of {len(lines)} lines {'needs' if bad == 1 else 'need'} attention."
+        if bad
+        else "Nothing needs attention."
+    )
     return int(bool(bad))
 
 
@@ -102,12 +106,12 @@ def _database(check: Callable[[], None] | None) -> Iterator[Line]:
 
     if connection.vendor == "sqlite":
         is_new = sqlite3.sqlite_version_info >= SQLITE_WITHOUT_RACE
-        words = "" if is_new else ", which has a race between two writers (fixed in 3.51.3): a team uses PostgreSQL"
+        words = "" if is_new else ", which has a race between two writers (fixed in 3.51.3): use PostgreSQL for a team"
         yield Line(OK if is_new else NOTE, "SQLite", sqlite3.sqlite_version + words)
     try:
         (check or opening.check)()
         if is_outdated():
-            yield Line(NOTE, "database", "the next start upgrades it, after a copy")
+            yield Line(NOTE, "database", "its tables are older; the next start copies and upgrades it")
             return
         files = Recording.unscoped.exclude(sha256__startswith=STREAM).order_by("-created")
         missing = [row.name for row in files[:1_000] if not row.path.exists()]
@@ -115,11 +119,11 @@ def _database(check: Callable[[], None] | None) -> Iterator[Line]:
     except (Error, Refused) as error:
         yield Line(BAD, "database", " ".join(str(error).split()))
         return
-    yield Line(OK, "database", f"{connection.vendor} answers and is of this version")
+    yield Line(OK, "database", f"{connection.vendor} answers, and its tables are those of this version")
     if missing:
         yield Line(BAD, "recordings", f"the bytes of {len(missing):,} of the newest 1,000 are not in the data folder")
     if lonely:
-        yield Line(NOTE, "accounts", "there is none yet: the next start prints the link that makes the first one")
+        yield Line(NOTE, "accounts", "there is none yet: the next start prints a link for creating the first one")
 
 
 def _neighbours() -> Iterator[Line]:
@@ -134,7 +138,7 @@ def _neighbours() -> Iterator[Line]:
             Redis.from_url(settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=3).ping()
             yield Line(OK, "Redis", "answers")
         except (RedisError, OSError) as error:
-            yield Line(BAD, "Redis", f"does not answer ({type(error).__name__}): pages hear of changes late")
+            yield Line(BAD, "Redis", f"does not answer ({type(error).__name__}): pages learn of changes late")
     except ImportError:
         yield Line(BAD, "Redis", "REDIS_URL is set, but the extra `redis` is not installed")
 

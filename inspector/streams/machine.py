@@ -44,7 +44,9 @@ class Conflict(Refused):
     """Another line is stored under a number of the batch, `number`."""
 
     def __init__(self, number: int, expected: int) -> None:
-        sentence = f"line {number:,} is already stored with other content: a name is for one run, of one program"
+        sentence = (
+            f"line {number:,} is already stored with different content: use a stream's name for one run of one program"
+        )
         super().__init__(sentence, expected)
         self.number = number
 

@@ -43,7 +43,7 @@ class Target(NamedTuple):
 def target_of(url: str) -> Target:
     """The parts of an address that may be set. Raises NotAllowed. No name is looked up."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > MOST_CHARS:
-        raise NotAllowed(f"An address is at most {MOST_CHARS} ASCII characters without blanks.")
+        raise NotAllowed(f"An address has at most {MOST_CHARS} ASCII characters and no spaces.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -90,7 +90,7 @@ def check(target: Target, address: IP) -> None:
         raise NotAllowed(f"{target.host} {what} a public address: messages go there only over https://.")
     if target.port != TLS_PORT and not settings.WEBHOOK_HOSTS:
         raise NotAllowed(
-            f"Port {target.port} of a public address is used only where the operator names {target.host}:{target.port} "
+            f"Port {target.port} of a public address is used only if the operator names {target.host}:{target.port} "
             "in WEBHOOK_HOSTS."
         )
 

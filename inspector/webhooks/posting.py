@@ -56,7 +56,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOT
     except ssl.SSLError as error:
         return Outcome(0, f"No safe connection (TLS): {error.reason or error.__class__.__name__}.")
     except h11.RemoteProtocolError:
-        return Outcome(0, "The answer is not HTTP, or was broken off.")
+        return Outcome(0, "The answer is not HTTP, or was cut off.")
     except OSError as error:
         return Outcome(0, f"No connection: {error.strerror or error.__class__.__name__}.")
     if 300 <= status < 400:

@@ -58,7 +58,10 @@ class Given(NamedTuple):
 
 
 class Command(BaseCommand):
-    help = "Import session files, or all of a folder. Exit code 1 when a file was rejected, 2 when no file was found."
+    help = (
+        "Import session files, or all files of a folder. Exit code 1 when a file was rejected, 2 when no "
+        "file was found."
+    )
     requires_system_checks = WITHOUT_PAGES
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -67,7 +70,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--lenient", action="store_true", help="skip damaged lines instead of rejecting the file")
         parser.add_argument(
-            "--window", type=window_size, help="context window in tokens, if you know it better than the file does"
+            "--window", type=window_size, help="context window in tokens, if it differs from what the file says"
         )
         parser.add_argument(
             "--project", default=DEFAULT_SLUG, metavar="SLUG", help="the project to import into (%(default)s)"
@@ -86,7 +89,7 @@ class Command(BaseCommand):
         for given in files(options["paths"]):
             outcomes[self._one(given, options)] += 1
         if not outcomes:
-            raise CommandError("There is no file at these places.", returncode=2)
+            raise CommandError("There is no file at these paths.", returncode=2)
         if not options["no_index"] and outcomes["imported"]:
             index_everything()
         self.stdout.write(", ".join(f"{number:,} {word}" for word, number in sorted(outcomes.items())))

@@ -39,7 +39,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{file}: database and {recordings}, verified.")
         if restored.lost:
             lost, names = counted(len(restored.lost), "recording"), ", ".join(restored.lost[:5])
-            self.stdout.write(f"{lost} cannot be downloaded any more, whose bytes are gone or damaged: {names}.")
+            self.stdout.write(
+                f"{lost} cannot be downloaded any more, because the bytes are missing or damaged: {names}."
+            )
         if options["check"]:
             return
         self.stdout.write(f"Restored into {folder}. Start the server.")

@@ -92,7 +92,7 @@ def test_other_content_under_a_known_number_is_a_conflict_that_names_it(client, 
     answer = send(client, "a", 1, [lines[1], {"index": 1, "events": {"role": "user", "parts": []}}, lines[3]])
     assert answer.status_code == 409
     assert (answer.json()["index"], answer.json()["expected"]) == (2, 3)
-    assert "already stored with other content" in answer.json()["error"]
+    assert "already stored with different content" in answer.json()["error"]
     assert Stream.unscoped.get().received == 3
 
 
