@@ -280,7 +280,7 @@ class Ledger:
         return np.flatnonzero(self.events["flags"] & STARTS_TURN)
 
     def by_event(self, values: Ints) -> Ints:
-        """Sums per event of values that stand per part."""
+        """Sums per event of values that are given per part."""
         if self.event_count == 1:  # as `alone` gives thousands
             return np.asarray(values.sum(keepdims=True))
         sums = prefix_sums(values)
@@ -372,7 +372,8 @@ class Ledger:
             asked.clear()
 
     def forget(self) -> None:
-        """Drop all that policies and forms derived from the columns: it is made again where it is asked for. Not while
+        """Drop everything that policies and forms derived from the columns; it is computed again when it is needed. Not
+        while
         another thread reads this ledger."""
         self.forget_forms()
         for known in (self._prefixes, self._formed, self.derived, self._alone):
@@ -416,7 +417,8 @@ class Ledger:
         return Span(start, stop, form if form and self.first_changed(start, form) < stop else "")
 
     def cut(self, index: int) -> int:
-        """The largest index up to this one at which the log can be cut without parting a tool call from its result."""
+        """The largest index up to this one at which the log can be cut without separating a tool call from its
+        result."""
         if "cut" not in self._prefixes:
             allowed = np.where(self.events["flags"] & IN_PAIR, 0, np.arange(self.event_count))
             self._prefixes["cut"] = np.append(np.maximum.accumulate(allowed), self.event_count).astype(np.int64)

@@ -117,7 +117,7 @@ def replay(  # noqa: PLR0913 - named, and most of them optional
     each: Callable[[int], object] = lambda done: None,
     after: Trace | None = None,
 ) -> Trace:
-    """Run a session's log under a policy.
+    """Replay a session's log under a policy.
 
     `window` in tokens. `usage` says what the provider counts (default: the simulated ratio, else the heuristic times
     the default factor, assumed and never reported). `summarizer` defaults to the recorded sizes. `session` gives texts

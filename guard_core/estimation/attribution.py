@@ -192,7 +192,7 @@ def without(ledger: Ledger, steps: Ints) -> Ledger:
 
 
 def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str = "tokenizer") -> Attribution:
-    """Share the recorded prompt tokens of a session out to its events.
+    """Divide the recorded prompt tokens of a session among its events.
 
     `weights`: tokenizer counts per event; without them text is weighed by its lexical tokens, or by its characters
     where the counts follow these.

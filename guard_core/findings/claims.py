@@ -26,9 +26,9 @@ SIZES_ONLY = "sizes_only"  # the file has no count by the provider
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     """One claim about a session.
 
-    `step` (from 0) is where to look, `steps` all steps it speaks of (the first LISTED), `count` how many there are. The
-    sentence counts steps, messages and compactions from 1. `numbers` has what it says as data: steps and messages from
-    0, `compaction` from 0 among the counted compactions, tokens as prompt tokens, shares from 0 to 1.
+    `step` (from 0) is where to look, `steps` are all steps that it is about (the first LISTED), `count` is their
+    number. The sentence counts steps, messages and compactions from 1. `numbers` has what it says as data: steps and
+    messages from 0, `compaction` from 0 among the counted compactions, tokens as prompt tokens, shares from 0 to 1.
     """
 
     kind: str

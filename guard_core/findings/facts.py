@@ -305,7 +305,7 @@ class Facts:
         return least if least is not None and least.tokens > self.window.at_least else None
 
     def is_forced(self, item: Fired) -> bool:
-        """Did the provider refuse a request as too long right before a recorded compaction."""
+        """Did the provider refuse a request as too long right before a recorded compaction?"""
         if item.counted is None:
             return False
         recorded = self.session.compactions[item.counted.place]
@@ -378,11 +378,11 @@ class Facts:
         return WindowJudgement(window, Provenance.USER, Status.KNOWN, self.window.at_least, "asked for")
 
     def removes_nothing(self, item: CountedCompaction) -> bool:
-        """Does the file not hold what a compaction took away: its view still has the whole log before it."""
+        """Does the file lack what a compaction removed, so that its view still has the whole log before it?"""
         return self.ledger.bases[item.place].removes_nothing
 
     def is_before_unknown(self, item: CountedCompaction) -> bool:
-        """Is the request that a compaction replaced neither in the file nor counted by the agent."""
+        """Is the request that a compaction replaced neither in the file nor counted by the agent?"""
         return self.removes_nothing(item) and self.ledger.bases[item.place].tokens_before <= 0
 
     def is_price_unknown(self, item: CountedCompaction) -> bool:
@@ -391,7 +391,7 @@ class Facts:
         return self.is_before_unknown(item) or (item.step == 0 and self.removes_nothing(item))
 
     def is_sealed(self, item: CountedCompaction) -> bool:
-        """Is a compaction's summary encrypted, or not in the file."""
+        """Is a compaction's summary encrypted, or not in the file?"""
         return self.ledger.bases[item.place].is_sealed
 
     def _before(self, trace: Trace) -> tuple[list[View], list[int]]:

@@ -106,9 +106,9 @@ class Guard:
     ) -> list[Any]:
         """The messages to send in place of `messages`, the agent's whole history.
 
-        `system` is the system prompt where it is not one of the messages, `tools` the tools of the request, as the API
-        has them: both cost tokens. Raises GuardError where the history is no list of message objects, or not the one of
-        the last call with more at its end.
+        `system` is the system prompt if it is not one of the messages, `tools` the tools of the request in the API's
+        form: both cost tokens. Raises GuardError if the history is not a list of message objects, or does not begin
+        with the history of the last call.
         """
         _require_objects(messages)
         self._require_answer()
@@ -127,7 +127,7 @@ class Guard:
             return await asyncio.to_thread(self.before_call, messages, **rest)
 
     def refused(self) -> list[Any] | None:
-        """The messages to send after the provider refused the last ones as too large; None where the policy has no
+        """The messages to send after the provider refused the last ones as too large; None if the policy has no
         others."""
         self._require_request()
         asked = self._log.refused()
@@ -140,35 +140,35 @@ class Guard:
         self._log.answered(prompt_tokens, **counts)  # type: ignore[arg-type]  # an unknown name is a TypeError there
 
     def take(self, messages: Sequence[Message]) -> None:
-        """What followed the last call, in the whole history, where no other call is made yet: for a recording that has
-        its answer at once, or at the end. Raises GuardError as `before_call`."""
+        """Takes in what followed the last call, from the whole history, before another call is made: so that a
+        recording has the answer at once, or at the end. Raises GuardError as `before_call`."""
         _require_objects(messages)
         self._require_answer()
         self._take(messages[self._dialect.split_system(messages) :])
 
     def withdraw(self) -> None:
-        """The request failed and is not tried again: the policy is as it was before it."""
+        """The request failed and is not tried again: the policy is again in the state before it."""
         self._require_request()
         self._log.withdraw()
 
     def mark(self) -> GuardMark:
-        """Where the conversation is, between two calls, to go back to."""
+        """A place in the conversation, between two calls, to which `go_back` can return."""
         return GuardMark(len(self._digests), self._log.mark())
 
     def go_back(self, mark: GuardMark) -> None:
-        """What came after a mark did not happen: the agent took it back, with all its calls."""
+        """Forgets what came after a mark: the agent took it back, with all its calls."""
         self._log.go_back(mark.log)
         del self._digests[mark.messages :], self._originals[mark.messages :]
 
     def dump(self) -> bytes:
-        """What to store between two calls, as JSON: the policy's state and counts, no words of the conversation but
+        """What to store between two calls, as JSON: the policy's state and counts, and of the conversation's words only
         those of its last summary."""
         digests = tuple(digest.hex() for digest in self._digests)
         return msgspec.json.encode(_Stored(digests, msgspec.Raw(self._log.dump())))
 
     def load(self, data: bytes, messages: Sequence[Message]) -> None:
-        """Go on with what `dump` gave, over the history as it was then or longer. Raises GuardError where it is
-        another."""
+        """Continues from what `dump` gave, with the history as it was then or a longer one. Raises GuardError if it is
+        a different history."""
         _require_objects(messages)
         if not isinstance(data, bytes | bytearray | memoryview | str):
             raise GuardError(f"a stored guard is the bytes that dump() gave, not of the type {type(data).__name__}")

@@ -53,11 +53,11 @@ class Recordable(Protocol):
 class Recorder:
     """Appends to one file what a guard has seen. The file can be read, imported and watched at any moment.
 
-    In the place of a path there may be what is written like a file, such as a `guard_core.streaming.Client`, which
-    sends the lines to a running inspector. `window` in tokens, where it is not the guard's; without a `title` it is
-    what the user wrote first. An existing file is not overwritten (FileExistsError). A write that fails raises OSError;
-    the lines before it are whole. Where a guard goes back behind what was written, the recording ends there, which is
-    logged: what follows is for another one.
+    `path` may also be an object that is written to like a file, such as a `guard_core.streaming.Client`, which sends
+    the lines to a running inspector. `window` is in tokens, if it is not the guard's. The default `title` is what the
+    user wrote first. An existing file is not overwritten (FileExistsError). A write that fails raises OSError; the
+    lines before it are complete. If a guard goes back to a point before what was written, the recording ends there,
+    which is logged: what follows needs another one.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Recorder:
         self._last: Event | None = None  # that was written
 
     def record(self, guard: Recordable) -> None:
-        """Append what is new. The last call waits until its answer is in the agent's history."""
+        """Append what is new. The last call is written once its answer is in the agent's history."""
         self._append(guard, last_call_too=False)
 
     def close(self, guard: Recordable) -> None:

@@ -89,7 +89,7 @@ def _awaited(answer: str | Awaitable[str]) -> str:
 
 @dataclass
 class ChatEndpoint:
-    """A model behind an endpoint that speaks Chat Completions. Nothing is sent but to a host of `allowed_hosts`.
+    """A model behind an endpoint that speaks Chat Completions. Requests go only to hosts in `allowed_hosts`.
 
     `url` is the endpoint's base, such as `https://api.example.com/v1`; `key_variable` the environment variable with its
     key, which is read at each call and never kept. At most `most_calls` are made. `timeout` in seconds. With `dry_run`

@@ -40,7 +40,7 @@ class SummaryRequest:
 
 
 class Summarizer(Protocol):
-    """Gives summaries. It keeps no state of its own, so that equal runs give equal traces."""
+    """Makes summaries. It keeps no state of its own, so that equal runs give equal traces."""
 
     @property
     def name(self) -> str: ...
