@@ -23,13 +23,13 @@ def test_a_step_is_commented_on_and_the_pages_with_comments_are_accessible(page,
     page.wait_for_url("**/steps?at=3#comment-*")
     assert page.locator("article.comment:target").is_visible()
     assert page.locator("[data-step='3'] .step-comments").inner_text().strip().startswith("1")
-    panel.locator("summary", has_text="Answer").click()
-    panel.get_by_label("Answer").fill("It was cut from the request before.")
-    panel.get_by_role("button", name="Answer").click()
+    panel.locator("summary", has_text="Reply").click()
+    panel.get_by_label("Reply").fill("It was cut from the request before.")
+    panel.get_by_role("button", name="Reply").click()
     page.locator("article.is-answer").wait_for()
     page.emulate_media(media="print")  # what was said, and nothing to write with
     assert page.locator("article.is-answer").is_visible()
-    for name in ("Comment", "Answer", "Resolve"):
+    for name in ("Comment", "Reply", "Resolve"):
         assert not panel.get_by_role("button", name=name, exact=True).is_visible()
     assert not panel.get_by_label("New comment").is_visible()
     page.emulate_media(media="screen")

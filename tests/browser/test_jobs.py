@@ -106,7 +106,7 @@ def test_what_the_settings_should_be(page, session):
     page.locator(".replay-results a", has_text="Compare").first.or_(page.locator("a[href*='/compare?']").first).click()
     page.wait_for_url(re.compile("/compare"))
     drawn(page)
-    assert re.search("part at step|same requests", page.locator("main").inner_text())
+    assert re.search("diverge at step|same requests", page.locator("main").inner_text())
     page.goto(address + "?policy=codex")
     page.get_by_role("link", name="What setting would have avoided overflows?").click()
     page.wait_for_url(re.compile("/sweeps/new"))

@@ -9,7 +9,7 @@ def test_a_report_with_a_password_is_opened_by_it(open_page, sessions):
     page = open_page()
     page.goto(f"{sessions('timing-gap')}share")
     page.get_by_label("Password, if readers need one").fill(PASSWORD)
-    page.get_by_role("button", name="Make the report").click()
+    page.get_by_role("button", name="Create the report").click()
     page.get_by_role("button", name="Publish").click()
     link = page.get_by_label("Anyone who has it and knows the password").input_value()
     reader = open_page()

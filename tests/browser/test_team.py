@@ -41,7 +41,7 @@ def test_somebody_is_invited_signs_in_and_is_given_another_role(open_page, serve
     sign_up(owner, first, "olga")
     owner.goto("/team/")
     owner.get_by_label("Invite as").select_option("viewer")
-    owner.get_by_role("button", name="Make a link").click()
+    owner.get_by_role("button", name="Create a link").click()
     link = owner.get_by_label("Send this link").input_value()
     sign_up(invited, link, "vera")
     invited.goto("/account/")

@@ -77,7 +77,7 @@ def answer(thread: Comment, text: str, writer: Writer) -> Comment:
     if (earlier := _earlier(thread.session, place, thread, plain, writer)) is not None:
         return earlier
     if thread.replies.count() >= MOST_REPLIES:
-        raise Full(f"A thread has at most {MOST_REPLIES} answers: start another one.")
+        raise Full(f"A thread has at most {MOST_REPLIES} replies: start another one.")
     with transaction.atomic():
         row = _create(thread.session, place, thread, plain, writer)
         resolve(thread, "", is_resolved=False)

@@ -26,9 +26,9 @@ NAMES = {
 }
 SEALED_NAMES = {  # of a bridge whose summary is not readable
     INSERTED: "Inserted messages without the summary, which is not readable",
-    UNEXPLAINED: "Not explained by this file; the summary that is not readable is part of it",
+    UNEXPLAINED: "Not explained by this file, including the summary, which is not readable",
 }
-LESS = "Counts less what this file explains"  # UNEXPLAINED where it is less than 0
+LESS = "Counts minus what this file explains"  # UNEXPLAINED where it is less than 0
 ATTRIBUTED = "attributed"  # a share of the provider's counts
 NOTABLE = 0.02  # of a request: less than this is left unsaid
 
@@ -205,12 +205,13 @@ def notes(
     rest = next(part for part in bridge.parts if part.name == UNEXPLAINED)
     if bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
         is_counted = not recorded or bridge.after_source == Provenance.PROVIDER
-        how = "not in this file" if is_counted else "assumed: no count says what it had that is not in this file"
+        how = "not in this file" if is_counted else "assumed, because no count shows what it held beyond this file"
         what = f"{rest.after:,} tokens of the first request after it are {how}"
         sentences.append(f"{what}{_cause(bridge, recorded)}.")
     elif bridge.is_sealed and bridge.after_step is not None:
         sentences.append(
-            "The summary is not readable, so how many tokens of the first request after it are its is unknown."
+            "The summary is not readable, so it is unknown how many tokens of the first request after it "
+            "are the summary."
         )
     fixed = next(part.after for part in bridge.parts if part.name == FIXED)
     if 0 < cached < fixed - NOTABLE * bridge.total("after"):

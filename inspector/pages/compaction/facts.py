@@ -78,7 +78,7 @@ def facts_of(page: Frame, item: Compaction) -> dict[str, Any]:
 
 def _nothing(is_open: bool) -> str:
     """What is said where no row is shown."""
-    unchanged = "It took no instruction away that the request before it had"
+    unchanged = "It removed no instruction that the request before it had"
     return f"{unchanged}." if is_open else f"{unchanged}, and no request or todo was open."
 
 

@@ -25,7 +25,7 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
     price = next((one for one in known if one.index == item.index), None)
     if price is None:
         if item.recorded and _is_unknown(analysis, item):
-            return {"sentences": ["What it removed is not in the file, so what it saved is not known."], "figures": []}
+            return {"sentences": ["What it removed is not in the file, so what it saved is unknown."], "figures": []}
         later = next((one for one in known if _has_price_of(analysis, one, item)), None)
         if later is None:
             return {"sentences": ["No call was made with it, so it saved nothing."], "figures": []}
@@ -44,7 +44,7 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
             ),
             _figure("saved since", dollars(price.saved), f"{counted(price.stop - price.step - 1, 'later call')}"),
             _figure("earned back", *_earned(price.earned_back, price.step), bad=is_unpaid(price)),
-            _figure("usual break-even", _even(even), "calls, if nothing but the summary is kept"),
+            _figure("usual break-even", _even(even), "calls, if only the summary is kept"),
         ]
     return {
         "figures": figures,

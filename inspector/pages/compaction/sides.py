@@ -82,7 +82,7 @@ def sides_of(request: HttpRequest, first: Side) -> tuple[list[Side], list[str]]:
             errors.append(str(error))
             continue
         if any(_key(side) == _key(known) for known in sides):
-            errors.append(f"{side.name} is compared already.")
+            errors.append(f"{side.name} is already compared.")
         else:
             sides.append(side)
     if len(texts) >= MOST:

@@ -245,7 +245,7 @@ def _no_text(kind: str, size: int, recorded: bool) -> str:
 def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
     """What the summariser was sent: written out for a replay, named as a gap for a recording."""
     if item.sent is None:
-        return {"note": "Not recorded: this format does not keep what was sent to the summariser."}
+        return {"note": "Not recorded: this format does not store what was sent to the summariser."}
     if content_count(item.sent) > PROMPT_EVENTS:
         return {"note": f"{counted(content_count(item.sent), 'message')}: too many to show on one page."}
     write, policy = page.choice.kind.prompt, page.analysis.policy
@@ -285,7 +285,9 @@ def _unseen(page: Frame, item: Compaction, states: Any) -> str:
         why = ", dropped to fit its own window" if item.dropped else ""
         sentences.append(f"{counted(len(dropped), 'message')} (#{first} to #{last}){why}.")
     if page.choice.kind.prompt is not None:
-        sentences.append("Arguments of tool calls and the content of tool results: its prompt only names them.")
+        sentences.append(
+            "Arguments of tool calls and the content of tool results: the summariser's prompt only names them."
+        )
     cut = dict.fromkeys(get_form(span.form).words for span in held_events(item.sent) if span.form)
     return " ".join([*sentences, *(f"Parts of messages: {words}." for words in cut)])
 
@@ -307,7 +309,7 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
         "window": _window(page, item, show, start, len(shown), len(chosen)),
         "sent_note": "The recording does not say what the summariser was sent."
         if item.sent is None
-        else "“420 of 3,100” means that its prompt shows only that much of a message.",
+        else "“420 of 3,100” means that the summariser's prompt shows only that much of a message.",
     }
 
 

@@ -78,7 +78,9 @@ def comparison_picture(lines: Sequence[Line], parts_at: int | None) -> Picture |
         shown = kept_steps([tokens], line.fired, NO_STEPS, 0, len(tokens), POINTS)
         paths.append(Path(kind, box.line(shown, tokens), line.name))
         paths.append(Path(f"{kind} picture-marks", box.dots(line.fired, tokens), f"{line.name[:1]}: compaction"))
-    parting = Path("window", "" if parts_at is None else f"M{box.x(parts_at)} 0V{PICTURE_HEIGHT}", "where A and B part")
+    parting = Path(
+        "window", "" if parts_at is None else f"M{box.x(parts_at)} 0V{PICTURE_HEIGHT}", "where A and B diverge"
+    )
     drawn = tuple(path for path in (*paths, parting) if path.d)
     return Picture(drawn, axis_words(box), (), *step_words(range(count)))
 

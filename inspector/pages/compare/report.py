@@ -24,7 +24,7 @@ def report_of(sides: list[Side], level: str) -> TableReport:
     sentences = []
     for side in sides[1:]:
         at = parting(sides[0], side)
-        where = "send the same requests" if at is None else f"part at step {step_number(at):,}"
+        where = "send the same requests" if at is None else f"diverge at step {step_number(at):,}"
         sentences.append(f"A and {side.letter} {where}.")
     modelled = [MODELLED] if any(side.is_replay for side in sides) else []
     rows: list[tuple[Value, ...]] = [(name, *(column[name] for column in columns)) for name in columns[0]]

@@ -134,7 +134,7 @@ def _at(address: str, step: int | None) -> str:
 def _caption(sides: list[Side], parts: list[int | None]) -> str:
     words = []
     for side, at in zip(sides[1:], parts, strict=True):
-        where = "send the same requests" if at is None else f"part at step {step_number(at):,}"
+        where = "send the same requests" if at is None else f"diverge at step {step_number(at):,}"
         words.append(f"A and {side.letter} {where}")
     return f"Prompt tokens over steps. {'; '.join(words)}."
 

@@ -136,7 +136,8 @@ COLUMNS = (
     PolicyColumn(
         "rules",
         "Rules gone",
-        "sentences of users and the system with a word such as must or never, not in the last request as they were",
+        "sentences of users and the system with a word such as must or never, that are not in the last "
+        "request as they were",
         lambda row: row.losses.rules_gone,
         _rules,
     ),
@@ -174,21 +175,21 @@ COLUMNS = (
     PolicyColumn(
         "unpaid",
         "Never paid",
-        "compactions that cost more than they saved, though no request would have been over the window without them",
+        "compactions that cost more than they saved, although no request would have been over the window without them",
         lambda row: row.unpaid if row.costs.total is not None else None,
         _unpaid,
     ),
     PolicyColumn(
         "parted",
         "Parted calls",
-        "requests with a tool call whose result is missing, or the reverse",
+        "requests that have a tool call without its result, or a result without its call",
         lambda row: row.losses.parted_steps,
         _parted,
     ),
     PolicyColumn(
         "held",
         "Held",
-        "steps at which it wanted to compact and did not, or in vain",
+        "steps at which it was due to compact but did not, or did so without effect",
         lambda row: sum(row.held.values()),
         _held,
     ),

@@ -66,10 +66,12 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
         Way(
             "watch",
             "Session files, as agents write them",
-            "Sends what Claude Code, Codex, Gemini CLI, pi and others store on the machine where it runs. "
+            "Sends the sessions that Claude Code, Codex, Gemini CLI, pi and others store on the machine "
+            "where this command runs. "
             "Files or folders that are named at its end are watched instead.",
             f"{key}{command} watch --server {ADDRESS}\n",
-            "Half-written lines wait until they are complete; a server that is away is tried again.",
+            "Half-written lines wait until they are complete; if the server cannot be reached, the command "
+            "tries again.",
         ),
         Way(
             "capture",
@@ -94,7 +96,7 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "A loop of your own, in Python",
             "“task” and “complete” are your own: the request, and the function that calls the model.",
             LOOP.replace("spool=", given),
-            "A server that is away never stops or delays the agent; unsent lines wait in the folder spool.",
+            "A server that cannot be reached never stops or delays the agent; unsent lines wait in the folder spool.",
         ),
         Way(
             "adk",

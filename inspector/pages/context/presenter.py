@@ -431,7 +431,7 @@ def _cache(cache: CacheBreak) -> str:
         if cache.message is not None
         else "The request extends the one before, yet the cache did not give all of it"
     )
-    why = " It was too old, or another model had answered." if cache.expired else ""
+    why = " The cache had expired, or another model had answered." if cache.expired else ""
     return f"{where}: the cache gave {given} ({source}), {tokens(cache.lost)} were sent anew.{_price(cache)}{why}"
 
 
@@ -497,7 +497,7 @@ def repeats(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
 
 def _repeats_sentence(result: Repeats) -> str:
     if not result.repeats and not result.stale:
-        return "No result is in the request twice, and no file that it holds was edited since it was read."
+        return "No result is in the request twice, and no file in it was edited after it was read."
     doubles = f"{counted(result.held_twice, 'result repeats', 'results repeat')} an earlier one"
     doubles += f" ({tokens(result.repeated_tokens)} tokens)"
     if result.called_again:

@@ -79,7 +79,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     trouble = trouble_of(sys.exception())
     if trouble is not None:
         return troubled(request, trouble)
-    sentence = "An internal error. Stored data is unaffected; see the server log."
+    sentence = "An internal error occurred. Stored data is unaffected; see the server log."
     return plain(request, 500, "Something went wrong", sentence)
 
 

@@ -176,7 +176,7 @@ def facts(ledger: Ledger, attribution: Attribution) -> list[dict[str, str]]:
     if attribution.overhead_source == TOTAL:
         holds += ", chosen so that the modelled requests average what the recorded total gives per call"
     if attribution.overhead_source == USUAL:
-        holds += "; what is usual for this agent, as the first prompt holds more than any conversation begins with"
+        holds += "; the usual value for this agent, because no new conversation begins with so large a prompt"
     missing = unrecorded(ledger, attribution.residual, attribution.ratios)
     rows = [
         _fact("overhead of every request", tokens(attribution.overhead), source, holds),

@@ -66,7 +66,7 @@ def _typed(page: Frame, typed: str) -> dict[str, Any]:
         return {"untold": f"More than {MOST_PLACES:,} messages have this text, or the index cannot look it up."}
     lane = lanes[0]
     if not lane.changes:
-        words = f"“{visible(typed)}” as whole words, and no summary in one says it"
+        words = f"“{visible(typed)}” as whole words, and no summary in a request says it"
         return {"untold": f"No request {_side_words(page)} has {words}."}
     return {"lane": present.row(lane, page), "changes": present.changes(lane, page)}
 

@@ -117,7 +117,7 @@ class ScenarioForm(forms.Form):
     user = SizeField("User's message", MAX_MESSAGE, 0, "bytes", required=False)
     reply = SizeField("Model's reply", MAX_MESSAGE, 0, "bytes", required=False)
     results = _text("Tool results", 4_000, "bytes of each, with commas: 10k, 5k, logs:20k")
-    every = SizeField("Tools on every", MAX_TURNS, 1, "turns: 1 is every turn", required=False)
+    every = SizeField("Tools every", MAX_TURNS, 1, "turns; 1: in every turn", required=False)
     sequential = forms.BooleanField(label="one call after the other", required=False)
     inline = _text("Inline data", 1_000, "raw bytes of images with the user's message: 100k")
     plan = forms.CharField(
@@ -257,7 +257,7 @@ def _value(name: str, value: str, given: bool) -> Any:
     if name == "inline" and given:
         return sized(value, name, "image/png", MAX_INLINE)
     raise ValidationError(
-        f"{name[:40]!r} is not known; allowed are 20x, user=, reply=, results=, inline= and sequential."
+        f"{name[:40]!r} is unknown; allowed are 20x, user=, reply=, results=, inline= and sequential."
     )
 
 

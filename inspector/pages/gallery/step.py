@@ -80,7 +80,7 @@ def stages(step: Step) -> list[dict[str, Any]]:
 def _built(step: Step) -> dict[str, Any]:
     text = (
         "The agent makes a new request for every model call. It copies all events of the session's log into it, from "
-        "the first one on. The log only ever grows; nothing that was done to an earlier request is in it."
+        "the first one on. The log only ever grows; changes made to earlier requests are not in it."
     )
     events = counted(step.events, "message")
     fixed = step.ledger.system_tokens + step.ledger.tools_tokens
@@ -121,8 +121,8 @@ def _injected(step: Step) -> dict[str, Any]:
 
 def _counted(step: Step) -> dict[str, Any]:
     text = (
-        "How large is this request for the provider? That is not known before it is sent. The policy counts in its own "
-        "way, from what it remembers and what it estimates."
+        "How large is this request for the provider? That is not known before it is sent. So the policy makes its own "
+        "count, from what it remembers and what it estimates."
     )
     facts = [term_row(term, step.at) for term in step.terms if term.name not in DECIDES]
     decided = step.value("decision_tokens")

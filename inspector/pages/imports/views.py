@@ -68,7 +68,7 @@ def again(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Read the kept bytes once more."""
     job = _job(request, pk)
     if job.recording is None:
-        return plain(request, 409, "The file was not stored", "The import failed: upload the file again.")
+        return plain(request, 409, "The file was not stored", "The import failed. Upload the file again.")
     return redirect(start_import(job.recording, strict=job.strict, window=job.window))
 
 

@@ -68,7 +68,7 @@ def _nothing_lost(page: Frame) -> str:
     if not page.compactions.total and not page.analysis.replayed.compactions:
         return "Nothing: nothing was compacted."
     if page.analysis.facts.words is None:
-        return "Not looked up yet."
+        return "Not determined yet."
     unseen = "" if page.analysis.simulated else blind_words(page.analysis.facts)
     return unseen or "No request of a user was lost before its turn had ended, and no rule of one for good."
 
@@ -79,16 +79,16 @@ def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:
         return _row(name, [{"words": nothing_words(page.analysis.facts.conclusions)}], "", "")
     answers = answers_at_hand(page.row)
     if answers is None:
-        return _row(name, [{"words": "Other settings are replayed in search of one."}], url, "Search now")
+        return _row(name, [{"words": "Other settings are being replayed to find one."}], url, "Search now")
     if not answers.answers:
-        return _row(name, [{"words": "Set the window first: an answered prompt was larger."}], "", "")
+        return _row(name, [{"words": "Set the window first: a prompt larger than it was answered."}], "", "")
     items: list[dict[str, str]] = []
     for place, answer in enumerate(answers.answers[:SHOWN_ANSWERS]):
         rows = remedy_rows(answer, page.analysis, page.paths["overview"])
         rows = rows if not place else rows[:1]  # of the gravest finding every way, of the others the nearest
         items += [{"words": item["sentence"], "url": item["url"], "link": "Replay it"} for item in rows]
         items += [] if rows else [{"words": answer.sentence}]
-    return _row(name, items, url, "All answers, and what they rest on")
+    return _row(name, items, url, "All answers, and what they are based on")
 
 
 def _row(name: str, items: list[dict[str, str]], url: str, link: str) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _counted(decision: Decision, terms: dict[str, Term], at: int) -> dict[str, A
     if "count" not in terms:
         text = f"There is nothing to compare: {decision.reason}."
         return stage(RULE, "No count", DASH, text, off=True)
-    where = "The agent wrote this number into its recording." if decision.recorded is not None else ""
+    where = "The agent recorded this number itself." if decision.recorded is not None else ""
     if decision.recorded is not None and decision.computed not in (None, decision.recorded):
         where += f" The numbers of the file add up to {decision.computed:,}."
     text = f"The rule compares this number with the threshold. {where}".strip()
@@ -117,14 +117,14 @@ def _threshold(rule: OwnRule, checks: OwnChecks, terms: dict[str, Term], at: int
         proven = f" By its recording, {interval.sentence}." if interval is not None else ""
         text = f"{rule.reason[:1].upper()}{rule.reason[1:]}.{proven}"
         return stage(RULE, f"{words[:1].upper()}{words[1:]}", words.removeprefix("threshold "), text, *facts, off=True)
-    text = f"Compared {rule.checks}. Settings that the file does not hold are at their defaults, or typed in."
+    text = f"Compared {rule.checks}. Settings that are not in the file have their defaults, or were typed in."
     return stage(RULE, "The threshold", tokens(rule.threshold), text, *facts)
 
 
 def _provider_compares(rule: OwnRule, window: int, facts: list[dict[str, Any]]) -> dict[str, Any]:
     """Without a threshold the window is the limit: the provider refuses a request that is larger."""
     text = (
-        f"The agent compares nothing itself: {rule.reason}. The provider compares the request with the window of the "
+        f"The agent itself compares nothing: {rule.reason}. The provider compares the request with the window of the "
         "model, and refuses a larger one. The count is what the agent knows of that request, partly an estimate."
     )
     return stage(RULE, "No threshold, only the window", f"window {short(window)}", text, *facts)

@@ -118,7 +118,7 @@ def form(
     of_models = [name for model in models if is_allowed(agent, name := f"{WINDOW}{OF_MODEL}{model}")]
     meanings = {WINDOW: f"of the model, in tokens; saved for {scope}", **agent.names}
     if len(models) > 1:
-        meanings |= dict.fromkeys(of_models[:MODELS], "in tokens; in the place of the one above")
+        meanings |= dict.fromkeys(of_models[:MODELS], "in tokens; replaces the one above")
     fields = []
     for name, meaning in meanings.items():
         setting = _setting(known[name]) if name in known else {"value": ""}

@@ -9,7 +9,7 @@ from inspector.models import Import, Session
 
 SUB_AGENTS = "links between this session and its sub-agents"
 VERSION = "version of the agent, on which its own rule depends"
-LEFT = "compactions on branches that were left"
+LEFT = "compactions on abandoned branches"
 LOST = f"lines whose predecessor is not in the file, no {LEFT}"
 CONTINUED = "conversation that continues from a summary of its own"
 REQUESTS = ("anthropic-messages", "capture", "inspect", "langchain", "lhar", "openai-chat", "openai-responses", "otel")
@@ -23,7 +23,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
     6: dict.fromkeys(("inspect", "otel"), "requests that the provider refused as too long"),
     7: {
         **dict.fromkeys(REQUESTS, CONTINUED),
-        "codex": "model and window of single calls, sum of their tokens, or summary that is empty behind its opening",
+        "codex": "model and window of single calls, sum of their tokens, or summary with nothing after its opening",
         "claude-code": f"{LOST}, and no empty summaries between Claude Code's own words",
         "atif": "steps that their numbers skip",
         "openhands": "model and window of single calls",

@@ -15,14 +15,14 @@ from inspector.replays.choice import Choice
 from inspector.sharing.making import Request
 
 LEVEL_WORDS = {
-    "numbers": "Numbers only: no words of the session but the names of agent and models",
-    "names": "Numbers and names: its title and tools, too",
+    "numbers": "Numbers only: no words of the session except the names of agent and models",
+    "names": "Numbers and names: also the session's title and tools",
     "text": "With text: also instructions, quoted requests and summaries",
 }
 SCOPES = {
     "": "The whole session",
-    "compaction": "One compaction alone: its check, the bridge from before to after, its price and what it wrote",
-    "decision": "One decision alone: the check before one step as arithmetic",
+    "compaction": "One compaction: its check, the bridge from before to after, its price and what it inserted",
+    "decision": "One decision: the check before one step as arithmetic",
 }
 _ANCHORED = re.compile(r"(?i)\s*step\s+([0-9]{1,9})\s*:\s*(.+)")
 

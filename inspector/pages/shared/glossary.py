@@ -50,16 +50,17 @@ GLOSSARY = (
     ),
     Term(
         "attributed tokens",
-        "Recorded prompt tokens shared out to single messages; what is left over is shown as the residual.",
+        "Recorded prompt tokens divided among the single messages; what is left over is shown as the residual.",
     ),
     Term("threshold", "A policy compacts when its count reaches this many tokens."),
-    Term("buffer", "Tokens kept free below the context window; the threshold is the window less the buffer."),
+    Term("buffer", "Tokens kept free below the context window; the threshold is the window minus the buffer."),
     Term("watermark", "The place in the log up to which a summary replaces the messages."),
     Term("compaction", "Messages are summarised, shortened or left out so that the next request is smaller."),
-    Term("summary", "The text that a compaction writes in place of messages."),
+    Term("summary", "The text that a compaction puts in the place of messages."),
     Term("overflow", "A request larger than the context window."),
-    Term("near miss", "A request just below the context window that was not compacted."),
-    Term("policy", "The rule that decides when to compact, and what."),
+    Term("near miss", "A request above 90 % of the context window that was not compacted."),
+    Term("policy", "A rule that decides when to compact, and what to keep, summarise or remove."),
+    Term("profile", "A version or variant of a policy, with default settings of its own."),
     Term(
         "replay",
         "The same session under a policy and settings of your choice. From the first step that differs its "
@@ -70,7 +71,9 @@ GLOSSARY = (
         "own rule",
         "The rule of the agent that wrote the recording, with settings from the file, from its version or inferred.",
     ),
-    Term("forecast error", "How far predictions of hidden later counts, made from earlier ones alone, were off."),
+    Term(
+        "forecast error", "How far off predictions were: later counts are hidden and predicted from earlier ones alone."
+    ),
 )
 SOURCES = (
     Term("provider", "Reported by the model's provider for a request that was really sent."),
@@ -79,7 +82,7 @@ SOURCES = (
     Term("recomputed", "Computed here from what the file holds."),
     Term("modelled", "What the provider would have reported for a request that was never sent.", ("replayed",)),
     Term("model table", "Looked up by the model's name in a bundled table of windows and prices."),
-    Term("recorded prompts", "The one documented window of the model that holds the prompts that were answered."),
+    Term("recorded prompts", "The only documented window of the model into which the answered prompts fit."),
     Term("user", "Typed in by a person, or chosen in the address of the page."),
     Term("assumed", "A default, because nothing better is known."),
     Term("estimated", "From the texts, because no provider counted them."),
@@ -91,11 +94,11 @@ VERDICTS = (
     Term("agrees", "The agent's rule fires at this compaction, and at no check since the one before."),
     Term("differs from the rule", "What was kept is not what the agent's rule keeps."),
     Term("early", "The agent compacted below the threshold of its rule."),
-    Term("late", "The rule had fired at an earlier check, and the agent went on."),
+    Term("late", "The rule had fired at an earlier check, but the agent did not compact then."),
     Term("other threshold", "All checks fit one threshold, and it is not that of the rule."),
-    Term("not modelled", "The rule says nothing of this compaction: a count or a setting is missing."),
+    Term("not modelled", "The rule says nothing about this compaction: a count or a setting is missing."),
     Term("as the rule says", "What was kept, or the change of a threshold, is what the agent's rule says."),
-    Term("verbatim", "A message of the log that is sent has the very words."),
+    Term("verbatim", "A message of the log that is sent has the same words."),
     Term("quoted in the summary", "Only what a compaction inserted has the words."),
     Term("paraphrased in the summary", "Only what a compaction inserted says it, in other words."),
     Term(
@@ -109,14 +112,14 @@ VERDICTS = (
     Term("unknown trigger", "The file does not say who asked for the compaction."),
 )
 FINDINGS = {
-    "window_contradicted": "A larger prompt than the window was answered, so the window is another one.",
+    "window_contradicted": "A prompt larger than the window was answered, so the real window is larger.",
     "window_doubted": "Every automatic compaction came below half of the window: it may be smaller.",
     "overflow": "A request larger than the context window.",
     "refused": "The file has the provider's error for a request that was too long.",
     "refused_again": "A replayed request is as large as one that the provider refused.",
     "late": "The compaction came right after a request over the window had been refused.",
     "counted_over": "The agent itself counted more than the window before it compacted.",
-    "no_fit": "What is always sent alone is larger than the threshold: no compaction can help.",
+    "no_fit": "What every request holds is over the threshold by itself: no compaction can help.",
     "near_miss": "A request above 90 % of the window that was not compacted.",
     "rule_lost": "A compaction took a rule of the user's out of the context, and no later call of the turn has it.",
     "earlier_rule_lost": "A compaction took a rule of an earlier turn out of the context, and no call since has it.",
@@ -128,7 +131,7 @@ FINDINGS = {
     "summary_not_kept": "After the compaction the history came back.",
     "grown": "The request after the compaction is larger than the one before it.",
     "still_over": "The request after the compaction is still over the threshold.",
-    "setting_never_acts": "A typed setting contradicts what the recording shows of the threshold.",
+    "setting_never_acts": "A typed setting contradicts what the recording shows about the threshold.",
     "own_early": "A compaction below the threshold of the agent's own rule.",
     "own_missed": "Checks reached the threshold of the agent's own rule, and it did not compact.",
     "other_threshold": "All checks fit one threshold, and it is not that of the agent's rule.",
@@ -137,7 +140,7 @@ FINDINGS = {
     "never_paid": "Compactions that cost more than they saved up to the next one, at list prices.",
     "needed": "Without the automatic compactions requests would have come near the window, or over it, or would have "
     "left an answer no room.",
-    "avoided_overflows": "The replay has no overflow where its session without compaction has some.",
+    "avoided_overflows": "The replay has fewer overflows than the same session without compaction.",
     "timing_gap": "The last count was still below the threshold; only the estimate of the next request was not.",
     "correction_limited": "The correction factor reached its upper or lower limit.",
     "inline_data": "Pictures or files in the messages are counted by their bytes.",
@@ -147,13 +150,15 @@ FINDINGS = {
     "sealed_summary": "The summary is encrypted, or not in the file.",
     "silent_truncation": "The prompt fell while the log grew, and no compaction is recorded.",
     "results_cleared": "Later requests have older tool results shorter or empty, by edits instead of a compaction.",
-    "left_branches": "Branches that a rewind or an edit left hold compactions, refused requests or larger prompts.",
-    "usage_in_characters": "The recorded counts grow by one for each byte: they seem not to be tokens.",
+    "left_branches": "Branches that a rewind or an edit abandoned hold compactions, refused requests or "
+    "larger prompts.",
+    "usage_in_characters": "The recorded counts grow by one for each byte: they seem to count characters, not tokens.",
     "usage_repeated": "Counts that repeat those of the call before.",
     "cached_above": "More cached tokens than prompt tokens are recorded.",
-    "no_usage": "Calls without a count of the provider.",
+    "no_usage": "Calls without a count from the provider.",
     "repeated_call": "The same call, or the same few in turn, five times or more with the same results.",
-    "asked_again": "After a compaction, results that the context no longer had came again from the same calls.",
+    "asked_again": "After a compaction the agent made the same calls again and got results that the context "
+    "no longer had.",
 }
 CHIPS = (
     Term("errors", "Sessions whose verdict is an error: an overflow, a loop, a lost request, a contradicted window."),

@@ -23,7 +23,7 @@ LIFETIMES = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "7d": timedelta(
 LIFETIME_WORDS = {"1h": "1 hour", "1d": "1 day", "7d": "7 days", "days": "days:"}
 TABLE_LEVELS = {
     "numbers": "Numbers only: no titles of sessions",
-    "names": "Numbers and names: the titles of the sessions, too",
+    "names": "Numbers and names: also the titles of the sessions",
 }
 MOST_DAYS = 365
 LONGEST_TITLE, LONGEST_TEXT, MOST_REMARKS, LONGEST_PASSWORD = 200, 10_000, 100, 200  # characters; lines

@@ -19,8 +19,8 @@ RAW, MARKDOWN, JSON, TEXT, IMAGE = "raw", "markdown", "json", "text", "image"
 PIECE_CHARS = 64_000  # of raw text in the reader
 REFERRED_TO = "The recording only refers to this picture. Nothing is fetched."
 NOT_SHOWN = (
-    "It cannot be shown: the uploaded file does not hold it on the message's own line, or it is not PNG, JPEG, GIF or "
-    "WebP."
+    "This picture cannot be shown: it is not on the message's own line of the uploaded file, or it is not PNG, JPEG, "
+    "GIF or WebP."
 )
 BODIES = {RAW: "_raw.html", MARKDOWN: "_markdown.html", JSON: "_json.html"}
 

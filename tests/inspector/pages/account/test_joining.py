@@ -25,7 +25,7 @@ def path_of(address: str) -> str:
 def test_the_first_start_gives_a_link_that_makes_the_first_account(team_handler):
     path = path_of(invitations.setup_address("http://127.0.0.1:8000/"))
     client = browser(team_handler)
-    assert "Make the first account" in client.get(path).content.decode()
+    assert "Create the first account" in client.get(path).content.decode()
     assert client.post(path, FORM)["Location"] == "/"
     assert client.get("/").status_code == 200
     membership = Membership.unscoped.get()

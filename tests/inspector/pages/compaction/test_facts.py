@@ -44,7 +44,7 @@ def test_what_had_left_before_is_not_said_to_be_there_and_what_is_quoted_is_not_
     again = replace(built, compactions=(*built.compactions, compaction(7, summary=f"More is done. {RULE}.")))
     response = client.get(reverse("compaction", args=[store(again).pk, 2]))
     text = html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
-    assert "It took no instruction away that the request before it had." in text
+    assert "It removed no instruction that the request before it had." in text
     assert "1 other instruction is only in a summary, as before." in text
     assert "The last request and 1 open todo had left the context before." in text
     assert "still there verbatim" not in text

@@ -26,7 +26,7 @@ def test_it_says_what_that_policy_compared_and_nothing_of_another_agents_prompt(
     text = page(client, coding, policy)
     assert "Replayed compaction 1 of" in text
     assert "The policy compacts: " in text
-    assert "its prompt only names them" not in text
+    assert "the summariser's prompt only names them" not in text
 
 
 def test_it_says_how_much_of_a_result_the_summariser_was_given(client, coding):

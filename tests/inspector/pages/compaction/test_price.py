@@ -70,7 +70,7 @@ def test_one_after_which_no_call_came_saved_nothing(client, store):
 def test_one_at_the_beginning_of_a_file_says_that_its_price_is_not_known(client, store):
     row = store(counted((20_000, 20_100, 20_200), compactions=(compacted(0, 167_500),)))
     text = page(client, row)
-    assert "What it removed is not in the file, so what it saved is not known." in text
+    assert "What it removed is not in the file, so what it saved is unknown." in text
     assert "No call was made with it" not in text
 
 

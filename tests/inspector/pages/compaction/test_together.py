@@ -112,7 +112,7 @@ def test_the_address_of_a_replayed_one_is_that_one_under_its_own_settings(client
         ("with=nonsense", "A compaction is named by the address of its page"),
         ("with=00000000-0000-0000-0000-000000000000/1", "There is no such session."),
         ("with=------------------------------------/1", "There is no such session."),
-        ("with=recorded/1", "Compaction 1 is compared already."),
+        ("with=recorded/1", "Compaction 1 is already compared."),
         ("with=recorded/2&with=recorded/3&with=recorded/1&with=recorded/2", "At most 4 are compared"),
     ],
 )

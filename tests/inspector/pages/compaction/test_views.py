@@ -158,7 +158,7 @@ def test_a_summary_that_is_not_readable_has_no_size_and_no_cause_is_made_up_for_
     assert "0 bytes" not in text
     assert "The summary, which is not readable, is among them" in text
     _, rows, total = bridge(text)
-    assert "Not explained by this file; the summary that is not readable is part of it" in rows
+    assert "Not explained by this file, including the summary, which is not readable" in rows
     assert not any(name.startswith("Summary, inserted") for name in rows)
     assert sum(total[:5]) == total[5]
 
@@ -195,7 +195,7 @@ def test_what_a_compaction_before_the_file_removed_is_not_made_up(client, store,
     assert "remaining" not in head
     assert "The history before this compaction is not in the file." in head
     assert "were removed" not in text
-    assert "what it saved is not known" in text
+    assert "what it saved is unknown" in text
 
 
 def test_edits_of_the_history_are_no_compactions_on_tab_badge_and_page(client, store):

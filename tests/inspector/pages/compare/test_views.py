@@ -31,7 +31,7 @@ def test_a_recording_and_its_replay_part_where_the_overview_says_so(client, codi
     first = client.get(coding.get_absolute_url() + "?policy=none").context["decisions"]["first"]["step"]
     assert page.context["parts"][0]["step"] == first
     text = page.content.decode()
-    assert f"A and B part at step {first}" in text
+    assert f"A and B diverge at step {first}" in text
     assert "modelled" in text
     fill = page.context["rows"][-1]
     first, other = (float(item.partition("\u00a0")[0]) for item in (fill["first"], fill["others"][0]["value"]))

@@ -78,7 +78,7 @@ def test_all_text_together_is_bounded():
         ("results", ",".join("1" * 201), "at most 200 in one turn, not 201"),
         ("usage", "maybe", "valid choice"),
         ("guard", "contextguard/late", "valid choice"),
-        ("plan", "user=5\nloud=3", "Line 2: 'loud' is not known; allowed are 20x, user=, reply=, results="),
+        ("plan", "user=5\nloud=3", "Line 2: 'loud' is unknown; allowed are 20x, user=, reply=, results="),
         ("plan", "2000x user=5", "Line 1: The number of turns is a whole number from 1 to 1,000"),
         ("plan", "900x user=5\n900x user=6", "Line 2: more than 1,000 turns"),
     ],

@@ -335,7 +335,7 @@ def test_a_number_has_a_slider_that_is_not_sent_itself(client, gap):
 def test_what_an_address_asks_wrongly_is_said_on_every_page_of_the_session(client, gap):
     for path in ("steps", "rule", "context", "facts", "estimator", "comments"):
         text = html.unescape(client.get(f"{gap.get_absolute_url()}{path}?policy=codex&window=many").content.decode())
-        assert "Not used of this address: A window is a number of tokens" in text, path
+        assert "Ignored in this address: A window is a number of tokens" in text, path
         assert "not 'many'" in text
     text = html.unescape(client.get(f"{gap.get_absolute_url()}?policy=nope&window=many").content.decode())
     assert 'value="many"' in text

@@ -171,7 +171,7 @@ def test_a_picture_that_is_not_in_the_file_is_not_found(read):
 
 def test_why_a_picture_is_not_shown_is_said(read):
     page = read(image(700, "image/svg+xml"), **{"as": "raw"}).content.decode()
-    assert "It cannot be shown: the uploaded file does not hold it" in html.unescape(page)
+    assert "This picture cannot be shown: it is not on the message" in html.unescape(page)
     assert "as=image" not in page
 
 
