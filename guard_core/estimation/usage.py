@@ -486,40 +486,40 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
     notes = []
     if attribution.prologue:
         notes.append(
-            f"of the first prompt {attribution.overhead:,} tokens are taken as system prompt and tools "
-            f"({_overhead_source(attribution)}), {attribution.prologue:,} as messages before this file begins, which "
-            "are taken to be left out as soon as a message of this file is"
+            f"of the first prompt, {attribution.overhead:,} tokens are counted as system prompt and tools "
+            f"({_overhead_source(attribution)}) and {attribution.prologue:,} as messages from before this file begins, "
+            "which are assumed to leave the requests with the first message of this file that does"
         )
     notes += [
-        f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (call "
+        f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (step "
         f"{cut.step + 1:,}): content was cut away silently, and a new baseline begins"
         for cut in silent_truncations(ledger)[:MOST_NOTES]
     ]
     notes += [
-        f"the provider counts the same content at {change.factor:.2f} times the tokens from call {change.step + 1:,} "
+        f"the provider counts the same content at {change.factor:.2f} times the tokens from step {change.step + 1:,} "
         f"on (the prompt went from {change.before:,} to {change.after:,}): a new baseline begins"
         for change in count_changes(ledger)[:MOST_NOTES]
     ]
     notes += [
-        f"the recorded prompt rose from {rise.before:,} to {rise.after:,} tokens at call {rise.step + 1:,}, more than "
-        "any count of the messages in between: content that is not in this file, and a new baseline begins"
+        f"the recorded prompt rose from {rise.before:,} to {rise.after:,} tokens at step {rise.step + 1:,}, by more "
+        "than the messages in between explain: content that is not in this file; a new baseline begins"
         for rise in unexplained_rises(ledger)[:MOST_NOTES]
     ]
     dropped = np.flatnonzero(attribution.dropped)
     if len(dropped):
         notes.append(
             f"reasoning is sent until the user writes again: {len(dropped):,} prompts lack that of the turn "
-            f"before, the first is call {int(dropped[0]) + 1:,}; {int(attribution.dropped.sum()):,} tokens in all, by "
+            f"before, the first at step {int(dropped[0]) + 1:,}; {int(attribution.dropped.sum()):,} tokens in all, by "
             "the recorded outputs"
         )
     changed = model_changes(ledger)
     if changed:
-        notes.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
+        notes.append(f"another model counts from step {changed[0] + 1:,} on: a new baseline begins at each change")
     if unmeasured := _unmeasured(ledger, attribution):
         notes.append(
-            f"pictures or encrypted reasoning in {unmeasured:,} message{'' if unmeasured == 1 else 's'} are measured "
-            f"by no recorded prompt: {attribution.ratios['media']:,.0f} tokens a picture and what is usual of "
-            "reasoning are assumed, and no forecast error says how far off that is"
+            f"no recorded prompt measures the pictures or encrypted reasoning in {unmeasured:,} "
+            f"message{'' if unmeasured == 1 else 's'}: {attribution.ratios['media']:,.0f} tokens per picture and the "
+            "usual size of reasoning are assumed, and no forecast error shows how far off that is"
         )
     return tuple(notes)
 

@@ -67,8 +67,8 @@ def _beginning_words(facts: Facts) -> tuple[str, ...]:
         return ()
     what = "summary" if first.kind in WRITTEN_KINDS else "compaction"
     return (
-        f"The recording begins with a {what}: the messages that it replaced are not in the file. Replays begin without "
-        f"them and without it, so their requests are smaller than they would have been.",
+        f"The recording begins with a {what}: the messages that it replaced are not in the file. Replays begin "
+        f"without these messages and without the {what}, so their requests are smaller than they would have been.",
     )
 
 
@@ -80,8 +80,8 @@ def _overflow_words(facts: Facts) -> tuple[str, ...]:
     if facts.window.is_disproved:
         which = "recorded request" if facts.window.judges_replays else "request"
         words.append(
-            f"No {which} counts as an overflow or a near miss for its size: {facts.window.note}. Policies go by "
-            f"{facts.window.value:,} all the same."
+            f"No {which} counts as an overflow or a near miss for its size: {facts.window.note}. Policies still "
+            f"use a window of {facts.window.value:,}."
         )
     if refused:
         least = facts.refused_request
@@ -89,7 +89,7 @@ def _overflow_words(facts: Facts) -> tuple[str, ...]:
         words.append(
             f"The overflows of the recording include {count} that the provider refused. The file has no calls for "
             "them, so no replay has them either"
-            + ("." if least is None else f"; of a replay calls of {least.tokens:,} tokens and more are overflows.")
+            + ("." if least is None else f"; in a replay, calls of {least.tokens:,} tokens or more count as overflows.")
         )
     if answered:
         words.append(
@@ -113,7 +113,7 @@ def summariser_words(outcome: PolicyOutcome) -> str:
         return ""
     return (
         f"its summariser would be given {outcome.largest_summariser:,} tokens, more than the window of "
-        f"{outcome.window:,}, and is taken to answer"
+        f"{outcome.window:,}, and is assumed to answer"
     )
 
 
@@ -226,9 +226,7 @@ def usual_break_even(price: Payback, prices: Prices) -> float | None:
 def _cache_words(prices: Prices) -> str:
     if prices.caching == OFF:
         return "The recording's agent read nothing from a cache, so the replays read nothing from one either."
-    known = (
-        "" if prices.caching == REPORTED else " The file has no count of cached tokens: that there is one is assumed."
-    )
+    known = "" if prices.caching == REPORTED else " The file has no counts of cached tokens: a cache is assumed."
     return (
         "A call reads from the cache what its request shares with the one before, if that was sent to the same model "
         f"at most {prices.seconds / 60:g} minutes earlier{_times(prices)}, and is at least {CACHE_LEAST:,} tokens long."

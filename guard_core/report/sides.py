@@ -252,7 +252,7 @@ class SideSource:
         fires, title = count >= threshold >= 0, policy_kind(trace.policy).title
         compacted = any(item.step == step for item in self.facts.counts.compactions)
         if compacted:
-            outcome = "compacted here" if fires else "does not fire here by these numbers, and the recording compacted"
+            outcome = "compacted here" if fires else "would not compact here by these numbers, but the recording did"
         else:
             outcome = "fires here, and the recording did not compact" if fires else "did not compact here"
         sign = f"{count:,} {'≥' if fires else '<'} {threshold:,}" if min(count, threshold) >= 0 else ""

@@ -35,7 +35,7 @@ class Moment(StrEnum):
     BEFORE_CALL = "before every call"
     TURN_END = "at the end of a turn"
     REFUSAL = "only when the provider refuses the request"
-    GUARD = "where its guard looks"
+    GUARD = "where its guard checks"
     NEVER = "never"
 
 

@@ -20,7 +20,7 @@ from guard_core.rules.stretch_checks import Counted
 from guard_core.sessions import Provenance, Session
 from guard_core.trace import Term
 
-NOT_ASKED = "within a turn, where it does not look"
+NOT_ASKED = "within a turn, where it does not check"
 UNRECORDED = "none is in the file, but the next request is smaller"
 
 

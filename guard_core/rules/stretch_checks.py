@@ -53,7 +53,7 @@ NO_COUNT = {
 CLEARED = "old results were cleared since the last answer was counted, and what is left to count is not in the file"
 RESUMED = "the session was resumed, and the agent has no count before the next answer"
 SLIDES = "it is a move of a window that slides by design, whatever the count"
-AT_CHANGE = "it was made between calls of two models, versions or windows, and whose threshold counted is not known"
+AT_CHANGE = "it was made between calls of two models, versions or windows, and it is not known whose threshold applied"
 
 
 class Counted:
@@ -287,7 +287,10 @@ class StretchChecks:
         if self.held[row] and self.agent is not None and not self.fires(row):
             return self.counted.why_held(row)
         if at_turn_end(self.rule) and not self.checks.between[row]:
-            return "within a turn, where the rule is not asked: a refused request, or a person asked for it"
+            return (
+                "within a turn, where the rule is not checked: after a refused request, or because a "
+                "person asked for it"
+            )
         return ""
 
     def trigger(self, row: int) -> str:

@@ -81,4 +81,4 @@ def _verdict(at: dict[str, int]) -> str:
         return "it does not compact: the estimate is over the threshold, but the last count was not"
     if at["ineffective"] >= 2 or at["fallbacks"] >= 2:
         return "it does not compact while two compactions in a row had no effect"
-    return "it does not fire"
+    return "it does not compact"

@@ -101,7 +101,7 @@ class SummarizationPolicy(ReportedPolicy):
             number = size.value if size.kind == MESSAGES else size.tokens(trace.window)
             terms.append(Term("trigger", number, unit, expression=str(size), **rule))  # type: ignore[arg-type]
         held = HELD_REASONS[at["held"]]
-        done = "it compacts" if at["fired"] else f"it does not compact: {held}" if held else "it does not fire"
+        done = "it compacts" if at["fired"] else f"it does not compact: {held}" if held else "it does not compact"
         words = f"{self.settings.trigger or 'no trigger'}: {done}"
         return (*terms, Term("verdict", float(at["fired"]), "", Provenance.RECOMPUTED, step, words))
 

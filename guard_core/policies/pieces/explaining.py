@@ -75,4 +75,4 @@ def _done(trace: Trace, step: int, at: Mapping[str, int], *, fires: bool) -> str
         return f"{compacts}, but {held}" if held else compacts
     if held:
         return f"it does not compact: {held}"
-    return "it does not look here" if at.get("looks") == 0 else "it does not fire"
+    return "it does not check here" if at.get("looks") == 0 else "it does not compact"

@@ -101,7 +101,10 @@ def test_no_request_is_over_a_window_that_an_answered_prompt_disproves_and_that_
     path.write_bytes(write(msgspec.structs.replace(built, window=Sourced(100_000, Provenance.RECORDER))))
     text = printed(capsys, str(path))
     why = "a prompt of 254,000 tokens was answered, above the stated 100,000"
-    assert f"No request counts as an overflow or a near miss for its size: {why}. Policies go by 100,000" in text
+    assert (
+        f"No request counts as an overflow or a near miss for its size: {why}. Policies still use a window of 100,000"
+        in text
+    )
     assert {row["overflows"] for row in json.loads(printed(capsys, str(path), "--json"))["rows"]} == {0}
     assert main(["replay", str(path), "--policy", "none"]) == 0
     assert "Overflows are counted by 100,000 all the same" in capsys.readouterr().out

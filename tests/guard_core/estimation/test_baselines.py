@@ -91,10 +91,10 @@ def test_growth_that_messages_explain_is_no_rise():
 def test_every_new_baseline_is_noted_with_its_call():
     ledger = recounted(1.35)
     (note,) = baseline_notes(ledger, attribute(ledger))
-    assert note.startswith("the provider counts the same content at 1.35 times the tokens from call 21 on")
+    assert note.startswith("the provider counts the same content at 1.35 times the tokens from step 21 on")
     grown = chat(30_000, 30_700, 45_000)
     (note,) = baseline_notes(grown, attribute(grown))
-    assert "rose from 30,700 to 45,000 tokens at call 3" in note
+    assert "rose from 30,700 to 45,000 tokens at step 3" in note
 
 
 def test_a_conversation_that_began_before_the_file_is_noted_with_the_guess():
@@ -103,7 +103,7 @@ def test_a_conversation_that_began_before_the_file_is_noted_with_the_guess():
     assert attribution.overhead == 40_000
     assert attribution.overhead + attribution.prologue > 126_000
     assert (
-        "40,000 tokens are taken as system prompt and tools (usual for this agent)"
+        "40,000 tokens are counted as system prompt and tools (usual for this agent)"
         in baseline_notes(ledger, attribution)[0]
     )
 

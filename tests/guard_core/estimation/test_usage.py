@@ -183,9 +183,9 @@ def test_a_replayed_compaction_adds_what_its_agent_does_not_record_and_says_so()
 def test_silent_truncations_and_other_models_are_noted():
     ledger = Ledger.of(hidden_growth(models=("one", "two"), fall=30_000))
     notes = AttributedUsage(ledger, attribute(ledger)).notes(compacted=False)
-    assert "fell from 46,300 to 16,900 tokens while the log grew (call 11)" in notes[0]
-    assert "rose from 3,300 to 43,900 tokens at call 6" in notes[1]
-    assert "from call 16 on" in notes[2]
+    assert "fell from 46,300 to 16,900 tokens while the log grew (step 11)" in notes[0]
+    assert "rose from 3,300 to 43,900 tokens at step 6" in notes[1]
+    assert "from step 16 on" in notes[2]
 
 
 def test_pictures_that_no_recorded_prompt_measures_are_noted():
@@ -202,6 +202,6 @@ def test_pictures_that_no_recorded_prompt_measures_are_noted():
     assert attributed(session(*events, calls=tuple(calls))).notes(compacted=False) == ()
     more = session(*events, image(900_000), calls=(*calls, ModelCall(7, None, None)))
     (note,) = attributed(more).notes(compacted=False)
-    assert note.startswith("pictures or encrypted reasoning in 1 message are measured by no recorded prompt: 1,")
+    assert note.startswith("no recorded prompt measures the pictures or encrypted reasoning in 1 message: 1,")
     unsent = session(*events, image(900_000), calls=tuple(calls))
     assert attributed(unsent).notes(compacted=False) == ()

@@ -88,7 +88,7 @@ def test_what_a_rows_overflows_leave_out_is_said():
         "overflows of the recording include 1 request that the provider refused. The file has no calls for them" in said
     )
     asked = [summariser_words(outcome) for outcome in every.values() if outcome and outcome.largest_summariser]
-    assert any("more than the window of 200,000, and is taken to answer" in words for words in asked)
+    assert any("more than the window of 200,000, and is assumed to answer" in words for words in asked)
     assert all(bool(summariser_words(row)) == (row.largest_summariser > 200_000) for row in every.values() if row)
     assert all(bool(refused_words(row)) == (row.refused > 0) for row in every.values() if row)
 

@@ -81,7 +81,7 @@ def test_without_a_threshold_it_compacts_after_the_refusal_of_the_provider():
     assert (record.step, record.reason) == (5, "the provider refused the request")
     assert record.after[1:] == (Span(3, 11),)  # the last four rounds
     terms = {item.name: item for item in get_policy("claude-code").explain(trace, 4)}
-    assert terms["verdict"].expression == "there is no threshold: it does not fire"
+    assert terms["verdict"].expression == "there is no threshold: it does not compact"
 
 
 def events_of(view):

@@ -210,4 +210,4 @@ def test_a_step_is_explained_with_the_sum_that_was_compared():
     policy, trace = get_policy("codex"), replayed(counted(100_000, 101_000))
     terms = {item.name: item for item in policy.explain(trace, 1)}
     assert terms["decision tokens"].expression == "100,000 + 10 + 26"
-    assert terms["verdict"].expression == "100,036 < 180,000: it does not fire"
+    assert terms["verdict"].expression == "100,036 < 180,000: it does not compact"

@@ -191,6 +191,6 @@ def test_a_step_is_explained_by_where_it_looks_and_what_it_compares():
     policy = get_policy("pi", keep_recent_tokens=300)
     verdicts = [policy.explain(trace, step)[-1].expression for step in (1, 2)]
     assert verdicts == [
-        "1,000 <= 183,616: it does not look here",
+        "1,000 <= 183,616: it does not check here",
         "190,000 > 183,616: it compacts",
     ]

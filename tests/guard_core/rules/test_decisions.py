@@ -83,7 +83,7 @@ def test_a_file_without_counts_says_so():
 
 def test_within_a_turn_pi_does_not_look():
     decision = checks(transcript("pi")).at(2)
-    assert decision_words(decision) == "No compaction: within a turn, where it does not look."
+    assert decision_words(decision) == "No compaction: within a turn, where it does not check."
 
 
 def test_a_version_without_a_threshold_says_why():

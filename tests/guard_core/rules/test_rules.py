@@ -765,7 +765,7 @@ def test_a_check_at_which_opencode_asked_for_a_summary_in_vain_is_no_missed_one(
 
 def test_pi_is_not_asked_within_a_turn():
     explanation = explain(transcript("pi", ""), window=Sourced(160_000, Provenance.USER))
-    assert explanation.compactions[0].reason.startswith("within a turn, where the rule is not asked")
+    assert explanation.compactions[0].reason.startswith("within a turn, where the rule is not checked")
 
 
 def test_gemini_cli_has_nothing_to_cut_in_the_first_turn():

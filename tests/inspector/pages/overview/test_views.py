@@ -262,7 +262,7 @@ def test_what_a_reader_of_the_replays_counts_must_know_is_beside_them(client, pa
     prompts = (30_000, 30_700, 45_000, 45_700, 46_400, 47_100)
     calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
     row = store(session(*events, calls=calls), title="a rise")
-    noted = "The recorded prompt rose from 30,700 to 45,000 tokens at call 3"
+    noted = "The recorded prompt rose from 30,700 to 45,000 tokens at step 3"
     assert noted in page(client, row).content.decode().partition('id="comparison-title"')[2]
     assert noted in part_of(row.get_absolute_url() + "?window=60000", "chart").content.decode()
     plain = store(session(*events), title="plain")
