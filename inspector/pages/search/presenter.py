@@ -90,12 +90,17 @@ def address(query: Query, **more: Any) -> str:
     return "?" + urlencode({"q": query.text, **more})
 
 
-def strip(page: Frame, query: Query) -> dict[str, Any]:
+def tabs(page: Frame) -> dict[str, Any]:
+    """The frame of a page of the session, without its strip: the one with the matches is beside them."""
+    return {**page.context("search"), "strip": {"empty": True}}
+
+
+def marks(page: Frame, query: Query) -> dict[str, Any]:
     """The strip of a session with the steps that have matches, and their number; both lead to the steps page."""
     matched = page.steps_matching(query)
     return {
-        "strip": page.strip(None, matched),
-        "urls": {"steps": page.paths["steps"] + "?" + urlencode({"search": query.text})},
+        "marked_strip": page.strip(None, matched),
+        "marked_urls": {"steps": page.paths["steps"] + "?" + urlencode({"search": query.text})},
         "matched": len(matched),
     }
 

@@ -15,6 +15,7 @@ from inspector.pages.search import presenter as present
 from inspector.pages.session.frame import frame
 from inspector.pages.shared.htmx import wants_part
 from inspector.pages.shared.numbers import message_index, message_number
+from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import ReplayUnderWay
 from inspector.replays.processes import State
@@ -57,7 +58,7 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
     inserted = searching.summary_hits(query, session, HITS)
     count = searching.count(query, session) + len(inserted)
     context = {
-        "session": session,
+        "session": {"id": session.pk, "title": in_order(session.title)},
         "query": query,
         "hits": [
             *(present.summaries(session, inserted, query) if start == 0 else []),
@@ -67,24 +68,25 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
         "is_one": count == 1,
         "more": present.address(query, **{"from": message_number(places[HITS].seq)}) if len(places) > HITS else "",
         **_state(int(session.indexed < session.events), query),
-        **(_strip(request, pk, query) if places or inserted else {}),
+        **_around(request, pk, query, has_matches=bool(places or inserted)),
     }
     if session.events:
         context["share"] = 100 * session.indexed // session.events
     return render(request, _template(request, "session"), context)
 
 
-def _strip(request: HttpRequest, pk: UUID, query: Query) -> dict[str, Any]:
-    """Where the matches are in the session; `curve_waits` while its replay is computed, nothing while its columns are.
-    Raises ReplayUnderWay once it is done: the process that holds it makes the page."""
+def _around(request: HttpRequest, pk: UUID, query: Query, *, has_matches: bool) -> dict[str, Any]:
+    """The tabs of the session, and where the matches are in it; `curve_waits` while its replay is computed, nothing while
+    its columns are. Raises ReplayUnderWay once it is done: the process that holds it makes the page."""
     try:
-        return present.strip(frame(request, pk), query)
+        page = frame(request, pk)
+        return {**present.tabs(page), **(present.marks(page, query) if has_matches else {})}
     except convert.Outdated:
         return {}
     except ReplayUnderWay as under_way:
         if under_way.replay.state is State.READY:
             raise
-        return {"curve_waits": under_way.replay.state is not State.ENDED}
+        return {"curve_waits": has_matches and under_way.replay.state is not State.ENDED}
 
 
 def _state(waiting: int, query: Query) -> dict[str, Any]:

@@ -65,3 +65,11 @@ def test_a_search_that_finds_nothing_says_what_may_help(client, row):
 def test_htmx_gets_the_hits_alone(client, row):
     part = client.get("/search?q=needle", headers={"HX-Request": "true", "HX-Target": "hits"}).content.decode()
     assert part.strip().startswith('<div id="hits"')
+
+
+def test_the_search_in_a_session_is_one_of_its_pages(client, row):
+    for query in ("", "?q=needle", "?q=absent"):
+        page = client.get(f"/s/{row.pk}/search{query}").content.decode()
+        assert [tab for tab in ("Overview", "Rule", "Facts") if f">{tab}</a>" not in page] == []
+        assert 'aria-current="page">Search</a>' in page
+        assert page.count('id="strip"') == (query == "?q=needle")
