@@ -82,10 +82,13 @@ class Choice(msgspec.Struct, frozen=True):
         return {*typed, *(self.kind.setting(name).name for name, _ in self.settings)}
 
     def words(self) -> str:
-        """The settings in words, for headings: "ContextGuard, profile current, window 200,000, buffer 10%"."""
+        """The settings in words, for headings: "ContextGuard, profile current, window 200,000, buffer 10%". Without those
+        that wait for another one; of an agent's policy a recording may have turned that one on."""
         profile = self.profile or self.kind.default_profile
         start = [self.kind.title, *([f"profile {profile}"] if profile else [])]
-        changes = {name: value for name, value in self.pairs().items() if name not in ("policy", "profile")}
+        pairs = self.pairs()
+        unsaid = {"policy", "profile", *(() if self.kind.name in PLAYED else waiting(self.kind, self.profile, pairs))}
+        changes = {name: value for name, value in pairs.items() if name not in unsaid}
         return ", ".join([*start, *(f"{name.replace('_', ' ')} {_grouped(value)}" for name, value in changes.items())])
 
 

@@ -172,6 +172,13 @@ def test_a_policy_without_profiles_is_named_without_one():
     assert chosen(cap="3").words() == "ContextGuard, profile current, cap 3"
 
 
+def test_words_leave_out_a_setting_that_waits_for_another_one():
+    waits = {"policy": "strands-sliding-window", "compression_threshold": "0.5"}
+    assert "0.5" not in chosen(**waits).words()
+    assert "0.5" in chosen(**waits, proactive="yes").words()
+    assert "prune protect" in chosen(policy="opencode", prune_protect="1000").words()  # a recording may have pruning on
+
+
 def test_the_form_switches_off_what_is_not_used_and_says_why():
     fields = {field["name"]: field for field in form(chosen(profile="tail"), {"cap": "3"}, {}, {"cap": "5"})["fields"]}
     assert {name for name, field in fields.items() if field["ignored"]} == {"factor", "cap", "floor"}
