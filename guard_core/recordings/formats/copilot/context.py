@@ -199,14 +199,12 @@ class Context:
 
     def _compacted(self, data: JSON, line: Line) -> None:
         summary, trigger = fields.text(data, "summaryContent"), fields.text(data, "trigger")
-        used = fields.mapping(data, "compactionTokensUsed")
-        prompt = fields.first_tokens(used, "input", "inputTokens")
         before, after = fields.tokens(data, "preCompactionTokens"), fields.tokens(data, "postCompactionTokens")
         compared, is_older = self._compacted_at, self._asked is not None and self._compacted_at is None
         self._compacted_at = self._asked = None
+        used = fields.mapping(data, "compactionTokensUsed")
         note = f"{UNWRITTEN} {UNPLACED}" if is_older else UNWRITTEN
         at = len(self.builder.events)
-        summariser = None if prompt is None else ModelCall(at=at, prompt_tokens=prompt, line=line.number)
         parts = tuple(TextPart(text) for text in (*self._words, summary))
         message = Event(Role.USER, parts, meta=True, **place_of(line))
         tail = self._tail(at)
@@ -220,10 +218,10 @@ class Context:
                 trigger=OVERFLOW if trigger == AFTER_REFUSAL else trigger,
                 tokens_before=compared or before,
                 tokens_after=after if not compared or compared == before else None,  # of another measure
-                summariser=summariser,
+                summariser=_summariser(used, at, line),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
-                note=note if summary else "The summary is not in the file.",
+                note=(note if summary else "The summary is not in the file.") + _requests_words(used),
             )
         )
         self.window(data, MODEL_LIMIT)
@@ -290,6 +288,28 @@ class Context:
             self.builder.states_window(len(self.builder.events), limit)
         elif limit:
             self._prompt_limit = Sourced(limit, Provenance.RECORDER, f"{key} in the recording")
+
+
+def _summariser(used: JSON, at: int, line: Line) -> ModelCall | None:
+    """The call that wrote a summary, by what a compaction used: older versions name the counts otherwise."""
+    prompt = fields.first_tokens(used, "input", "inputTokens")
+    if prompt is None:
+        return None
+    return ModelCall(
+        at=at,
+        prompt_tokens=prompt,
+        cached_tokens=fields.first_tokens(used, "cachedInput", "cacheReadTokens"),
+        cache_write_tokens=fields.tokens(used, "cacheWriteTokens"),
+        output_tokens=fields.first_tokens(used, "output", "outputTokens"),
+        model=fields.text(used, "model"),
+        line=line.number,
+    )
+
+
+def _requests_words(used: JSON) -> str:
+    """A summariser that calls tools is asked several times, and its tokens are added up."""
+    requests = fields.tokens(used, "requestCount") or 1
+    return f" The summary took {requests:,} requests; their tokens are added up." if requests > 1 else ""
 
 
 def place_of(line: Line) -> dict[str, Any]:

@@ -170,6 +170,28 @@ def test_a_compaction_is_declared_and_its_summary_is_outside_the_log():
     assert "We listed." not in texts(session)
 
 
+@pytest.mark.parametrize(
+    "used",
+    [
+        {"input": 5000, "cachedInput": 4000, "output": 90},
+        {"inputTokens": 5000, "cacheReadTokens": 4000, "outputTokens": 90, "requestCount": 1},
+    ],
+)
+def test_the_call_that_wrote_a_summary_has_its_cached_tokens_and_its_answer(used):
+    cut = event("session.compaction_complete", success=True, summaryContent="We listed.", compactionTokensUsed=used)
+    [compaction] = read(LOOK, RESULT, cut, DONE).sessions[0].compactions
+    call = compaction.summariser
+    assert (call.prompt_tokens, call.cached_tokens, call.output_tokens) == (5000, 4000, 90)
+    assert "requests" not in compaction.note
+
+
+def test_a_summary_that_took_several_requests_says_that_their_tokens_are_added_up():
+    used = {"inputTokens": 50_000, "outputTokens": 335, "requestCount": 10}
+    cut = event("session.compaction_complete", success=True, summaryContent="We listed.", compactionTokensUsed=used)
+    [compaction] = read(LOOK, RESULT, cut, DONE).sessions[0].compactions
+    assert compaction.note.endswith("The summary took 10 requests; their tokens are added up.")
+
+
 # What `session.shutdown` of 1.0.80 says, in short.
 BILLED = {"input": {"tokenCount": 600}, "cache_read": {"tokenCount": 9000}, "output": {"tokenCount": 40}}
 METRICS = {"m-1": {"requests": {"count": 2}, "usage": {"inputTokens": 9600}, "tokenDetails": BILLED, "totalNanoAiu": 7}}
