@@ -115,7 +115,7 @@ def _print(report: dict[str, Any]) -> None:
         print(f"  not in this file after a compaction: {missing['tokens']:,} tokens ({missing['source']})")
     for note in report["baselines"]:
         print(f"  note: {cli.plain(note)}")
-    print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step")
+    print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step (from 0)")
     for name, value in report["forecast"].items():
         _row(FORECAST_ROWS[name], value)
     _row("interpolation between known calls", report["interpolation"])
@@ -135,4 +135,4 @@ def _row(label: str, value: Errors | None) -> None:
     if value is None:
         return
     numbers = f"{value.bias:>+10.2%}{value.mape:>9.2%}{value.p95:>9.2%}{value.worst:>+10.2%}"
-    print(f"  {label:<34}{value.calls:>7,}{numbers}  {value.worst_step + 1}")
+    print(f"  {label:<34}{value.calls:>7,}{numbers}  {value.worst_step}")

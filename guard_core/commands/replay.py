@@ -101,14 +101,14 @@ def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow], 
     interesting = [row for row in rows if row["fired"] or row["overflow"] or row["held"]]
     shown = rows if len(rows) <= _MOST else interesting[:_MOST]
     profile = trace.settings.get("profile") or "none"
-    heads = {item.name: item.label for item in trace.all_columns if item.label}
+    heads = {"step": "step from 0", **{item.name: item.label for item in trace.all_columns if item.label}}
     lines = [
         f"policy {trace.policy}, profile {profile}, summaries {trace.settings['summary']}",
         f"window {trace.window:,} tokens ({window.words})",
         *filter(None, [_disproved_words(window), windows_words(windows, Judged.TRACE)]),
         *trace.notes,
         "",
-        cli.table(("step", *heads.values()), [[row["step"] + 1, *(row[name] for name in heads)] for row in shown]),
+        cli.table(tuple(heads.values()), [[row[name] for name in heads] for row in shown]),
     ]
     if len(shown) < len(rows):
         lines.append(f"{len(shown)} of {len(rows):,} steps shown: those that compact, overflow or are held")

@@ -63,9 +63,6 @@ def test_the_table_has_totals(chat, capsys):
     out = printed(capsys, chat, "--window", "8000", "--summary", "fixed:100")
     assert "decided on" in out
     assert "steps 12, compactions" in out
-    steps = [line.split()[0] for line in out.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
-    assert steps[0] == "1", "a table counts steps as sentences and `context --at` do"
-    assert steps[-1:] == ["12"]
 
 
 @pytest.mark.parametrize(
