@@ -82,8 +82,10 @@ class Choice(msgspec.Struct, frozen=True):
         return {*typed, *(self.kind.setting(name).name for name, _ in self.settings)}
 
     def words(self) -> str:
-        """The settings in words, for headings: "ContextGuard, profile current, window 200,000, buffer 10%". Without those
-        that wait for another one; of an agent's policy a recording may have turned that one on."""
+        """The settings in words, for headings: "ContextGuard, profile current, window 200,000, buffer 10%".
+
+        Without those that wait for another one; of an agent's policy a recording may have turned that one on.
+        """
         profile = self.profile or self.kind.default_profile
         start = [self.kind.title, *([f"profile {profile}"] if profile else [])]
         pairs = self.pairs()

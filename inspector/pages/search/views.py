@@ -76,8 +76,8 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _around(request: HttpRequest, pk: UUID, query: Query, *, has_matches: bool) -> dict[str, Any]:
-    """The tabs of the session, and where the matches are in it; `curve_waits` while its replay is computed, nothing while
-    its columns are. Raises ReplayUnderWay once it is done: the process that holds it makes the page."""
+    """The tabs of the session, and where the matches are in it; `curve_waits` while its replay is computed, nothing
+    while its columns are. Raises ReplayUnderWay once it is done: the process that holds it makes the page."""
     try:
         page = frame(request, pk)
         return {**present.tabs(page), **(present.marks(page, query) if has_matches else {})}
