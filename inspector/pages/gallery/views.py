@@ -33,6 +33,7 @@ from inspector.pages.gallery.table import (
     guards_by_group,
     make_policy,
     play_trace,
+    profiles_of,
 )
 from inspector.pages.session.frame import number, other_step_note, step_of
 from inspector.pages.shared.htmx import render_part
@@ -40,6 +41,7 @@ from inspector.pages.shared.numbers import step_number, turn_number
 from inspector.pages.shared.project import project_of
 
 DEFAULT = (PolicyChoice(DEFAULT_POLICY, POLICIES[DEFAULT_POLICY].default_profile),)
+ABOUT = ("Baseline", "ContextGuard")  # groups of policies that are offered first
 FIRST_STEP = "TimingGap_CalibratedHeuristicPreventsOverflow"  # where the count of the step before is too old
 FIRST_STEP_AT = 1
 
@@ -230,10 +232,19 @@ def _one_guard(name: str) -> tuple[PolicyChoice, str]:
 
 
 def _chooser(chosen: tuple[PolicyChoice, ...]) -> dict[str, Any]:
+    """The policies and profiles to choose from; those that the gallery is not about are behind a fold."""
     policies, profiles = {guard.policy for guard in chosen}, {guard.profile for guard in chosen}
+    groups = {group: [(kind.name, kind.name in policies) for kind in kinds] for group, kinds in GROUPS.items()}
+    more_groups = {group: kinds for group, kinds in groups.items() if group not in ABOUT}
+    owners = {name: [policy for policy in POLICIES if name in profiles_of(policy)] for name in all_profiles()}
+    more_profiles = [(name, name in profiles, ", ".join(of)) for name, of in owners.items() if DEFAULT_POLICY not in of]
     return {
-        "groups": [(group, [(kind.name, kind.name in policies) for kind in kinds]) for group, kinds in GROUPS.items()],
-        "profiles": [(name, name in profiles) for name in all_profiles()],
+        "groups": {group: groups[group] for group in ABOUT},
+        "profiles": [(name, name in profiles) for name in profiles_of(DEFAULT_POLICY)],
+        "more_groups": more_groups,
+        "more_profiles": more_profiles,
+        "is_open": any(on for kinds in more_groups.values() for _, on in kinds)
+        or any(on for _, on, _ in more_profiles),
     }
 
 

@@ -273,3 +273,12 @@ def test_looking_changes_nothing(client, played):
 def test_a_step_of_a_scenario_that_is_not_there_is_named(client, typed, words):
     note = client.get(f"/gallery/step?at={typed}").context["note"]
     assert note == words
+
+
+def test_policies_that_the_gallery_is_not_about_are_folded_until_one_is_chosen(client):
+    fold = '<details class="chooser-more"'
+    before, _, behind = client.get("/gallery/").content.decode().partition(f"{fold}>")
+    assert 'value="contextguard-sliding"' in before
+    assert 'value="codex"' in behind
+    assert re.search(r'>0\.35\s*<small class="muted">gptme</small>', behind)
+    assert f"{fold} open>" in client.get("/gallery/?policy=codex").content.decode()
