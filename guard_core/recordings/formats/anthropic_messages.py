@@ -25,7 +25,7 @@ from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextP
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai.completions import ChatReader, is_message
-from guard_core.recordings.reading import chat, fields, log_look, log_records
+from guard_core.recordings.reading import chat, fields, log_look, log_records, looks
 from guard_core.recordings.reading.cached_tokens import INSIDE, CachedTokens
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
@@ -95,7 +95,7 @@ class AnthropicFormat:
         return AnthropicReader(source).read()
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
+        return log_look.look(source, usage_of, looks.CallsOfAnthropic()) if source.shape is Shape.LINES else None
 
 
 def _messages(record: JSON) -> list[JSON]:

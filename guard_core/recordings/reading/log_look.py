@@ -17,6 +17,7 @@ from guard_core.recordings.reading import fields, log_records, looks, streams
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource
+from guard_core.sessions import ModelCall
 
 _LATER = ("message_delta", "message_stop", "content_block_")  # pieces of a stream behind the one that has its tokens
 
@@ -81,22 +82,22 @@ class _Call(NamedTuple):
     """What one record says of its call. `compacts`: its answer begins with the summary of what was sent."""
 
     at: float | None
-    tokens: int
+    counts: ModelCall
     key: str
-    model: str
     compacts: bool
+    chain: str = ""
 
 
-def look(source: ByteSource, usage: Usage) -> FirstLook:
-    """Chat requests in the order in which they were sent, where all have a time."""
+def look(source: ByteSource, usage: Usage, looked: looks.Calls | None = None) -> FirstLook:
+    """Chat requests in the order in which they were sent, where all have a time. `looked` gathers them."""
     calls = [call for record in looks.lines_of(source, _Record) if (call := _call(record, usage)) is not None]
     if all(call.at is not None for call in calls):
         calls.sort(key=lambda call: call.at or 0.0)
-    looked = looks.Calls()
+    looked = looks.Calls() if looked is None else looked
     for call in calls:
         if call.compacts:
             looked.compacted()
-        looked.call(call.tokens, call.key, call.model)
+        looked.counted(call.counts, call.key, call.chain)
     return looked.look()
 
 
@@ -123,7 +124,7 @@ def look_at_responses(source: ByteSource) -> FirstLook:
 
 
 def _call(record: _Record, usage: Usage) -> _Call | None:
-    """The call that a record is about; None where it has no tokens."""
+    """The call that a record is about; None where it has no tokens. A conversation is known by its first message."""
     record_fields = _record_fields(record)
     if (piece := _piece(record_fields)) is not None:
         return _call_of_piece(piece, usage)
@@ -131,18 +132,21 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     if set(response) <= {"input_tokens", "context_management"} and response:
         return None  # it only counts a request's tokens
     counts = next((counted for place in _places(record_fields, response) if (counted := usage(place))), {})
-    tokens = counts.get("prompt_tokens")
-    if not tokens:
+    if not counts.get("prompt_tokens"):
         return None
     at = log_records.time_of(record_fields, response)
     compacts = any(fields.text(block, "type") == "compaction" for block in fields.objects(response.get("content")))
     body = _body(record)
     name, model = fields.text(response, "id"), fields.text(response, "model") or looks.text_of(body.model)
     # Ids alone do not show that a response is logged again: some servers give every response the same.
-    newest = body.messages[-1] if body.messages else ""
-    last = newest if isinstance(newest, str) else bytes(newest).decode("utf-8", "replace")
+    first, last = (_text(body.messages[place]) if body.messages else "" for place in (0, -1))
     repeats = value_text((name, response.get("usage"), at, len(body.messages), last)) if name and body.messages else ""
-    return _Call(at, tokens, repeats, model, compacts)
+    return _Call(at, ModelCall(0, model=model, **counts), repeats, compacts, first)
+
+
+def _text(message: msgspec.Raw | str) -> str:
+    """A message as it is in the file."""
+    return message if isinstance(message, str) else bytes(message).decode("utf-8", "replace")
 
 
 def _piece(record_fields: JSON) -> JSON | None:
@@ -156,9 +160,9 @@ def _call_of_piece(piece: JSON, usage: Usage) -> _Call | None:
     if fields.text(piece, "type").startswith(_LATER):
         return None
     response = fields.mapping(piece, "message") or piece
-    tokens = usage(fields.mapping(response, "usage")).get("prompt_tokens")
-    name, model = fields.text(response, "id"), fields.text(response, "model")
-    return _Call(None, tokens, name, model, False) if tokens else None
+    counts = usage(fields.mapping(response, "usage"))
+    call = ModelCall(0, model=fields.text(response, "model"), **counts)
+    return _Call(None, call, fields.text(response, "id"), False) if call.prompt_tokens else None
 
 
 def _record_fields(record: _Record) -> JSON:

@@ -13,8 +13,10 @@ import msgspec
 
 from guard_core.bounds import MAX_TOKENS
 from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.cached_tokens import CachedTokens
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import BOM, ByteSource
+from guard_core.sessions import ModelCall
 
 T = TypeVar("T")
 
@@ -51,6 +53,10 @@ class Calls:
             self._tokens[key or len(self._tokens)] = tokens
             self.model = model or self.model
 
+    def counted(self, call: ModelCall, key: str = "", chain: str = "") -> None:
+        """A call with all of its counts, of a conversation `chain`."""
+        self.call(call.prompt_tokens, key, call.model)
+
     def __len__(self) -> int:
         return len(self._tokens)
 
@@ -61,6 +67,30 @@ class Calls:
     def look(self) -> FirstLook:
         stop = len(self)
         return FirstLook(tuple(self._tokens.values()), tuple(at for at in self._compactions if at < stop), self.model)
+
+
+class CallsOfAnthropic(Calls):
+    """Calls whose prompts are sums of Anthropic's counts, unless the file shows that `input_tokens` holds the cached
+    tokens, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cached = CachedTokens()
+        self._counted: dict[object, ModelCall] = {}
+
+    def counted(self, call: ModelCall, key: str = "", chain: str = "") -> None:
+        place = key or len(self)
+        super().counted(call, key, chain)
+        if place in self._tokens:
+            self._counted[place] = call
+            self._cached.hear(chain, str(place), call)
+
+    def look(self) -> FirstLook:
+        if self._cached.judge():
+            self._tokens |= {
+                place: self._cached.counted(call).prompt_tokens or 0 for place, call in self._counted.items()
+            }
+        return super().look()
 
 
 def lines_of(source: ByteSource, kind: type[T]) -> Iterator[T]:

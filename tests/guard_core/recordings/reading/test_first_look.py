@@ -249,6 +249,39 @@ def test_anthropics_cached_tokens_are_added_and_its_compaction_stands_before_its
     assert looked_at(tmp_path, lines(alone, second)) == FirstLook((100, 43), (0,), "c")
 
 
+GATEWAYS = [(20_000, 0), (24_000, 19_968), (29_000, 23_936), (31_000, 28_928)]  # input tokens, and cached ones in them
+
+
+def test_cached_tokens_that_a_gateway_counts_inside_are_not_added_in_a_log(tmp_path: Path) -> None:
+    """As in the chart behind the reading."""
+    words = [{"type": "text", "text": "Here they are"}]
+    log = [
+        anthropic_record(at, [*ASKED[1:], *MORE * at], words, input_tokens=fresh, cache_read_input_tokens=read)
+        for at, (fresh, read) in enumerate(GATEWAYS)
+    ]
+    assert looked_at(tmp_path, lines(*log)).prompt_tokens == tuple(fresh for fresh, _ in GATEWAYS)
+
+
+def test_cached_tokens_that_a_gateway_counts_inside_are_not_added_in_a_transcript(tmp_path: Path) -> None:
+    rows: list[JSON] = [
+        {
+            "type": "assistant",
+            "uuid": f"u{at}",
+            "parentUuid": f"u{at - 1}" if at else None,
+            "sessionId": "s",
+            "message": {
+                "id": f"m{at}",
+                "model": "gateway/m",
+                "role": "assistant",
+                "content": [{"type": "text", "text": "I look"}],
+                "usage": {"input_tokens": fresh, "cache_read_input_tokens": read, "output_tokens": 40},
+            },
+        }
+        for at, (fresh, read) in enumerate(GATEWAYS)
+    ]
+    assert looked_at(tmp_path, lines(*rows)).prompt_tokens == tuple(fresh for fresh, _ in GATEWAYS)
+
+
 def responses_record(name: str, sent: list[JSON], brought: list[JSON], tokens: int, **more: str) -> JSON:
     response = {"id": name, "object": "response", "model": "m", "output": brought, **more}
     return {"request": {"model": "m", "input": sent}, "response": {**response, "usage": {"input_tokens": tokens}}}
