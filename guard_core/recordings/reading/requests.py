@@ -791,6 +791,7 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
                 thread.compact(request, keys[index])
                 latest = thread
                 continue
+            before = [one for one in before if len(one.calls) >= FEWEST_CALLS]
             named = next((one for one in before if one.names_in(request)), None)
             repeated = next((one for one in before if one.passages_in(request)), None) if named is None else None
             spoken = before[0] if before and any(map(_is_headed_summary, request.messages[:1])) else None
@@ -881,7 +882,7 @@ def _before(threads: list[Thread], requests: list[Request], keys: list[list[byte
     latest = [
         thread
         for thread in reversed(threads[-LATEST_THREADS:])
-        if len(thread.calls) >= FEWEST_CALLS
+        if len(thread.calls) >= FEWEST_CALLS - 1
         and len(own) < len(thread.events)
         and not thread.shares(own)
         and (is_summary or thread.is_setup_of(request))
@@ -897,7 +898,7 @@ def _before(threads: list[Thread], requests: list[Request], keys: list[list[byte
 def _goes_on(thread: Thread, threads: list[Thread], request: Request) -> bool:
     """Does a request go on from a summary of a conversation: the answer to its last call, or to a call beside it; or
     one of the same setup that follows the refusal of its last request."""
-    if thread.answers_last(request):
+    if len(thread.calls) >= FEWEST_CALLS and thread.answers_last(request):
         return True
     was_refused = thread.refused[-1:] == [len(thread.events)]
     is_summary = begins_with_summary(request.messages) or any(map(_speaks_of_summary, request.messages))

@@ -366,6 +366,11 @@ def test_a_sub_agent_is_a_session_of_its_own():
 ASKED, WRITTEN = user("Summarise the conversation for a successor."), Event(Role.MODEL, (TextPart(SUMMARY),))
 CONTINUED = user(f"Summary of earlier work: {SUMMARY}")
 OTHER_STEPS = (model("Look on", "c5"), result("c5", "b.txt"))
+READ_FILES = (
+    user("Fix the parser, it drops the last token of a line"),
+    model("I list all files of the repository", "c1"),
+    result("c1", "main.py, parser.py, tests/test_parser.py and README.md"),
+)
 SYSTEM = (TextPart("You are a coding agent for the repository of the parser."),)
 LOOKS = (FOUND, model("Look again", "c2"), result("c2", "README.md and main.py and test_parser.py"))
 
@@ -410,6 +415,21 @@ def test_a_summary_may_come_from_a_request_that_quotes_the_conversation():
         ask(CONTINUED, *OTHER_STEPS, reply=DONE, system=SYSTEM),
     )
     assert [len(session.compactions) for session in logs] == [1]
+    assert logs[0].compactions[0].summariser is not None
+
+
+@pytest.mark.parametrize("opening", [LANGCHAIN, "What was done before: "])
+def test_two_calls_and_the_call_that_summarised_them_are_enough(opening):
+    quoted = user(f"Extract the context: {[part_text(part) for event in READ_FILES for part in event.parts]}")
+    begin = user(f"{opening} {SUMMARY}")
+    logs = sessions(
+        ask(*READ_FILES[:1], reply=READ_FILES[1], system=SYSTEM),
+        ask(*READ_FILES, reply=model("Reading on", "c3"), system=SYSTEM),
+        ask(quoted, reply=WRITTEN),
+        ask(begin, reply=OTHER_STEPS[0], system=SYSTEM),
+        ask(begin, *OTHER_STEPS, reply=DONE, system=SYSTEM),
+    )
+    assert [(len(log.calls), len(log.compactions)) for log in logs] == [(4, 1)]
     assert logs[0].compactions[0].summariser is not None
 
 
