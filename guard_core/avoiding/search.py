@@ -243,7 +243,7 @@ def _rival_words(rivals: list[Case]) -> str:
     fewest, *others = sorted(map(_loss, rivals))
     equal = 1 + sum(other[:2] == fewest[:2] for other in others)
     of = f"of the {gentle:,} that send messages as they were recorded, " if 0 < gentle < len(rivals) else ""
-    which = "it is the one with fewest compactions"
+    which = "it is the one with the fewest compactions"
     if equal > 1:
         few = counted(fewest[1], "compaction") if fewest[1] else "no compaction"
         which = f"{equal:,} have {few}, and of these it sends the fewest tokens"

@@ -120,7 +120,7 @@ def _print(report: dict[str, Any]) -> None:
         _row(FORECAST_ROWS[name], value)
     _row("interpolation between known calls", report["interpolation"])
     for name, value in report["interpolation_by_tokenizer"].items():
-        _row(f"  weighed by {name}", value)
+        _row(f"  weighted by {name}", value)
     for name, value in report["by_kind"].items():
         _row(f"  after {name}", value)
     _row("whole stretches from the others", report["stretches"])

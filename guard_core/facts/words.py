@@ -34,16 +34,17 @@ METHOD = (
         "Paraphrased",
         f"{PASSAGE} consecutive sentences that a compaction inserted have at least {100 * PARAPHRASE_CUT:.0f} % of the "
         f"content words, or, of a sentence of several clauses, {100 * RESTATED_CUT:.0f} % of those of each clause (of "
-        f"{CLAUSE_WORDS} content words or more). Of instructions of fewer than {FEWEST_WORDS} content words the "
-        "passage has each; other short texts must be quoted. "
+        f"{CLAUSE_WORDS} content words or more). For an instruction of fewer than {FEWEST_WORDS} content words the "
+        "passage must have all of them; other short texts must be quoted. "
         "In Chinese, Japanese and Korean text, pairs of characters are words, and at least "
         f"{FEWEST_UNSPACED} are needed.",
     ),
     (
         "Accuracy",
         f"On English summaries that a person labelled (COMPINT), it agrees with {AGREES} of {LABELLED}, "
-        f"{AGREES_HELD_OUT} of {LABELLED} held out, and takes {FALSE_OF_OTHERS} of {OTHERS} sentences that were never "
-        f"said for paraphrased. Of {UNSPACED_PAIRS} paraphrases written in Chinese, Japanese and Korean it finds "
+        f"{AGREES_HELD_OUT} of {LABELLED} held out; of {OTHERS} sentences that were never said it takes "
+        f"{FALSE_OF_OTHERS} for paraphrased. Of {UNSPACED_PAIRS} paraphrases written in Chinese, Japanese "
+        f"and Korean it finds "
         f"{UNSPACED_FOUND}, and it takes none of {UNSPACED_OTHERS} other pairs for one. In other languages it is not "
         "measured.",
     ),

@@ -196,7 +196,7 @@ def balance_words(all_prices: Sequence[Payback], prices: Prices) -> str:
         return f"{count}; the price table has no price for the model."
     net = sum(item.net for item in all_prices)
     balance = f"{'cost' if net > 0 else 'saved'} {dollars(abs(net))} in all"
-    return f"{count} {balance}, against the same calls without each of them (modelled, list prices)."
+    return f"{count} {balance}, compared with the same calls without each of them (modelled, list prices)."
 
 
 def _earned_words(price: Payback) -> str:

@@ -135,7 +135,7 @@ class ClineSdk(CountedPolicy):
 
     @property
     def counter(self) -> Counter:
-        words = "what its estimate of the request has more, four times that estimate at most in all"
+        words = "what its estimate of the request has beyond it; in all at most four times that estimate"
         return Counter(output=False, pending=message_tokens, pending_words=words)
 
     @property
@@ -232,7 +232,7 @@ KIND = PolicyKind(
             "Output limit",
             COUNT,
             0,
-            "the model's limit of output; below that of its input, half of the input may stay after five exchanges "
+            "the model's output limit; if it is below the input limit, half of the input may stay after five exchanges "
             "(0: not known)",
             _SOURCE,
             unit="tokens",

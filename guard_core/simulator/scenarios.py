@@ -583,12 +583,12 @@ _CASES = (
     _case(
         "TimingGap_CalibratedHeuristicPreventsOverflow",
         _S(200, 1, 2, 0, 280_000, (_every(80_000),), names=("big_tool",)),
-        "140,000 tokens were seen, 180,018 are there: the count of the step before would have let it pass",
+        "caught only by the estimate: last count 140,000 tokens, estimate 180,018",
     ),
     _case(
         "TimingGap_MassiveToolResponse",
         _S(200, 1, 2, 0, 200_000, (_every(400_000),), names=("massive_query",)),
-        "a result of 400,000 bytes on top of 100,000 tokens seen",
+        "a result of 400,000 bytes after a last count of 100,000 tokens",
     ),
 )
 

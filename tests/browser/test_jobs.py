@@ -108,7 +108,7 @@ def test_what_the_settings_should_be(page, session):
     drawn(page)
     assert re.search("diverge at step|same requests", page.locator("main").inner_text())
     page.goto(address + "?policy=codex")
-    page.get_by_role("link", name="What setting would have avoided overflows?").click()
+    page.get_by_role("link", name="Which setting would have avoided overflows?").click()
     page.wait_for_url(re.compile("/sweeps/new"))
     page.wait_for_load_state()
     with page.expect_response(re.compile("/sweeps/new.*policy=contextguard")):

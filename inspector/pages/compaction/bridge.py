@@ -167,7 +167,7 @@ def _words(bridge: Bridge) -> str:
     """The picture in one sentence."""
     removed, inserted, rest = (bridge.total(name) for name in ("removed", "inserted", "unexplained"))
     sealed = ", without the summary, which is not readable" if bridge.is_sealed else ""
-    unexplained = f" The file does not explain {signed(rest)}." if rest else ""
+    unexplained = f" The file does not explain {signed(rest)} tokens." if rest else ""
     if bridge.is_blind:
         return f"{BLIND}. {tokens(inserted)} prompt tokens were inserted{sealed}.{unexplained}"
     return (

@@ -21,7 +21,8 @@ from inspector.pages.shared.numbers import step_number
 
 FIGURES = "Tokens are prompt tokens: recorded, attributed to parts of a request, or modelled."
 PRICES = (
-    "Costs and savings are modelled: against the same calls without the compaction, up to the next one, at list prices."
+    "Costs and savings are modelled: compared with the same calls without the compaction, up to the "
+    "next one, at list prices."
 )
 MODELLED = "A replayed compaction is modelled: the same messages, with the recorded answers, under other rules."
 COUNTED = "How many of those that a compaction made worse, or that were open. The texts are not in this report."

@@ -383,7 +383,7 @@ def _plain(column: PolicyColumn, row: PolicyOutcome) -> Value:
 
 
 def plain(compared: Comparison) -> dict[str, Any]:
-    """The comparison as plain values; steps count from 0, money is in the millionth part of a millionth of a dollar."""
+    """The comparison as plain values; steps count from 0, money is in millionths of a millionth of a dollar."""
     values: dict[str, Any] = msgspec.to_builtins(compared)
     rows = [{name: value for name, value in row.items() if name != "trend"} for row in values["rows"]]
     return {**values, "money": f"US$ / {UNIT * 1_000_000:,}", "rows": rows}

@@ -68,7 +68,7 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "Session files, as agents write them",
             "Sends the sessions that Claude Code, Codex, Gemini CLI, pi and others store on the machine "
             "where this command runs. "
-            "Files or folders that are named at its end are watched instead.",
+            "Add files or folders at the end to watch those instead.",
             f"{key}{command} watch --server {ADDRESS}\n",
             "Half-written lines wait until they are complete; if the server cannot be reached, the command "
             "tries again.",

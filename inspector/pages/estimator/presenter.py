@@ -103,7 +103,7 @@ def forecast_rows(result: Result, path: str, choice: Choice) -> list[dict[str, A
 def interpolation_rows(result: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The errors of predictions from both sides: all calls, weighed otherwise, by content, by the way of predicting."""
     rows = [_row("every call from all the others", result.interpolated, path, choice, strong=True)]
-    rows += [_row(f"weighed by {name}", result.weighed.get(name), path, choice) for name in ENCODINGS]
+    rows += [_row(f"weighted by {name}", result.weighed.get(name), path, choice) for name in ENCODINGS]
     rows += [_row(f"after {name}", result.by_kind.get(name), path, choice) for name in KINDS]
     rows += [_row(name, result.by_method.get(name), path, choice) for name in METHODS]
     rows.append(_row("whole stretches between compactions", result.stretches, path, choice))
@@ -153,7 +153,7 @@ def _row(
 def bias_sentence(bias: Bias) -> str:
     """How the bias of the overview comes about, with its sums."""
     less = (
-        f", less {tokens(bias.not_in_file)} tokens that the file does not hold (modelled: system prompt, tools, what "
+        f", minus {tokens(bias.not_in_file)} tokens that the file does not hold (modelled: system prompt, tools, what "
         "came before the first message)"
         if bias.not_in_file
         else ""
@@ -161,8 +161,8 @@ def bias_sentence(bias: Bias) -> str:
     return (
         f"Over {counted(bias.calls, 'call')} the heuristic estimate of the requests adds up to "
         f"{tokens(bias.estimated)} tokens. The provider counted {tokens(bias.recorded)}{less}. "
-        f"{tokens(bias.estimated)} is {signed_percent(bias.ratio)} against "
-        f"{tokens(bias.recorded - bias.not_in_file)}."
+        f"{tokens(bias.estimated)} differs from {tokens(bias.recorded - bias.not_in_file)} by "
+        f"{signed_percent(bias.ratio)}."
     )
 
 

@@ -34,7 +34,7 @@ def menu(page: Frame) -> dict[str, Any]:
         save=reverse(SAVE, args=[session]),
         may_save=access.allows(page.request, SAVE),
         undo=saved_queries.offer(rows, project, page.request, reverse(RESTORE, args=[session])),
-        help=f"Saves {page.choice.words()}. Everything else is as each session or the policy has it.",
+        help=f"Saves {page.choice.words()}. Everything else stays as the session or the policy has it.",
     )
 
 

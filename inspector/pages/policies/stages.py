@@ -81,18 +81,21 @@ def _log(trace: Trace, at: int) -> dict[str, Any]:
 
 def _look(policy: Policy) -> dict[str, Any]:
     if not policy.moments:
-        return _stage(POLICY, "Look", DASH, "It never compacts.", off=True)
+        return _stage(POLICY, "Check", DASH, "The policy never compacts.", off=True)
     moments = looks(policy)
     short = moments if len(policy.moments) == 1 else counted(len(policy.moments), "moment")
-    return _stage(POLICY, "Look", short, f"It checks {moments} whether to compact.")
+    return _stage(POLICY, "Check", short, f"The policy checks {moments} whether to compact.")
 
 
 def _count(trace: Trace, at: int, terms: Sequence[Term]) -> dict[str, Any]:
     rows = [term_row(term, at) for term in terms if term.name not in DECIDES]
     decided = _value(trace, "decision_tokens", at)
     if not rows and decided < 0:
-        return _stage(POLICY, "Count", DASH, "It compares no count of tokens.", off=True)
-    text = "How large is the request? It counts in its own way, from what the provider reported and what it estimates."
+        return _stage(POLICY, "Count", DASH, "The policy compares no count of tokens.", off=True)
+    text = (
+        "How large is the request? The policy makes its own count, from what the provider reported and "
+        "what it estimates."
+    )
     return _stage(POLICY, "Count", tokens(decided), text, *rows)
 
 
@@ -101,15 +104,17 @@ def _decide(trace: Trace, at: int, terms: Sequence[Term]) -> dict[str, Any]:
     decided, threshold, fired = (_value(trace, name, at) for name in ("decision_tokens", "threshold", "fired"))
     if decided < 0 or threshold < 0:
         short = "compacts" if fired else "does not compact"
-        return _stage(POLICY, "Decide", short, "It decides without a threshold in tokens.", *rows, off=not fired)
+        return _stage(
+            POLICY, "Decide", short, "The policy decides without a threshold in tokens.", *rows, off=not fired
+        )
     short = f"{decided:,} {'≥' if decided >= threshold else '<'} {threshold:,}"
-    return _stage(POLICY, "Decide", short, "It compares its count with its threshold.", *rows)
+    return _stage(POLICY, "Decide", short, "The policy compares its count with its threshold.", *rows)
 
 
 def _compact(trace: Trace, at: int) -> dict[str, Any]:
     record = next((item for item in trace.compactions if item.step == at), None)
     if record is None:
-        return _stage(POLICY, "Compact", "not here", "It sends the request as it is.", off=True)
+        return _stage(POLICY, "Compact", "not here", "The policy sends the request as it is.", off=True)
     last = next((one for one in reversed(record.passes) if one.summariser_contents), None)
     rows = [_fact("before", record.tokens_before, "by the policy's own estimator")]
     if last is not None:

@@ -88,9 +88,9 @@ def test_default_values_are_grouped(client, db):
 
 
 def test_a_policy_says_when_it_checks_and_not_when_a_replay_asks_it(client, db):
-    assert "It checks at the end of a turn and on an overflow whether to compact." in page(client, "pi")
-    assert "It checks after tool results and before a turn whether to compact." in page(client, "codex")
-    assert "It never compacts." in page(client, "none")
+    assert "The policy checks at the end of a turn and on an overflow whether to compact." in page(client, "pi")
+    assert "The policy checks after tool results and before a turn whether to compact." in page(client, "codex")
+    assert "The policy never compacts." in page(client, "none")
 
 
 def test_a_correction_is_called_a_switch_that_turns_it_on(client, db):
