@@ -109,6 +109,12 @@ def test_nothing_covers_a_text_on_a_phone_however_far_it_is_scrolled(open_page, 
         assert page.evaluate(COVERED) == [], place
 
 
+def test_the_classes_of_a_request_fit_a_narrow_page(open_page, sessions):
+    page = open_page(width=360)
+    visit(page, sessions, "context")
+    assert page.eval_on_selector(".table-wrap:has(.context-classes)", "e => e.scrollWidth - e.clientWidth") <= 0
+
+
 @pytest.mark.parametrize("name", ["overview", "step", "recorded-compaction", "context", "compactions-together"])
 def test_forced_colours_keep_lines_and_text(open_page, sessions, name):
     page = open_page(forced_colors="active")
