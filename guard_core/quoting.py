@@ -54,9 +54,14 @@ def other_reading(text: str, words: str) -> str:
 
 def _plain(text: str) -> str:
     """A text without block quotes, code marks, emphasis and the escapes of JSON, Markdown and HTML."""
-    text = _QUOTED.sub("\n", "\n" + html.unescape(_ESCAPE.sub(_character, text)))
+    text = _QUOTED.sub("\n", "\n" + html.unescape(unescaped(text)))
     text = _STARS.sub(_star, text.replace("`", ""))
     return _UNDERSCORES.sub(lambda found: found[1] or found[3], text)
+
+
+def unescaped(text: str) -> str:
+    """A text without the escapes of JSON and Markdown."""
+    return _ESCAPE.sub(_character, text)
 
 
 def _star(found: re.Match[str]) -> str:

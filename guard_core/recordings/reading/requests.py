@@ -35,6 +35,7 @@ from guard_core.events import (
     value_text,
 )
 from guard_core.plural import counted
+from guard_core.quoting import unescaped
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.refusals import stated_sizes
@@ -391,7 +392,7 @@ class Thread:
         words = "".join(map(_words, request.messages))[:REPEATED_FROM]
         pieces = {words[at : at + QUOTED_CHARS] for at in range(0, len(words) - QUOTED_CHARS + 1, QUOTED_CHARS)}
         start = next((at for at, event in enumerate(self.events) if event.role is Role.MODEL), len(self.events))
-        opening = "".join(map(_words, self.events[:start])) + "".join(filter(str.isalnum, _text(self.system or ())))
+        opening = "".join(map(_words, self.events[:start])) + _letters(_text(self.system or ()))
         pieces = {piece for piece in pieces if piece not in opening}
         later = map(_words, self.events[start:]) if pieces else ()
         repeated = [found for text in later if (found := {piece for piece in pieces if piece in text})]
@@ -415,8 +416,11 @@ class Thread:
         return was_refused or not is_over or len(words) >= HANDED_OVER
 
     def quotes(self, other: Thread) -> bool:
-        """Do the messages of this thread repeat the last messages of another one, in whatever wrapping."""
-        words = " ".join(_words(event) for event in self.events)
+        """Do the messages of this thread repeat the last messages of another one, in whatever wrapping: as strings of
+        JSON, too."""
+        texts = [_text(event.parts) for event in self.events]
+        texts += [unescaped(text) for text in texts if "\\" in text]
+        words = " ".join(map(_letters, texts))
         quotes = [_words(event)[:QUOTED_CHARS] for event in other.events[-4 * QUOTED_MESSAGES :]]
         known = {quote for quote in quotes if len(quote) == QUOTED_CHARS and quote in words}
         return len(known) >= QUOTED_MESSAGES
@@ -739,7 +743,11 @@ def _names(parts: tuple[Part, ...]) -> set[str]:
 
 def _words(event: Event) -> str:
     """The letters and digits of a message, which no wrapping of them changes."""
-    return "".join(filter(str.isalnum, _text(event.parts)))
+    return _letters(_text(event.parts))
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _answered_calls(event: Event) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
@@ -367,9 +369,9 @@ ASKED, WRITTEN = user("Summarise the conversation for a successor."), Event(Role
 CONTINUED = user(f"Summary of earlier work: {SUMMARY}")
 OTHER_STEPS = (model("Look on", "c5"), result("c5", "b.txt"))
 READ_FILES = (
-    user("Fix the parser, it drops the last token of a line"),
+    user("Fix the parser,\nit drops the last token of a line"),
     model("I list all files of the repository", "c1"),
-    result("c1", "main.py, parser.py, tests/test_parser.py and README.md"),
+    result("c1", "main.py\nparser.py\ntests/test_parser.py\nREADME.md"),
 )
 SYSTEM = (TextPart("You are a coding agent for the repository of the parser."),)
 LOOKS = (FOUND, model("Look again", "c2"), result("c2", "README.md and main.py and test_parser.py"))
@@ -419,8 +421,10 @@ def test_a_summary_may_come_from_a_request_that_quotes_the_conversation():
 
 
 @pytest.mark.parametrize("opening", [LANGCHAIN, "What was done before: "])
-def test_two_calls_and_the_call_that_summarised_them_are_enough(opening):
-    quoted = user(f"Extract the context: {[part_text(part) for event in READ_FILES for part in event.parts]}")
+@pytest.mark.parametrize("written", [str, json.dumps], ids=["as it is", "as JSON"])
+def test_two_calls_and_the_call_that_summarised_them_are_enough(opening, written):
+    said = [written(part_text(part)) for event in READ_FILES for part in event.parts]
+    quoted = user(f"Extract the context: {', '.join(said)}")
     begin = user(f"{opening} {SUMMARY}")
     logs = sessions(
         ask(*READ_FILES[:1], reply=READ_FILES[1], system=SYSTEM),
