@@ -21,7 +21,14 @@ _LETTERS = re.compile("[0-9a-z]+")  # in words that are normalised
 # Scripts of which a character is a syllable or a word: kana, CJK ideographs with their extensions, Hangul.
 KANA, HANGUL = "\u3040-\u30ff", "\uac00-\ud7af"
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+WIDE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
+_WIDE = re.compile(f"[{KANA}{HAN}{HANGUL}]")
 Runs = tuple[tuple[str, ...], ...]
+
+
+def width(words: str) -> int:
+    """How many characters some words have, one that says as much as several counted as WIDE."""
+    return len(words) + (WIDE - 1) * (0 if words.isascii() else len(_WIDE.findall(words)))
 
 
 def normalised(text: str) -> str:

@@ -12,8 +12,9 @@ from guard_core.costs import CALL, RESULT
 from guard_core.events import Event
 from guard_core.facts.lanes import Search, Snippet, State
 from guard_core.facts.proposals import TODO, open_todos
-from guard_core.findings.presence import SHORTEST, first_words, quotation, width
+from guard_core.findings.presence import SHORTEST, first_words, quotation
 from guard_core.ledger import Ledger
+from guard_core.quoting import width
 from guard_core.views import View
 
 LAST_REQUEST = "last request"

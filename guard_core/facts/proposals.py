@@ -13,9 +13,9 @@ from guard_core.costs import CALL, HAS_RESULT, SYSTEM, USER, tool_key
 from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, says_something, sentences
 from guard_core.facts.lanes import Snippet
-from guard_core.findings.presence import SHORTEST, width
+from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
-from guard_core.quoting import normalised
+from guard_core.quoting import normalised, width
 from guard_core.sessions import Session
 
 TODO, PATH, IDENTIFIER, QUANTITY, TYPED = "todo", "path", "identifier", "quantity", "typed"

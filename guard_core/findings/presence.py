@@ -20,7 +20,7 @@ from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.ledger import Base, Ints, Ledger
-from guard_core.quoting import HAN, HANGUL, KANA, letters_of, may_say, readings, runs_of, says
+from guard_core.quoting import letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
 from guard_core.views import JOINED, Rewritten, Segment, Span, View
 
@@ -28,7 +28,6 @@ QUOTE_CHARS = 60  # characters that a request is known by (see `width`)
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
 PASSAGE_CHARS = 24  # ours: the shortest clause of a request whose repetition is no accident
 MOST_PASSAGES = 20  # clauses of one request that are looked for in summaries: as many at its beginning as at its end
-WIDE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
 MOST_RULES = 5  # of one request that are looked for, the first ones: as costly
 FIRST_WORDS = ""  # the key of a message's first words; those of its rules are the rules
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
@@ -44,7 +43,6 @@ _COURTESY = re.compile(
     r"|per favore)[,:]?\s+|请|請)",
     re.IGNORECASE,
 )
-_WIDE = re.compile(f"[{KANA}{HAN}{HANGUL}]")
 # Where a clause ends: at a mark, or before a rule that is joined to it, "port it and never touch the old one".
 _CLAUSE = re.compile(
     r"(?<=[.!?;:,])\s+|(?<=[。！？；：，])|\n|\s+(?:and|but|und|aber|et|mais|y|pero)\s+(?=(?:please |you |we )?(?:"
@@ -303,11 +301,6 @@ def first_words(event: Event) -> str:
 def _unquoted(words: str) -> str:
     """Words without the quotation marks around them, escaped or not."""
     return _QUOTES.sub("", words)
-
-
-def width(words: str) -> int:
-    """How many characters some words have, one that says as much as several counted as WIDE."""
-    return len(words) + (WIDE - 1) * (0 if words.isascii() else len(_WIDE.findall(words)))
 
 
 def shortened(words: str, chars: int = QUOTE_CHARS) -> str:

@@ -35,7 +35,7 @@ from guard_core.events import (
     value_text,
 )
 from guard_core.plural import counted
-from guard_core.quoting import unescaped
+from guard_core.quoting import unescaped, width
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.refusals import stated_sizes
@@ -86,7 +86,7 @@ ENDS_SUMMARISING = (
     "shows what followed."
 )
 LARGEST_LIMIT = "the largest limit of an answer in its requests"
-SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
+SHORTEST_SUMMARY = 40  # characters (`width`) of an answer that must reappear in a message for it to be its summary
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -687,7 +687,7 @@ class Thread:
 def is_summary_in(answer: Event, messages: tuple[Event, ...]) -> bool:
     """Does one of the messages contain the answer's text, so that the answer was the summary?"""
     summary = " ".join(part.text.strip() for part in answer.parts if isinstance(part, TextPart)).strip()
-    if len(summary) < SHORTEST_SUMMARY or any(isinstance(part, ToolCallPart) for part in answer.parts):
+    if width(summary) < SHORTEST_SUMMARY or any(isinstance(part, ToolCallPart) for part in answer.parts):
         return False
     users = (event for event in messages if event.role is not Role.MODEL)
     return any(summary in part.text for event in users for part in event.parts if isinstance(part, TextPart))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.events import Event, TextPart, ToolCallPart
+from guard_core.quoting import width
 from guard_core.recordings.reading.requests import SHORTEST_SUMMARY, Request, is_summary_in, message_key
 
 
@@ -55,4 +56,4 @@ class _End:
 def _is_telling(answer: Event) -> bool:
     """Is an answer one that hardly comes twice: a call with its id, or more than a word of assent?"""
     calls = any(isinstance(part, ToolCallPart) and part.id for part in answer.parts)
-    return calls or sum(len(part.text) for part in answer.parts if isinstance(part, TextPart)) >= SHORTEST_SUMMARY
+    return calls or sum(width(part.text) for part in answer.parts if isinstance(part, TextPart)) >= SHORTEST_SUMMARY

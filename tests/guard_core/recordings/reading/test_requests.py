@@ -400,6 +400,12 @@ def test_a_request_that_holds_the_summary_of_the_conversation_before_it_goes_on_
     assert counted_compactions(session).total == 1
 
 
+def test_a_summary_in_chinese_is_as_long_as_it_is_in_english():
+    summary = "用户要求修复解析器。文件已经列出，错误在主程序里，测试还没有运行。"
+    (session,) = restarted(user(f"之前的工作：{summary}"), reply=Event(Role.MODEL, (TextPart(summary),)))
+    assert [item.kind for item in session.compactions] == ["summary"]
+
+
 def test_a_summary_may_come_from_a_request_that_quotes_the_conversation():
     words = "The log: first the files were listed, then the bug was found"
     steps = [
