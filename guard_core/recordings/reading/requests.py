@@ -5,7 +5,8 @@ changes or drops the rest is a compaction that happened between two calls. A req
 history begins a thread of its own (a sub-agent), or is a side call (a title, a summary); so does one that begins as an
 earlier conversation did and has nothing of what followed (another run, another branch). Where a conversation ended
 there, and the request holds the answer that summarised it, under the same system prompt and tools or in the words by
-which clients open a summary, it continues that conversation.
+which clients open a summary, it continues that conversation; so does one in these words right behind a conversation of
+the same setup that had filled much of its window.
 """
 
 from __future__ import annotations
@@ -794,27 +795,16 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
         thread = _thread_for(threads, requests, keys, index)
         if thread is None:
             before = _before(threads, requests, keys, index)
+            behind = next((one for one in before if one is latest and one.may_go_on_in(request)), None)
             thread = next((one for one in before if _goes_on(one, threads, request)), None)
+            if thread is None and begins_with_summary(request.messages):
+                thread = behind
             if thread is not None:
                 thread.compact(request, keys[index])
                 latest = thread
                 continue
-            before = [one for one in before if len(one.calls) >= FEWEST_CALLS]
-            named = next((one for one in before if one.names_in(request)), None)
-            repeated = next((one for one in before if one.passages_in(request)), None) if named is None else None
-            spoken = before[0] if before and any(map(_is_headed_summary, request.messages[:1])) else None
-            behind = next((one for one in before if one is latest and one.may_go_on_in(request)), None)
-            follows = ""
-            for one, note, others in (
-                (named, MAY_CONTINUE, MAY_BE_CONTINUED),
-                (repeated, MAY_REPEAT, MAY_BE_REPEATED),
-                (spoken, MAY_BEGIN_WITH_SUMMARY, MAY_BE_SUMMARISED),
-                (behind, MAY_FOLLOW, MAY_GO_ON),
-            ):
-                if one is not None and not follows:
-                    follows, one.followed = note, one.followed or others
             branches = any(one.has_summary(keys[index]) for one in threads)
-            thread = Thread(follows=follows, branches=branches)
+            thread = Thread(follows=_follows(before, behind, request), branches=branches)
             threads.append(thread)
             thread.add(request, keys[index])
         elif thread.extends(keys[index], request.lost):
@@ -830,6 +820,25 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
     if side_calls and threads and len(threads[0].calls) > 1:
         return fold_side_calls(threads, threads[0])
     return threads
+
+
+def _follows(before: list[Thread], behind: Thread | None, request: Request) -> str:
+    """The note of a conversation that may continue an earlier one, which gets its own; "" where nothing says so.
+    `behind`: the one that it may continue by its shape."""
+    several = [thread for thread in before if len(thread.calls) >= FEWEST_CALLS]
+    named = next((thread for thread in several if thread.names_in(request)), None)
+    repeated = next((thread for thread in several if thread.passages_in(request)), None) if named is None else None
+    spoken = several[0] if several and any(map(_is_headed_summary, request.messages[:1])) else None
+    for thread, note, others in (
+        (named, MAY_CONTINUE, MAY_BE_CONTINUED),
+        (repeated, MAY_REPEAT, MAY_BE_REPEATED),
+        (spoken, MAY_BEGIN_WITH_SUMMARY, MAY_BE_SUMMARISED),
+        (behind, MAY_FOLLOW, MAY_GO_ON),
+    ):
+        if thread is not None:
+            thread.followed = thread.followed or others
+            return note
+    return ""
 
 
 def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:

@@ -532,10 +532,14 @@ READ = (
 HANDED_OVER = user("All has to be green, some of it is. " * 12)
 
 
-def filled(begin: Event, *, tokens=90_000, end=LOOK, models=("m", "m"), system=SYSTEM) -> list[set[str]]:
+def filled(begin: Event, **given) -> list[set[str]]:
     """The notes of a conversation whose last prompt has so many tokens, and of two calls of one that begins anew."""
+    return [{MAY_FOLLOW, MAY_GO_ON} & set(session.notes) for session in filling(begin, **given)]
+
+
+def filling(begin: Event, *, tokens=90_000, end=LOOK, models=("m", "m"), system=SYSTEM) -> list[Session]:
     sizes = (100, 200, 300, tokens)
-    logs = sessions(
+    return sessions(
         *(
             Request(
                 (*READ, *[DONE, ASKED] * more), ModelCall(0, model=models[0], prompt_tokens=size), DONE, system=SYSTEM
@@ -548,7 +552,14 @@ def filled(begin: Event, *, tokens=90_000, end=LOOK, models=("m", "m"), system=S
             for messages in ((begin,), (begin, DONE, ASKED))
         ),
     )
-    return [{MAY_FOLLOW, MAY_GO_ON} & set(session.notes) for session in logs]
+
+
+def test_the_words_of_a_client_continue_a_conversation_that_had_filled_its_window():
+    """Though the call for the summary is not in the file, or the summary is empty."""
+    for words in (f"{LANGCHAIN} All is well.", LANGCHAIN):
+        (session,) = filling(user(words))
+        assert [item.kind for item in session.compactions] == ["summary" if words != LANGCHAIN else "empty"]
+    assert len(filling(user(f"{LANGCHAIN} All is well."), tokens=30_000)) == 2
 
 
 def test_a_short_conversation_behind_one_that_filled_its_window_may_continue_it():
