@@ -429,7 +429,7 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
     if not rule.startswith(str(number(finding, "rule"))) or not number(finding, "rule"):
         raise Wrong("that is not the rule that is named first")
     agree(finding, message=message, is_whole=finding.numbers["rule"] == rule, is_universal=not is_open)
-    if is_open != (finding.severity == INFO) or is_open != ("Whether it was meant" in finding.sentence):
+    if is_open != (finding.severity == INFO) or is_open != ("It does not say whether" in finding.sentence):
         raise Wrong("the rule says that it holds for later turns, or does not, and the claim says otherwise")
     fired = [i for i in range(len(story.compactions)) if 0 <= story.compaction(i).step <= step]
     same("compaction", number(finding, "compaction"), [i for i in fired if _takes_away(story, i, message)][-1])

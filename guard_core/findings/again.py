@@ -141,7 +141,7 @@ class Run(NamedTuple):
 
 def repeated_call(case: Case) -> list[Finding]:
     """A tool that was called many times in a row with the same arguments and the same result, or several in turn: an
-    agent that waits for something, or does not get on."""
+    agent that waits for something, or makes no progress."""
     if not case.is_recorded or case.facts.ledger.usage_ratio is not None:
         return []
     runs = [run for run in _runs_of_calls(case.facts) if run.rounds >= LEAST_RUN]

@@ -97,7 +97,7 @@ def repeated_usage(case: Case) -> list[Finding]:
 
 
 def counted_in_characters(case: Case) -> list[Finding]:
-    """Counts that grow by a token for each byte of text: of characters, from which nothing follows."""
+    """Counts that grow by one token per byte of text: they count characters, so nothing is concluded from them."""
     same, compared = case.facts.in_characters
     if not len(same):
         return []

@@ -6,8 +6,8 @@ plugin.add("talker", strategy="sliding", max_turns=30)
 plugin.add("researcher", policy="codex")             # or any other policy, with its settings
 runner = InMemoryRunner(app=App(name="…", root_agent=agent, plugins=[plugin]))
 
-ContextGuard keeps its state under its own keys, so that sessions of the Go plugin go on here and the reverse. Any other
-policy keeps its state as JSON under one key. Source: specification of ContextGuard, sections 2, 6 and 11.
+ContextGuard keeps its state under its own keys, so that sessions of the Go plugin can continue here, and the reverse.
+Any other policy keeps its state as JSON under one key. Source: specification of ContextGuard, sections 2, 6 and 11.
 """
 
 from __future__ import annotations

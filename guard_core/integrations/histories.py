@@ -1,8 +1,8 @@
-"""What guards of frameworks share that hand over a history before each call and send what they are given back.
+"""What guards share for frameworks that pass a history before each call and send what they get back.
 
-A framework may keep its whole history, or go on with what it was given: the guard knows its own beginning either way,
-and has the whole conversation. What was counted of an answer is read from the answer in the history. A program whose
-turn failed may go on with the history from before it, and so does the guard.
+A framework may keep its whole history, or continue with what it was given: the guard recognises its own beginning
+either way, and keeps the whole conversation. The provider's count of an answer is read from that answer in the history.
+After a failed turn a program may continue with the history from before it, and so does the guard.
 """
 
 from __future__ import annotations

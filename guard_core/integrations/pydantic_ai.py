@@ -3,7 +3,8 @@
 guard = PydanticAIGuard("contextguard", window=200_000)
 agent = Agent(model, capabilities=[ProcessHistory(guard.process)])
 
-One guard is for one conversation. The agent goes on with what it is given: its own history is the compacted one.
+One guard is for one conversation. The agent continues with the messages that it is given: its own history becomes the
+compacted one.
 """
 
 from __future__ import annotations

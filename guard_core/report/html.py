@@ -89,7 +89,7 @@ def _side(report: Report, side: Side) -> Iterator[Content]:
         yield tag("p", _modelled_words(side), class_="muted")
     if (picture := chart(report, side)) is not None:
         yield tag("figure", tag("div", picture, class_="wide"), _key(side))
-        yield tag("p", "The pointer over the chart shows the count of a request.", class_="muted pointer")
+        yield tag("p", "Move the pointer over the chart to see the count of each request.", class_="muted pointer")
     yield table(("", "", "source"), figures(report, side), numeric=())
     if side.findings:
         yield tag("h3", "Findings")

@@ -51,7 +51,7 @@ def test_it_leads_the_verdict():
     facts = replace(Facts.of(transcript()), settings={"max_output_tokens": "8192"})
     verdict = recorded_verdict(facts, recorded_findings(facts))
     assert verdict.sentence == (
-        "1 compaction; the typed max_output_tokens of 8,192 never acts: Claude Code compacted at 155,010, its "
+        "1 compaction; the typed max_output_tokens of 8,192 never acts: Claude Code compacted at 155,010; its "
         "threshold would be 178,808."
     )
 

@@ -637,7 +637,7 @@ def test_behind_a_sealed_summary_the_first_readable_one_without_it_is_where_it_w
     )
     assert "left the context at step 5 (compaction 2) at the latest; nothing has quoted it since." in finding.sentence
     assert finding.sentence.endswith("The summary of compaction 1, which may have had it, is not readable.")
-    assert "left the context by step 5, nothing" in recorded_verdict(Facts.of(built), (finding,)).sentence
+    assert "left the context by step 5; nothing" in recorded_verdict(Facts.of(built), (finding,)).sentence
     assert check(built, [finding], judge_session(built)) == []
     assert check(built, [replace(finding, numbers={**finding.numbers, "at_latest": False})], judge_session(built))
     assert check(built, [replace(finding, numbers=finding.numbers | {"first_absent": 2})], judge_session(built))

@@ -98,13 +98,13 @@ def test_a_conversation_that_is_perhaps_no_whole_one_is_not_called_healthy(note,
         (
             talk(compaction(3)),
             "request_lost",
-            '1 compaction; your request "Please rename the column …" left the context at step 3, nothing has '
+            '1 compaction; your request "Please rename the column …" left the context at step 3; nothing has '
             "quoted it since.",
         ),
         (
             chat(*TWICE, compactions=CUTS[:1]),
             "request_lost",
-            '1 compaction; your request "Please begin with the report …" left the context at step 5, nothing '
+            '1 compaction; your request "Please begin with the report …" left the context at step 5; nothing '
             "has quoted it since.",
         ),
         (session(user("hello")), "no_calls", "No model call in this session."),

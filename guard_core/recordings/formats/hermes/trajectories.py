@@ -38,7 +38,7 @@ def read_trajectory(source: ByteSource, value: JSON, facts: FactCounter) -> Sess
         role = SPEAKERS.get(speaker)
         facts.message()
         if not isinstance(turn.get("value"), str):
-            source.problem(f"a turn of {speaker[:40] or 'nobody'} whose value is not text")
+            source.problem(f"a turn of {speaker[:40] or 'an unnamed speaker'} whose value is not text")
         if text.startswith(summary_words.HERMES):
             _summarised(builder, text)
         elif speaker in RESULT_SPEAKERS:
@@ -50,7 +50,7 @@ def read_trajectory(source: ByteSource, value: JSON, facts: FactCounter) -> Sess
         elif role is not None:
             builder.event(role, (TextPart(text),))
         else:
-            source.notes.skip(f"turn of {speaker[:40] or 'nobody'}")
+            source.notes.skip(f"turn of {speaker[:40] or 'an unnamed speaker'}")
     builder.notes.append("Trajectories hold no tokens.")
     model, name = fields.text(value, "model"), fields.text(value, "id")
     return builder.session(

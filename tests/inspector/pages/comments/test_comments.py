@@ -184,7 +184,7 @@ def test_threads_and_sessions_have_limits(client, row):
     same = {"session": row, "place": "step", "number": 2, "author": "local", "text": "x"}
     Comment.unscoped.bulk_create([Comment(**same, thread=first) for _ in range(writing.MOST_REPLIES)])
     answer = say(client, row, "One more", thread=first.pk)
-    assert (answer.status_code, "at most 50 answers" in answer.text) == (422, True)
+    assert (answer.status_code, "at most 50 replies" in answer.text) == (422, True)
     left = writing.MOST_COMMENTS - Comment.unscoped.count()
     Comment.unscoped.bulk_create([Comment(**same) for _ in range(left)])
     assert (writing.MOST_COMMENTS, Comment.unscoped.count()) == (1_000, 1_000)
