@@ -37,7 +37,7 @@ def published(server: Running, session: str, level: str) -> str:
     form = urlencode({"level": level, "lifetime": "1d"}).encode()
     path = server.post(f"{session}share", form).headers["location"]
     begun = time.monotonic()
-    wait_for(lambda: "being made" not in server.get(path).text, 0.1)
+    wait_for(lambda: "being created" not in server.get(path).text, 0.1)
     print(f"made in {time.monotonic() - begun:24.1f} s")
     answer = server.post(f"{path}publish")
     link = re.search(r"/r/[\w-]{43}/", answer.text)

@@ -187,6 +187,6 @@ def _state(row: Share) -> str:
         return "revoked" if row.published else "discarded"
     if row.state != Share.State.PUBLISHED:
         return {Share.State.DRAFT: "to be reviewed", Share.State.FAILED: "failed"}.get(
-            Share.State(row.state), "being made"
+            Share.State(row.state), "being created"
         )
     return "published" if row.is_open(timezone.now()) else "expired"

@@ -34,7 +34,7 @@ def test_whatever_does_not_open_looks_the_same(client, row):
     for name, values in {
         "expired": {"expires": now - timedelta(seconds=1)},
         "revoked": {"revoked": now},
-        "being made": {"state": Share.State.RUNNING},
+        "being created": {"state": Share.State.RUNNING},
     }.items():
         before = rows.values(*values).get()
         rows.update(**values)

@@ -36,7 +36,7 @@ def drafted(client, row, query="", **form):
     answer = client.post(reverse("session_share", args=[row.pk]) + query, {"level": "text", "lifetime": "7d", **form})
     assert answer.status_code == 302, answer.text
     share = Share.unscoped.latest("created")
-    assert "being made" in client.get(share.get_absolute_url()).text
+    assert "being created" in client.get(share.get_absolute_url()).text
     queue.run(REPORTS, str(share.pk))
     share.refresh_from_db()
     assert share.state == Share.State.DRAFT, share.message

@@ -46,7 +46,7 @@ def test_an_address_is_added_and_its_secret_is_shown_once(client):
         ("", "begins with https://"),
         ("http://169.254.169.254/", "begins with https://"),
         ("https://127.0.0.1/", "not a public address"),
-        ("https://x.example/<script>alert(1)</script>\x00", "without blanks"),
+        ("https://x.example/<script>alert(1)</script>\x00", "and no spaces"),
     ],
 )
 def test_what_may_not_be_set_comes_back_with_the_reason(client, url, words):
