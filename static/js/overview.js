@@ -109,6 +109,6 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 
 // A table that was closed leaves the focus where it was opened.
-document.addEventListener("htmx:afterSettle", (event) => {
-  if (event.detail.target.id === "table" && document.activeElement === document.body) document.getElementById("open-table")?.focus();
+document.addEventListener("htmx:afterSettle", ({ target }) => {
+  if (target.id === "table" && target === document.activeElement) document.getElementById("open-table")?.focus();
 });

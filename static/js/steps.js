@@ -18,7 +18,6 @@ function stepUrl(step) {
 async function load(from, around) {
   if (loading) return;
   loading = true;
-  const focused = document.activeElement?.closest?.("#steps [data-step]")?.dataset.step;
   const { url } = list().dataset;
   const target = new URL(url, location.href);
   if (around) target.searchParams.set("around", around);
@@ -26,7 +25,6 @@ async function load(from, around) {
   target.searchParams.set("at", document.getElementById("step").dataset.at);
   try {
     await htmx.ajax("GET", target.pathname + target.search, { target: "#steps", swap: "outerHTML" });
-    if (focused !== undefined && document.activeElement === document.body) row(focused)?.focus({ preventScroll: true });
   } finally {
     loading = false;
   }

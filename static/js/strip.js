@@ -46,9 +46,7 @@ async function show(value) {
   const { at } = strip().dataset;
   if (at) asked.searchParams.set("at", at);
   else asked.searchParams.delete("at");
-  const key = row.contains(document.activeElement) ? document.activeElement.dataset.key : "";
   await htmx.ajax("GET", asked.pathname + asked.search, { target: row, swap: "outerHTML show:none" });
-  if (key) document.querySelector(`[data-strip-row] [data-key="${CSS.escape(key)}"]`)?.focus();
 }
 
 function announceZoom(value) {
