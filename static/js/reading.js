@@ -5,8 +5,8 @@ document.addEventListener("click", async (event) => {
   const link = event.target.closest("[data-copy]");
   if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
-  const answer = await fetch(link.href, { credentials: "same-origin" });
-  const done = answer.ok && (await navigator.clipboard.writeText(await answer.text()).then(() => true, () => false));
+  const answer = await fetch(link.href, { credentials: "same-origin" }).catch(() => null);
+  const done = answer?.ok && (await navigator.clipboard.writeText(await answer.text()).then(() => true, () => false));
   document.getElementById("announce").textContent = done ? "Copied" : "Not copied";
   link.textContent = done ? "Copied" : "Not copied";
 });
@@ -46,7 +46,7 @@ document.addEventListener("selectionchange", () => {
     const mine = asked;
     const body = new URLSearchParams({ text });
     const headers = JSON.parse(document.body.getAttribute("hx-headers"));
-    const answer = await fetch(place.dataset.countSelection, { method: "POST", body, headers });
-    if (mine === asked) show(answer.ok ? await answer.text() : "The selection was not counted");
+    const answer = await fetch(place.dataset.countSelection, { method: "POST", body, headers }).catch(() => null);
+    if (mine === asked) show(answer?.ok ? await answer.text() : "The selection was not counted");
   }, WAIT);
 });

@@ -14,6 +14,13 @@ function stepUrl(step) {
   return url.pathname + url.search;
 }
 
+// Whether a step that is asked for is shown then; where it is not, htmx-errors.js says why.
+async function ask(step) {
+  const how = { source: panes, target: "#step", swap: "outerHTML show:none" };
+  await htmx.ajax("GET", stepUrl(step), how).catch(() => {});
+  return Number(document.getElementById("step").dataset.at) === step;
+}
+
 // The rows from one on, or those around a step, of the steps that the filter leaves.
 async function load(from, around) {
   if (loading) return;
@@ -24,7 +31,7 @@ async function load(from, around) {
   else target.searchParams.set("from", Math.max(1, from));
   target.searchParams.set("at", document.getElementById("step").dataset.at);
   try {
-    await htmx.ajax("GET", target.pathname + target.search, { target: "#steps", swap: "outerHTML" });
+    await htmx.ajax("GET", target.pathname + target.search, { target: "#steps", swap: "outerHTML" }).catch(() => {});
   } finally {
     loading = false;
   }
@@ -199,11 +206,10 @@ function play(on) {
 async function playOn() {
   const step = Number(document.getElementById("step").dataset.at) + 1;
   if (step > Number(document.getElementById("step").dataset.count)) return play(false);
-  const url = stepUrl(step);
   const turn = playing;
-  await htmx.ajax("GET", url, { source: panes, target: "#step", swap: "outerHTML show:none" });
-  history.replaceState(history.state, "", url);
-  if (playing === turn) play(true);
+  const isShown = await ask(step);
+  if (isShown) history.replaceState(history.state, "", stepUrl(step));
+  if (playing === turn) play(isShown);
 }
 
 if (pane) {
@@ -236,7 +242,7 @@ if (pane) {
 
   document.addEventListener("step:choose", (event) => {
     event.preventDefault();
-    const url = stepUrl(event.detail.step);
-    htmx.ajax("GET", url, { source: panes, target: "#step", swap: "outerHTML show:none" }).then(() => history.pushState({ htmx: true }, "", url));
+    const { step } = event.detail;
+    ask(step).then((isShown) => isShown && history.pushState({ htmx: true }, "", stepUrl(step)));
   });
 }

@@ -27,26 +27,32 @@ async function zoom(value, { quiet = false } = {}) {
     while (wanted !== undefined) {
       const asked = wanted;
       wanted = undefined;
-      await show(asked);
-      if (!quiet) announceZoom(asked);
+      if ((await show(asked)) && !quiet) announceZoom(asked);
     }
   } finally {
     busy = false;
   }
 }
 
+// Whether the server drew these steps; where it did not, htmx-errors.js says why, and the address stays.
 async function show(value) {
   const row = strip().closest("[data-strip-row]");
-  const url = new URL(location.href);
-  if (value) url.searchParams.set("zoom", value);
-  else url.searchParams.delete("zoom");
-  history.replaceState(history.state, "", url);
   const asked = new URL(row.dataset.stripUrl, location.href);
-  asked.search = url.search;
+  asked.search = zoomed(value).search;
   const { at } = strip().dataset;
   if (at) asked.searchParams.set("at", at);
   else asked.searchParams.delete("at");
-  await htmx.ajax("GET", asked.pathname + asked.search, { target: row, swap: "outerHTML show:none" });
+  await htmx.ajax("GET", asked.pathname + asked.search, { target: row, swap: "outerHTML show:none" }).catch(() => {});
+  const isDrawn = !row.isConnected;
+  if (isDrawn) history.replaceState(history.state, "", zoomed(value));
+  return isDrawn;
+}
+
+function zoomed(value) {
+  const url = new URL(location.href);
+  if (value) url.searchParams.set("zoom", value);
+  else url.searchParams.delete("zoom");
+  return url;
 }
 
 function announceZoom(value) {

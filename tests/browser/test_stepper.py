@@ -263,3 +263,18 @@ def test_a_key_opens_the_reader_of_the_first_message_and_not_of_what_is_folded(p
     page.click("#messages [data-reader] >> text=markdown")
     page.wait_for_selector("#messages .markdown")
     assert page.locator(".fixed [data-reader]").count() == 0
+
+
+def test_what_the_server_does_not_answer_changes_neither_the_address_nor_what_is_said(stepper):
+    address = stepper.url
+    stepper.route(re.compile("/strip|at=22|at=100"), lambda route: route.fulfill(status=503))
+    stepper.keyboard.press("W")
+    stepper.wait_for_selector("#errors .notice")
+    stepper.keyboard.press("Space")
+    stepper.wait_for_selector("#play[aria-pressed=true]")
+    stepper.wait_for_selector("#play[aria-pressed=false]")
+    stepper.evaluate("document.dispatchEvent(new CustomEvent('step:choose', { detail: { step: 100 } }))")
+    stepper.wait_for_timeout(300)
+    assert (stepper.url, shown(stepper), stepper.inner_text("#announce")) == (address, 21, "step 21 of 144")
+    # The browser and htmx note each status themselves; an error that nothing catches would be noted beside them.
+    stepper.seen.console[:] = [said for said in stepper.seen.console if not re.search("503|htmx", said)]
