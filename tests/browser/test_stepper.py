@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from tests.browser.conftest import nodes, shot, wait
+from guard_core.recordings.formats import native
+from tests.browser.conftest import followed, nodes, shot, wait
+from tests.builders import model, session, user
 
 
 @pytest.fixture
@@ -278,3 +280,21 @@ def test_what_the_server_does_not_answer_changes_neither_the_address_nor_what_is
     assert (stepper.url, shown(stepper), stepper.inner_text("#announce")) == (address, 21, "step 21 of 144")
     # The browser and htmx note each status themselves; an error that nothing catches would be noted beside them.
     stepper.seen.console[:] = [said for said in stepper.seen.console if not re.search("503|htmx", said)]
+
+
+# Where the first letter of an element is: a share of its width, from the left.
+FIRST_LETTER = """(element) => {
+  const letter = document.createRange();
+  letter.setStart(element.firstChild, 0);
+  letter.setEnd(element.firstChild, 1);
+  const { left, width } = element.getBoundingClientRect();
+  return (letter.getBoundingClientRect().right - left) / width;
+}"""
+
+
+def test_text_from_right_to_left_begins_at_the_right_and_is_cut_at_its_end(page, served):
+    words = "למה נדחס ההקשר של השיחה הזאת לפני הזמן? " * 12
+    answer = served.upload("right.jsonl", native.write(session(user(words), model("כי"), title=words)))
+    page.goto(followed(served, answer.headers["location"]) + "steps?at=1")
+    for place in (".crumbs a", ".step-label", "#messages pre"):
+        assert 0.9 < page.locator(place).first.evaluate(FIRST_LETTER) <= 1.01, place
