@@ -39,8 +39,9 @@ def harness_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limit_of(settings: Any, window: int) -> int:
-    """The tokens over which a policy acts; 0: it does not compare tokens."""
-    if settings.max_tokens or not settings.max_fraction:
+    """The tokens over which a policy acts, 0: it does not compare tokens. A share goes before a number, which has a
+    default here; the library takes one of the two."""
+    if not settings.max_fraction:
         return int(settings.max_tokens)
     return max(1, int((settings.context_window or window) * settings.max_fraction))
 
@@ -53,7 +54,7 @@ def limit_settings(acts: str) -> tuple[Setting, ...]:
             "Token limit",
             COUNT,
             100_000,
-            f"{acts} above this; 0: a share of the window, or never; the library has no default",
+            f"{acts} above this where no share of the window is set; 0: never; the library has no default",
             SOURCE,
             unit="tokens",
             main=True,

@@ -202,7 +202,7 @@ def test_an_empty_summary_is_an_error():
 @pytest.mark.parametrize("policy", ["clear-tool-results", "sliding-window", "summarizing"])
 @pytest.mark.parametrize(("context_window", "limit"), [(0, 5_000), (8_001, 4_000), (1, 1)])
 def test_a_share_is_taken_of_the_window_that_is_set(policy, context_window, limit):
-    settings = {"max_tokens": 0, "max_fraction": 0.5, "context_window": context_window}
+    settings = {"max_fraction": 0.5, "context_window": context_window}  # `max_tokens` has its default
     assert get_policy(f"pydantic-ai-{policy}", **settings).limit(10_000) == limit
 
 
