@@ -74,6 +74,7 @@ FORMAT = AtifFormat()
 
 
 def _sessions(source: ByteSource, value: JSON, facts: FactCounter, depth: int) -> list[Session]:
+    facts.session()
     reader = _Trajectory(source, value, facts)
     sessions = [reader.session()]
     if depth < SUBAGENT_DEPTH:

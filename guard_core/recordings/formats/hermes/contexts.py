@@ -84,6 +84,7 @@ class HermesReader:
         self.builder = SessionBuilder("hermes", source)
         self._source = source
         self._facts = facts
+        facts.session()
         self._places: dict[int, list[int]] = {}  # key: places in the log
         self._seen: set[tuple[int, float | None]] = set()  # keys and times of rows of sessions before this one
         self._written: list[Written] = []

@@ -137,23 +137,30 @@ def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
 def _from_database(source: ByteSource) -> Recording:
     """Every session of openai-agents' SQLiteSession (and of AdvancedSQLiteSession, which counts tokens by turn)."""
     facts = FactCounter(NAME)
-    logs: dict[str, _ItemLog] = {}
+    items: dict[str, list[tuple[JSON, float | None]]] = {}  # by session: several may be written at the same time
     with Database(source) as database:
         columns = ("id", "session_id", "message_data", "created_at")
         for number, row in enumerate(database.rows("agent_messages", columns, order=("id",)), start=1):
             with source.tolerate():
                 item = database.json(row["message_data"], f"message {number}")
                 key = str(row["session_id"] or "")
-                if key not in logs and len(logs) >= source.limits.sessions:
+                if key not in items and len(items) >= source.limits.sessions:
                     raise LimitExceeded(f"more than {source.limits.sessions} sessions in the database")
-                log = logs.setdefault(key, _ItemLog(source, facts))
-                log.item(item if isinstance(item, dict) else {}, None, normalise.timestamp(row["created_at"]))
+                when = normalise.timestamp(row["created_at"])
+                items.setdefault(key, []).append((item if isinstance(item, dict) else {}, when))
         turns = _turns(database)
         missing, gaps = database.wal_sentence(), database.notes
-    if not logs:
+    if not items:
         raise DamagedRecording(missing or "the database holds no message")
-    sessions = tuple(log.session(source_id=key, notes=(*turns.get(key, ()), *gaps)) for key, log in logs.items())
-    return Recording(NAME, sessions, facts.facts(), source.notes)
+    sessions = []
+    for key in items:
+        facts.session()
+        log = _ItemLog(source, facts)
+        for item, when in items[key]:
+            with source.tolerate():
+                log.item(item, None, when)
+        sessions.append(log.session(source_id=key, notes=(*turns.get(key, ()), *gaps)))
+    return Recording(NAME, tuple(sessions), facts.facts(), source.notes)
 
 
 def _turns(database: Database) -> dict[str, tuple[str, ...]]:

@@ -237,6 +237,7 @@ class _Traces:
 
     def _count(self, facts: FactCounter, groups: list[_Group]) -> None:
         for group in groups:
+            facts.session()
             for content in group.contents:
                 prompt = self._usage(content.span)["prompt_tokens"]
                 if prompt is not None:
@@ -245,11 +246,16 @@ class _Traces:
                     for part in content.answer.parts:
                         if isinstance(part, ToolCallPart):
                             facts.tool_call(part.id)
+        tools: dict[str, list[TraceSpan]] = {}
         for span in self._tools:
-            call_id = first(span.attributes, trace_kinds.CALL_ID_KEYS)
-            result = first_value(span.attributes, trace_kinds.RESULT_KEYS)
-            facts.tool_call(call_id)
-            facts.tool_result(call_id, len(result) if isinstance(result, str) else 0)
+            tools.setdefault(self._named(span) or span.trace, []).append(span)
+        for spans in tools.values():
+            facts.session()
+            for span in spans:
+                call_id = first(span.attributes, trace_kinds.CALL_ID_KEYS)
+                result = first_value(span.attributes, trace_kinds.RESULT_KEYS)
+                facts.tool_call(call_id)
+                facts.tool_result(call_id, len(result) if isinstance(result, str) else 0)
 
     def _around(self, models: list[TraceSpan]) -> set[tuple[str, str]]:
         """The ids of all spans with a model span inside and no agent in between: ADK hands over within a call."""

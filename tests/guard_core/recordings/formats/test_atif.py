@@ -95,6 +95,11 @@ def test_embedded_sub_agents_are_sessions_of_their_own():
     assert recording.facts.prompt_tokens_sum == 160
 
 
+def test_calls_of_a_sub_agent_are_counted_whatever_ids_they_have():
+    recording = read_as(FORMAT, trajectory(*HEAD, LOOK, subagent_trajectories=[trajectory(*HEAD, LOOK)]))
+    assert (recording.facts.tool_calls, recording.facts.tool_results) == (2, 2)
+
+
 MARK = {
     "step_id": 4,
     "source": "system",

@@ -264,6 +264,13 @@ def test_a_child_session_names_its_parent(database):
     assert [item.parent for item in read_as(FORMAT, database(*rows, sessions=(SESSION, child))).sessions] == ["", "s1"]
 
 
+def test_calls_of_another_session_are_counted_whatever_ids_they_have(database):
+    rows = [row("user", "List", 1), row("assistant", "Look", 2, "c1"), row("tool", "a.txt", 3, "c1")]
+    others = [{**item, "session_id": "s2"} for item in rows]
+    facts = read_as(FORMAT, database(*rows, *others, sessions=(SESSION, SESSION | {"id": "s2"}))).facts
+    assert (facts.messages, facts.tool_calls, facts.tool_results) == (6, 2, 2)
+
+
 def test_a_sub_agent_does_not_go_on_with_its_parents_session(database):
     ended = SESSION | {"end_reason": "compression", "ended_at": 200.0}
     child = SESSION | {"parent_session_id": "s1"}

@@ -137,6 +137,17 @@ def test_conversations_join_traces_and_traces_without_one_are_sessions():
     assert len(read_as(FORMAT, export(*TALK, other)).sessions) == 2
 
 
+def test_calls_of_another_conversation_are_counted_whatever_ids_they_have():
+    named = [{"gen_ai.conversation.id": name} for name in ("one", "two")]
+    spans = [chat(1, [FIRST], LOOK, more=more, trace=more["gen_ai.conversation.id"]) for more in named]
+    assert read_as(FORMAT, export(*spans)).facts.tool_calls == 2
+    tools = [tool(2, trace=more["gen_ai.conversation.id"]) for more in named]
+    for item in tools:
+        item["attributes"].append({"key": "gen_ai.tool.call.id", "value": {"stringValue": "c1"}})
+    facts = read_as(FORMAT, export(*spans, *tools)).facts
+    assert (facts.tool_calls, facts.tool_results) == (2, 2)
+
+
 def inference(start: int, first: int, roles: list[str], **rest: Any) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for number, role in enumerate(roles, first):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from typing import Any
 
+from guard_core import recordings
 from guard_core.events import ReasoningPart, Role, TextPart, ToolCallPart
 from guard_core.recordings.formats.openai.responses import FORMAT
 from guard_core.recordings.reading.source import ByteSource
@@ -126,6 +128,21 @@ def test_the_sessions_of_a_database_are_read(tmp_path):
         recording = FORMAT.read(source)
     assert [(session.source_id, len(session.events)) for session in recording.sessions] == [("one", 4), ("two", 1)]
     assert recording.notes.problem_count == 1
+
+
+def test_sessions_that_were_written_at_the_same_time_count_their_own_calls(tmp_path):
+    path = tmp_path / "agents.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE agent_sessions (session_id)")
+        connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id, message_data)")
+        rows = [(name, json.dumps(item)) for item in ITEMS for name in ("one", "two")]
+        connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", rows)
+        connection.commit()
+    recording = recordings.read(path)
+    alone = read_as(FORMAT, list(ITEMS)).facts
+    assert [session.source_id for session in recording.sessions] == ["one", "two"]
+    assert recording.facts.tool_calls == 2 * alone.tool_calls > 0
+    assert recording.facts.tool_results == 2 * alone.tool_results > 0
 
 
 def test_a_database_brings_times_sums_by_turn_and_a_word_about_its_newest_rows(tmp_path):
