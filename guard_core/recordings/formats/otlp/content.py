@@ -29,6 +29,9 @@ from guard_core.sessions import ToolDefinition
 _ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
 # The keys of Bedrock's blocks: ContentBlock of https://docs.aws.amazon.com/bedrock/latest/APIReference/.
 _BEDROCK = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "cachePoint"))
+_GOOGLE = frozenset(  # the keys of Google's parts
+    ("text", "function_call", "functionCall", "function_response", "functionResponse", "inline_data", "inlineData")
+)
 _INPUT = "gen_ai.input.messages"
 # Attributes with a whole request and a whole response, by SDK: Logfire, Langfuse, MLflow, LangSmith.
 _WHOLE = (
@@ -283,9 +286,11 @@ def _span_events(span: TraceSpan) -> RequestContent:
             listed = fields.decoded(attributes.get("gen_ai.prompt"))
             messages.extend(event for item in fields.objects(listed) if (event := chat.chat_event(item)))
         elif name.startswith("gen_ai.") and name.endswith(".message"):
-            message = _event_body(attributes)
-            message.setdefault("role", name.removeprefix("gen_ai.").removesuffix(".message"))
-            if name == "gen_ai.tool.message" and "id" in message:
+            message, kind = _event_body(attributes), name.removeprefix("gen_ai.").removesuffix(".message")
+            message.setdefault("role", kind)
+            if kind in ("system", "tool"):  # of whatever role: Vertex AI has the user's
+                message["role"] = kind
+            if kind == "tool" and "id" in message:
                 message.setdefault("tool_call_id", message["id"])
             if (event := _event_of(message)) is not None:
                 messages.append(event)
@@ -298,9 +303,20 @@ def _event_of(message: JSON) -> Event | None:
     if isinstance(content, dict) and "parts" in content:
         system = message["role"] == "system"
         return Event(Role.SYSTEM, _google_parts(content)) if system else _google_event(content)
-    if (blocks := _bedrock_blocks(content)) and (role := chat.ROLES.get(fields.text(message, "role").lower())):
-        return Event(role, tuple(part for block in blocks for part in _bedrock_part(block)))
+    if (role := chat.ROLES.get(fields.text(message, "role").lower())) is not None:
+        if isinstance(content, dict) and fields.text(message, "role") in chat.RESULT_ROLES:
+            return Event(role, (ToolResultPart("", content, fields.text(message, "tool_call_id")),))
+        if _is_google(content):
+            return Event(role, tuple(map(_google_part, content)))
+        if blocks := _bedrock_blocks(content):
+            return Event(role, tuple(part for block in blocks for part in _bedrock_part(block)))
     return None if _is_kept_back(message) else chat.chat_event(message)
+
+
+def _is_google(content: Any) -> bool:
+    """Is it a list of the parts of Google's API: objects of no type."""
+    blocks = list(fields.objects(content)) if isinstance(content, list) else []
+    return bool(blocks) and all(not _GOOGLE.isdisjoint(block) and "type" not in block for block in blocks)
 
 
 def _is_kept_back(message: JSON) -> bool:

@@ -458,6 +458,41 @@ def test_messages_may_be_log_records_of_their_own():
     assert recording.notes.skipped == {}
 
 
+def any_value(item: Any) -> dict[str, Any]:
+    """A value as a log record has it."""
+    if isinstance(item, str):
+        return {"stringValue": item}
+    if isinstance(item, list):
+        return {"arrayValue": {"values": [any_value(inner) for inner in item]}}
+    return {"kvlistValue": {"values": [{"key": key, "value": any_value(inner)} for key, inner in item.items()]}}
+
+
+def test_messages_of_vertex_ai_have_the_roles_of_their_names_and_googles_parts():
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
+    calls = export(span("chat", 1, attributes=usage), span("chat", 2, attributes=usage))
+    asked = {"function_call": {"name": "read", "args": {"path": "a"}}}
+    begin = [
+        ("gen_ai.system.message", {"role": "user", "content": [{"text": "Be brief."}]}),
+        ("gen_ai.user.message", {"role": "user", "content": [{"text": "Read a"}]}),
+    ]
+    then = [
+        ("gen_ai.assistant.message", {"role": "model", "content": [asked]}),
+        ("gen_ai.tool.message", {"role": "user", "id": "read_0", "content": {"output": "x = 1"}}),
+    ]
+    answers = [("gen_ai.choice", {"message": {"role": "model", "content": [part]}}) for part in (asked, {"text": "Ok"})]
+    records = [
+        {"traceId": "t1", "spanId": f"t1-{number}", "eventName": name, "body": any_value(body)}
+        for number, said in ((1, [*begin, answers[0]]), (2, [*begin, *then, answers[1]]))
+        for name, body in said
+    ]
+    (session,) = read_as(FORMAT, lines(calls, {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]})).sessions
+    assert session.system == (TextPart("Be brief."),)
+    _, call, result, _ = (event.parts[0] for event in session.events)
+    assert (call.name, call.arguments) == ("read", {"path": "a"})
+    assert (result.content, result.call_id) == ({"output": "x = 1"}, call.id)
+    assert texts(session) == ["Read a", "", "", "Ok"]
+
+
 def test_log_records_without_content_are_as_if_they_were_not_there():
     """What instrumentations send unless they are told to record content."""
     usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
