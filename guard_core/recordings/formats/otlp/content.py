@@ -307,7 +307,7 @@ def _event_of(message: JSON) -> Event | None:
         if isinstance(content, dict) and fields.text(message, "role") in chat.RESULT_ROLES:
             return Event(role, (ToolResultPart("", content, fields.text(message, "tool_call_id")),))
         if _is_google(content):
-            return Event(role, tuple(map(_google_part, content)))
+            return Event(role, tuple(map(_google_part, fields.objects(content))))
         if blocks := _bedrock_blocks(content):
             return Event(role, tuple(part for block in blocks for part in _bedrock_part(block)))
     return None if _is_kept_back(message) else chat.chat_event(message)
