@@ -30,22 +30,25 @@ def check_sentence(story: Story, finding: Finding) -> None:
 
 def check_verdict_sentence(story: Story, verdict: Verdict) -> None:
     """The same of a verdict, which also says how many compactions there are, and how large the largest request."""
-    largest = max(story.sent)
-    steps = [step for step, tokens in enumerate(story.sent) if tokens == largest]
-    counted = [step for step in steps if not isinstance(story, Replay) and story.counts[step] is not None]
-    step = (counted or steps)[0]
     declared = [item for item in story.session.compactions if item.evidence == "declared"]
     roles = {
         "step": verdict.step,
         "all_compactions": len(story.compactions),
         "edits": 0 if isinstance(story, Replay) else len(declared),
-        "largest": largest,
-        "largest_step": step,
-        "largest_window": story.windows[step] or story.window,
+        **(_largest(story) if story.sent else {}),
         **{f"left_{name}": value for name, value in verdict.numbers.get("left", {}).items()},
         **verdict.numbers,
     }
     _check(story, verdict, roles, (*VERDICTS.get(verdict.kind, ()), *OF_ANY_VERDICT))
+
+
+def _largest(story: Story) -> dict[str, int]:
+    """The largest request, a counted one where several are."""
+    largest = max(story.sent)
+    steps = [step for step, tokens in enumerate(story.sent) if tokens == largest]
+    counted = [step for step in steps if not isinstance(story, Replay) and story.counts[step] is not None]
+    step = (counted or steps)[0]
+    return {"largest": largest, "largest_step": step, "largest_window": story.windows[step] or story.window}
 
 
 def _check(story: Story, claim: Finding | Verdict, roles: dict[str, Any], phrases: Iterable[str]) -> None:

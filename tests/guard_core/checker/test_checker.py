@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,9 @@ from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import REPLAYED, rules_lost
 from guard_core.checker.story import Replay
+from guard_core.events import Event, Role, TextPart
 from guard_core.findings import Finding
+from guard_core.sessions import Session
 from tests.guard_core.checker.cases import Claims, exchanged, lies, of_recording, recordings, replays, ruled
 
 MORE = re.compile(r" ([\d,]+) more \w+")
@@ -148,6 +151,13 @@ def test_other_words_in_the_note_of_a_gate_are_caught(replayed, said, instead):
     ]
     for lie in lies:
         assert check(claims.session, [lie], claims.window, trace=claims.trace)
+
+
+def test_what_is_said_of_a_session_without_an_answered_call_is_checked():
+    claims = of_recording(Session((Event(Role.USER, (TextPart("hello"),)),), (), refused=(1,)))
+    assert confirm(claims) == []
+    for lie in ({"sentence": claims.verdict.sentence.replace("1 request", "2 requests")}, {"numbers": {"requests": 2}}):
+        assert confirm(replace(claims, verdict=msgspec.structs.replace(claims.verdict, **lie)))
 
 
 def test_a_step_that_is_not_in_the_session_is_caught(recorded):
