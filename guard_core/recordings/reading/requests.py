@@ -78,6 +78,7 @@ REPEATED_FROM = 12_000  # letters of a first request that are looked for there
 FULL_SHARE = 0.5  # ours: of its window that a conversation fills before an agent compacts it
 SHORTER = 4  # ours: so many times shorter than a conversation is what begins anew from a summary of it
 HANDED_OVER = 300  # ours: letters of a first message that says where the work is, more than people type
+SAME_FORM = 12  # ours: letters with which tasks begin that are set in the same words
 LETTERS_OF_TOKEN = 4  # of prompts without a count
 LEAST_NAMES = 3  # paths and identifiers that a conversation's first request has from an earlier one
 _NAME = re.compile(r"[\w./-]{6,}")  # with a sign within it
@@ -411,7 +412,7 @@ class Thread:
         if SHORTER * own > letters or not (was_refused or _fills_window(last, letters)):
             return False
         task, words = _words(self.events[0]), "".join(map(_words, request.messages))
-        if words[:QUOTED_CHARS] == task[:QUOTED_CHARS]:
+        if words[:SAME_FORM] == task[:SAME_FORM]:
             return words.startswith(task) and words != task
         is_over = last.response is not None and not _calls_tools(self.events[last.response])
         return was_refused or not is_over or len(words) >= HANDED_OVER

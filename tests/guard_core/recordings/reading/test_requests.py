@@ -577,7 +577,7 @@ def test_a_short_conversation_behind_one_that_filled_its_window_may_continue_it(
         ("Goal: all green. Next: go on.", {"models": ("m", "other")}),
         ("Goal: all green. Next: go on.", {"system": OTHER_STEPS[0].parts[:1]}),
         ("Now write the notes of the release.", {"end": DONE}),
-        ("Make the tests pass in the repository of another one", {}),
+        ("Make the tests of issue 7 pass", {}),
     ],
 )
 def test_another_conversation_behind_one_that_filled_its_window_does_not(words, given):
