@@ -54,7 +54,7 @@ def test_an_event_without_a_transcript_is_refused_in_words(data: bytes, tmp_path
 
 def test_a_path_of_another_kind_of_file_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "nonexistent", tmp_path / "session.json"):
-        with pytest.raises(ValueError, match=r"transcript_path is no \.jsonl file: '/") as refused:
+        with pytest.raises(ValueError, match=r"transcript_path is not a \.jsonl file: '/") as refused:
             keep(event(path), tmp_path / "copies", NOW)
         assert str(path) in str(refused.value)
     assert not (tmp_path / "copies").exists()
