@@ -18,9 +18,10 @@ from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.opencode.known_names import NAMES
-from guard_core.recordings.formats.opencode.session import JSON, KILO, LABEL, NAME, read_session
+from guard_core.recordings.formats.opencode.session import KILO, LABEL, NAME, read_session
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, DatabaseRow, tables
 from guard_core.recordings.reading.states import State, superseded
