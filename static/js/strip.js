@@ -93,6 +93,7 @@ document.addEventListener(
     const size = last - first + 1;
     const step = stepAt(event.clientX);
     const aside = event.shiftKey || !event.deltaY;
+    if (!aside && turned < 0 && size <= SMALLEST) return;
     const more = aside ? size : turned < 0 ? size / 2 : size * 2;
     const start = aside ? first + Math.sign(turned) * Math.ceil(size / 4) : Math.round(step - ((step - first) * more) / size);
     turned = 0;

@@ -34,12 +34,12 @@ def moves(shown: range, count: int, at: int | None) -> list[dict[str, Any]]:
     that stays in view when it is one of them."""
     size = len(shown)
     middle = at if at is not None and at in shown else shown.start + size // 2
-    nearer, farther = size // FACTOR, size * FACTOR
+    nearer, farther = -(-size // FACTOR), size * FACTOR  # rounded up, so that the way out leads back to all of them
     ranges = (
         ("A", "‹", "earlier steps", _within(shown.start - size // PAN, size, count)),
         ("D", "›", "later steps", _within(shown.start + size // PAN, size, count)),
         ("S", "−", "zoom out", _within(middle - farther // 2, farther, count)),
-        ("W", "+", "zoom in", _within(middle - nearer // 2, nearer, count)),
+        ("W", "+", "zoom in", shown if size <= SMALLEST else _within(middle - nearer // 2, nearer, count)),
     )
     return [
         {"key": key, "sign": sign, "title": title, "steps": None if steps == shown else steps}

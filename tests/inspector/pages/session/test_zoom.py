@@ -1,10 +1,12 @@
 """The steps of a session that strip and chart show when they are zoomed."""
 
+import math
+
 import pytest
 from django.test import RequestFactory
 
 from inspector.pages.session.strip import strip
-from inspector.pages.session.zoom import around, moves, words, zoom_of
+from inspector.pages.session.zoom import SMALLEST, around, moves, words, zoom_of
 from tests.inspector.pages.overview.test_figure import made
 
 
@@ -66,3 +68,14 @@ def test_a_zoomed_strip_draws_its_steps_alone():
 
 def test_the_cursor_is_not_shown_beside_the_steps():
     assert strip(made(1_000), at=5, zoom=range(100, 200))["cursor"] is None
+
+
+@pytest.mark.parametrize("count", [21, 169, 4_999])
+def test_zooming_in_ends_at_the_fewest_steps_and_as_many_times_out_are_all_of_them(count):
+    shown, pressed = range(count), 0
+    while (nearer := moves(shown, count, None)[3]["steps"]) is not None:
+        shown, pressed = nearer, pressed + 1
+    assert (len(shown), pressed) == (SMALLEST, math.ceil(math.log2(count / SMALLEST)))
+    for _ in range(pressed):
+        shown = moves(shown, count, None)[2]["steps"]
+    assert words(shown, count) == ""
