@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from guard_core.recordings.formats import native
-from tests.browser.conftest import followed
+from tests.browser.conftest import followed, wait
 from tests.browser.looks import check_looks
 from tests.builders import bundled
 
@@ -42,3 +42,27 @@ def test_a_step_is_commented_on_and_the_pages_with_comments_are_accessible(page,
     page.get_by_text("resolved").first.wait_for()
     page.goto(f"{base}comments")
     check_looks(page, "comments-list", full_page=True)
+
+
+def test_what_is_written_stays_with_its_step_until_it_is_stored(page, sessions):
+    address = sessions("long-coding") + "steps?at=21"
+    field = page.get_by_label("New comment")
+    page.goto(address)
+    page.wait_for_selector('.step[aria-current="step"]')
+    field.fill(LONG)
+    page.get_by_role("link", name="next step").first.click()
+    page.wait_for_selector("#step[data-at='22']")
+    assert field.input_value() == ""
+    page.get_by_role("link", name="previous step").first.click()
+    page.wait_for_selector("#step[data-at='21']")
+    assert field.input_value() == LONG
+    page.route("**/comments*", lambda route: route.fulfill(status=503, body="away"))
+    page.get_by_role("button", name="Comment").click()
+    page.get_by_text("away").wait_for()
+    page.seen.console.clear()  # the browser notes the status itself
+    page.unroute("**/comments*")
+    page.goto(address)
+    wait(page, "text => document.getElementById('comment-new').value === text", LONG)
+    page.get_by_role("button", name="Comment").click()
+    page.wait_for_url("**#comment-*")
+    assert field.input_value() == ""
