@@ -80,16 +80,36 @@ def tool_definition_tokens(tool: ToolDefinition) -> int:
 
 
 def schema_json(schema: Any) -> str:
-    """Compact JSON as Go's encoder writes it: map keys sorted, <, > and & escaped, other text kept; '' for none."""
+    """Compact JSON as Go's encoder writes it: map keys sorted, <, > and & escaped, other text kept, and every number a
+    float64, so that 1.0 is 1; '' for none."""
     if schema is None:
         return ""
     try:
-        text = json.dumps(schema, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return _json(schema)
     except (TypeError, ValueError):
         return ""  # a marshalling error counts 0
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_json(str(key))}:{_json(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_json, value)) + "]"
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) > EXACT_INTEGERS):
+        return _json_number(float(value))
+    text = json.dumps(value, ensure_ascii=False)
     for character, escape in _GO_ESCAPES:
         text = text.replace(character, escape)
     return text
+
+
+def _json_number(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is not JSON")
+    return _written(value, JSON_PLAIN_EXPONENTS, digits_of_exponent=1)
+
+
+EXACT_INTEGERS = 2**53  # up to here a float64 is every integer
 
 
 _GO_ESCAPES = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
@@ -119,15 +139,21 @@ def render_float(number: float) -> str:
     value = float(number)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
+    return _written(value, PLAIN_EXPONENTS, digits_of_exponent=2)
+
+
+PLAIN_EXPONENTS = range(-4, 6)  # measured: 100000 is plain, 1000000 is 1e+06 (spec section 3)
+JSON_PLAIN_EXPONENTS = range(-6, 21)  # Go's `encoding/json`, whose exponents have no leading zero
+
+
+def _written(value: float, plain: range, digits_of_exponent: int) -> str:
+    """A number with its shortest digits, without an exponent where that is in a range."""
     digits, exponent = _shortest(value)
     sign = "-" if math.copysign(1.0, value) < 0 else ""
-    if -4 <= exponent < PLAIN_EXPONENT_LIMIT:
+    if exponent in plain:
         return sign + _plain(digits, exponent)
     mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-    return f"{sign}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-
-
-PLAIN_EXPONENT_LIMIT = 6  # measured: 100000 is plain, 1000000 is 1e+06 (spec section 3)
+    return f"{sign}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):0{digits_of_exponent}d}"
 
 
 def _shortest(value: float) -> tuple[str, int]:

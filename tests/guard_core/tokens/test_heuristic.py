@@ -64,4 +64,22 @@ def test_a_reference_to_a_file_costs_nothing():
 
 def test_schemas_are_encoded_as_go_encodes_them():
     assert schema_json({"b": 1, "a": "<é>&"}) == '{"a":"\\u003cé\\u003e\\u0026","b":1}'
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [
+        (1.0, "1"),
+        (-0.5, "-0.5"),
+        (0, "0"),
+        (1e16, "10000000000000000"),
+        (1e21, "1e+21"),
+        (0.00001, "0.00001"),
+        (1e-7, "1e-7"),
+        (2**53 + 1, "9007199254740992"),
+        (12345678901234567890, "12345678901234567000"),
+    ],
+)
+def test_numbers_of_schemas_are_floats_as_in_go(number, written):
+    assert schema_json({"minimum": number}) == f'{{"minimum":{written}}}'
     assert tool_definition_tokens(ToolDefinition("a" * 8, "d" * 40, None)) == 12
