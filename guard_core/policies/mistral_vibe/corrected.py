@@ -19,12 +19,15 @@ from guard_core.policies.base import Point
 from guard_core.policies.mistral_vibe.cut import CutMessage, note_of
 from guard_core.policies.mistral_vibe.settings import MistralVibeSettings
 from guard_core.policies.mistral_vibe.sizes import (
+    BREAKS,
     BYTES_PER_TOKEN,
+    LINE_BREAK,
     PICTURE,
     fixed_bytes,
     log_bytes,
     message_bytes,
     request_tokens,
+    segment_bytes,
     text_message_bytes,
     view_bytes,
 )
@@ -40,13 +43,12 @@ from guard_core.views import Segment, Span, Synthetic, View
 # Characters of messages that it writes (3.0.3): before the user's messages; around a summary; in place of what follows
 # the last answer, where that does not fit; before the shortened lines of it; behind a summary that was cut.
 CONTEXT, FRAME, OMITTED, REDUCED, CUT_OFF = 228, 118, 81, 81, 60
-BREAKS = {"note": 4, "summary": 6}  # line breaks in them
 LINE, ENDS = 100, 50  # characters: a longer line of what does not fit is cut to its two ends
 SKIPPED = len("[CONTENT OMITTED FOR SIZE:  MORE CHARACTERS]")  # between them, beside the number
 SAID, ANSWERED = len("UserMessage: "), len("<OK> ")  # before such lines
 SHARE_OF_REST = 4  # the user's messages have a quarter of what the fixed part leaves of the threshold
 REST_FOR_SUMMARY = 0.95  # of what is left then, where the summary has to be cut
-EMPTY_MESSAGE = request_tokens(np.array([text_message_bytes(0)])).item()  # tokens
+EMPTY_MESSAGE = request_tokens(text_message_bytes(0))  # tokens
 
 
 class VibeMemory(Memory, frozen=True):
@@ -115,7 +117,7 @@ class CorrectedVibe(CountedPolicy):
     def _estimates(self, ledger: Ledger, head: Head, at: Ints) -> Ints:
         """The estimate of requests over `at` events that begin with a head."""
         prefix, first = log_bytes(ledger), head.kept_from
-        begins = fixed_bytes(ledger) + view_bytes(ledger, head.view, BREAKS)
+        begins = fixed_bytes(ledger) + view_bytes(ledger, head.view)
         return request_tokens(begins + np.maximum(prefix[at] - prefix[first], 0))
 
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
@@ -143,7 +145,7 @@ class CorrectedVibe(CountedPolicy):
         last = int(answers[-1]) if len(answers) else len(messages)
         room = math.floor(self.threshold(history.check.window) / correction)
         begins = fixed_bytes(history.ledger) + text_message_bytes(CONTEXT, BREAKS["note"])
-        budget = min(self.settings.user_budget, max(room - _tokens(begins), 0) // SHARE_OF_REST)
+        budget = min(self.settings.user_budget, max(room - request_tokens(begins), 0) // SHARE_OF_REST)
         items = (
             Synthetic("note", CONTEXT),
             *_users(messages, last, budget),
@@ -163,10 +165,10 @@ class CorrectedVibe(CountedPolicy):
         after = tuple(item for item in plan.items[place + 1 :] if not isinstance(item, SummaryMessage))
         message = summaries[0].message
         assert message is not None
-        begins = fixed_bytes(ledger) + view_bytes(ledger, before, BREAKS)
+        begins = fixed_bytes(ledger) + view_bytes(ledger, before)
 
         def fits(rest: View, breaks: int = 0) -> bool:
-            return _tokens(begins + view_bytes(ledger, (message, *rest), {**BREAKS, "reduced": breaks})) < room
+            return request_tokens(begins + view_bytes(ledger, (message, *rest)) + breaks * LINE_BREAK) < room
 
         if fits(after):
             return plan, summaries
@@ -175,16 +177,12 @@ class CorrectedVibe(CountedPolicy):
             lines, rest = _reduced(ledger, after, number)
             if fits((lines.message, *rest), lines.breaks):
                 return plan._replace(items=(*items, lines.message, *rest)), summaries
-        left = max(room - _tokens(begins), 0)
+        left = max(room - request_tokens(begins), 0)
         most = (math.floor(REST_FOR_SUMMARY * left) - EMPTY_MESSAGE) * BYTES_PER_TOKEN - FRAME
         short = min(message.bytes, max(most, FRAME))
         cut = summaries[0]._replace(message=msgspec.structs.replace(message, bytes=short, text=None))
         note = Synthetic("omitted", OMITTED)
         return plan._replace(items=(*items, note)), [cut if short < message.bytes else summaries[0], *summaries[1:]]
-
-
-def _tokens(size: int) -> int:
-    return request_tokens(np.array([size])).item()
 
 
 def _users(messages: Messages, stop: int, budget: int) -> View:
@@ -195,7 +193,7 @@ def _users(messages: Messages, stop: int, budget: int) -> View:
     for index in np.flatnonzero(messages.is_user[:stop] & ~messages.is_written[:stop])[::-1].tolist():
         (segment,) = messages.take((index,))
         assert isinstance(segment, Span)
-        tokens = _tokens(view_bytes(ledger, (segment,), {}))
+        tokens = request_tokens(segment_bytes(ledger, segment))
         if tokens <= left:
             taken.append(segment)
             left -= tokens

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TypeVar
+
 import numpy as np
 
 from guard_core.costs import CALL, MEDIA, MODEL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.views import Span, Synthetic, View
+from guard_core.view_sums import sums_of
+from guard_core.views import Segment, Span, Synthetic, View
+
+Size = TypeVar("Size", int, Ints)  # bytes of one request, or of several
 
 BYTES_PER_TOKEN, BASE = 4, 1  # of the estimate; the latter in tokens (recordings.formats.vibe.estimate)
 PICTURE = 8_192  # tokens; DEFAULT_IMAGE_TOKENS of completion_profile/types.py
@@ -19,11 +25,12 @@ TEXT_FRAME, QUOTES, COMMA, BRACKETS = len('{"type":"text","text":}'), len('""'),
 CALL_FRAME = len('{"type":"tool_call","id":"","name":"","arguments":{"type":"json","raw":,"value":}},')
 REASONING_FRAME = len('{"type":"reasoning","content":[]},') + TEXT_FRAME
 LINE_BREAK = len("\\n") - len("\n")  # what a line break takes more in JSON
+BREAKS = {"note": 4, "summary": 6}  # line breaks in messages that no event holds, by their kind (3.0.3)
 
 
-def request_tokens(size: Ints) -> Ints:
+def request_tokens(size: Size) -> Size:
     """The estimate of a request whose messages and tools have so many bytes."""
-    return np.asarray(-(-(size + BRACKETS) // BYTES_PER_TOKEN) + BASE)
+    return -(-(size + BRACKETS) // BYTES_PER_TOKEN) + BASE
 
 
 def fixed_bytes(ledger: Ledger) -> int:
@@ -72,14 +79,15 @@ def text_message_bytes(size: int, breaks: int = 0) -> int:
     return USER_FRAME + TEXT_FRAME + QUOTES + size + breaks * LINE_BREAK
 
 
-def view_bytes(ledger: Ledger, view: View, breaks: dict[str, int]) -> int:
-    """Bytes of the messages of a view. `breaks` are the line breaks in messages that no event holds, by their kind."""
-    total = 0
-    for segment in view:
-        if isinstance(segment, Span):
-            prefix = log_bytes(ledger, segment.form)
-            total += prefix.item(segment.stop) - prefix.item(segment.start)
-        else:
-            assert isinstance(segment, Synthetic)
-            total += text_message_bytes(segment.bytes, breaks.get(segment.kind, 0))
-    return total
+def view_bytes(ledger: Ledger, view: View) -> int:
+    """Bytes of the messages of a view; of a long one that begins as the last one did only what differs is added up."""
+    return sums_of(ledger, "mistral-vibe bytes", partial(segment_bytes, ledger)).total(view)
+
+
+def segment_bytes(ledger: Ledger, segment: Segment) -> int:
+    """Bytes of the messages of one segment of a view."""
+    if isinstance(segment, Span):
+        prefix = log_bytes(ledger, segment.form)
+        return prefix.item(segment.stop) - prefix.item(segment.start)
+    assert isinstance(segment, Synthetic)
+    return text_message_bytes(segment.bytes, BREAKS.get(segment.kind, 0))
