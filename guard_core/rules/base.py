@@ -104,6 +104,18 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return count > self.threshold if self.relation == ">" else count >= self.threshold
 
 
+def switched_off(rule: OwnRule, *settings: RuleSetting) -> OwnRule:
+    """A rule whose automatic compaction is switched off, by `settings` besides its own."""
+    return msgspec.structs.replace(
+        rule,
+        settings=(*rule.settings, *settings),
+        threshold=None,
+        formula="",
+        checks=Moment.NEVER,
+        reason="automatic compaction is switched off",
+    )
+
+
 def equation(threshold: int, formula: str, sign: str = " = ") -> str:
     """A threshold in tokens and the sum that gives it: "155,000 = 200,000 − 45,000". A formula that is that very number
     ("40,000 (in the file)") says it alone, and one that leaves nothing says so."""
@@ -266,16 +278,8 @@ class Agent:
             rule = msgspec.structs.replace(rule, is_window_assumed=True)
         if stretch.is_window_doubted and rule.window == stretch.window:
             rule = msgspec.structs.replace(rule, is_window_doubted=True)
-        if switched(typed):
-            return rule
-        off = RuleSetting(AUTO, 0, "", Provenance.USER, "switched off")
-        return msgspec.structs.replace(
-            rule,
-            settings=(*rule.settings, off),
-            threshold=None,
-            formula="",
-            checks=Moment.NEVER,
-            reason="automatic compaction is switched off",
+        return (
+            rule if switched(typed) else switched_off(rule, RuleSetting(AUTO, 0, "", Provenance.USER, "switched off"))
         )
 
     def _reckons_with(self, window: Sourced | None) -> bool:

@@ -2,12 +2,13 @@
 
 Measured by running 2.26.1, 3.0.2 and 3.0.3: compared before every call with the last answer's total or Vibe's own
 estimate of the request, whichever is larger (`recordings.formats.vibe.estimate`). To 3.0.2 a declared context length of
-the model sets 80 % of it, rounded down, a configured threshold is taken where it is below that length, and without both
-it is 200,000. In 3.0.3 the default leaves 60,000 tokens of the length, within bounds, and a threshold outside of them
-is refused. The session's files hold the threshold that results. Before 2.26 the count is the last answer's total alone,
-compared before every call, too (1.3.5, 2.9.6, 2.12.1, 2.18.4 and 2.22.0, run; vibe/core/middleware.py, `before_turn`);
-168,000 is the threshold of one profile in 2.18.4 (https://github.com/mistralai/mistral-vibe at ac8f1a0), and until 1.1
-the default was 100,000. A recording has the format of its store instead of a version: 10 came with 3.0.3.
+the model sets 80 % of it, rounded down, a configured threshold is taken where it is below that length, without both it
+is 200,000, and 0 is off. In 3.0.3 the default leaves 60,000 tokens of the length, within bounds, and a threshold
+outside of them is refused. The session's files hold the threshold that results. Before 2.26 the count is the last
+answer's total alone, compared before every call, too (1.3.5, 2.9.6, 2.12.1, 2.18.4 and 2.22.0, run;
+vibe/core/middleware.py, `before_turn`); 168,000 is the threshold of one profile in 2.18.4
+(https://github.com/mistralai/mistral-vibe at ac8f1a0), and until 1.1 the default was 100,000. A recording has the
+format of its store instead of a version: 10 came with 3.0.3.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from guard_core.policies.mistral_vibe.settings import (
     bounded_limit,
     default_threshold,
 )
-from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch, switched_off
 from guard_core.rules.counters import TOTAL, TOTAL_PENDING, Counter
 from guard_core.rules.settings import RuleSetting, Typed, whole
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
@@ -32,6 +33,7 @@ WINDOWS = (262_144, 131_072)  # tokens; of Mistral's models
 OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
 STORE, BOUNDED_FROM = "store ", ((3, 0, 3), (10,))  # the version and the format of the store with 3.0.3's rule
 UNKNOWN_WINDOW = 262_144  # tokens; the window where it is not known, by 3.0.3 (completion_profile/bounds.py)
+OFF = 0  # the threshold with which versions to 3.0.2 never compact by themselves
 COUNTER = Counter(
     TOTAL,
     "prompt and output tokens of the last answer, or Vibe's estimate of the request where that is more",
@@ -58,17 +60,20 @@ def counter(stretch: Stretch) -> Counter:
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     settings, formula, threshold = _threshold(stretch, typed)
-    return OwnRule(
+    own = OwnRule(
         policy="mistral-vibe",
         settings=settings,
         counter=counter(stretch).name,
         threshold=threshold,
         formula=formula,
     )
+    return own if threshold else switched_off(own)
 
 
 def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...], str, int]:
-    own, length = whole(typed, THRESHOLD), whole(typed, "max_context_length")
+    """The settings, the threshold as an expression and in tokens; OFF where it never compacts by itself."""
+    least = 1 if is_bounded(stretch.version) else OFF
+    own, length = whole(typed, THRESHOLD, least), whole(typed, "max_context_length")
     if length is None and stretch.window is not None and stretch.window.source is Provenance.USER:
         length = stretch.window.value
     settings = []
@@ -119,7 +124,8 @@ AGENT = Agent(
     counter=counter,
     fitted=lambda _, limit: f"auto_compact_threshold {limit:,}",
     names={
-        THRESHOLD: "of the model or of all, in tokens; as much as the context length has no effect (3.0.3: is refused)",
+        THRESHOLD: "of the model or of all, in tokens; 0 is off, as much as the context length has no effect"
+        " (3.0.3: both are refused)",
         "max_context_length": "as the model declares it, in tokens",
     },
 )

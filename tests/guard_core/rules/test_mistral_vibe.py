@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from guard_core.errors import SettingError
 from guard_core.policies.mistral_vibe.settings import default_threshold
-from guard_core.rules.base import Stretch
+from guard_core.rules.base import Moment, Stretch
 from guard_core.rules.mistral_vibe import AGENT
 
 
@@ -37,3 +38,10 @@ def test_the_default_of_3_0_3_leaves_60_000_tokens_of_the_window_within_bounds(w
 def test_the_default_and_the_count_are_those_of_the_version(version, threshold, counter):
     rule = AGENT.ruled(Stretch(0, 1, version, "m", None), {})
     assert (rule.threshold, rule.counter) == (threshold, counter)
+
+
+def test_a_threshold_of_0_is_off_to_3_0_2_and_refused_from_3_0_3_on():
+    rule = AGENT.ruled(Stretch(0, 1, "3.0.2", "m", None), {"auto_compact_threshold": "0"})
+    assert (rule.threshold, rule.checks, rule.reason) == (None, Moment.NEVER, "automatic compaction is switched off")
+    with pytest.raises(SettingError):
+        AGENT.ruled(Stretch(0, 1, "3.0.3", "m", None), {"auto_compact_threshold": "0"})

@@ -27,6 +27,7 @@ THRESHOLD_NOTE = "{} in the settings of the {}"
 # The format of the store that 3.0.3 writes, the first that counts `cache_write_tokens`: store_format_minor of CURRENT.
 CORRECTED_STORE, CORRECTED_USAGE = 10, "cache_write_tokens"
 AGENT, COMPACTION = "agent", "compaction"  # purposes of requests
+DISABLED = "disabled"  # the mode of a harness that never compacts by itself
 
 
 class _Open(msgspec.Struct):
@@ -210,12 +211,15 @@ class JournalReader:
 
 
 def threshold_of(settings: JSON, place: str) -> tuple[AgentSetting, ...]:
-    """The threshold in the settings of the harness: of 3.0.3 among the facts of the model, before it by itself."""
+    """The threshold in the settings of the harness: of 3.0.3 among the facts of the model, before it by itself; 0 where
+    it is switched off, as versions to 3.0.2 can be."""
     context = fields.mapping(settings, "context")
-    for holder, name in (("model_facts", "compaction_threshold"), (COMPACTION, "token_threshold")):
-        if threshold := fields.tokens(fields.mapping(context, holder), name):
-            return (AgentSetting("auto_compact_threshold", threshold, THRESHOLD_NOTE.format(name, place)),)
-    return ()
+    policy = fields.mapping(context, COMPACTION)
+    of_policy = 0 if fields.text(policy, "mode") == DISABLED else fields.tokens(policy, "token_threshold")
+    of_model = fields.tokens(fields.mapping(context, "model_facts"), "compaction_threshold")
+    stated = (("compaction_threshold", of_model), ("token_threshold", of_policy))
+    named = ((THRESHOLD_NOTE.format(name, place), value) for name, value in stated if value is not None)
+    return tuple(AgentSetting("auto_compact_threshold", value, note) for note, value in named)[:1]
 
 
 def _events(items: list[JSON], line: int) -> list[Event]:

@@ -140,10 +140,11 @@ def _has_words_of_summary(text: str) -> bool:
 
 
 def _settings(config: JSON) -> tuple[AgentSetting, ...]:
-    """The threshold of the active model, by its alias or name; else that of all models. 2.22.0 writes models by their
-    aliases, earlier versions a list of them."""
+    """The threshold of the active model, by its alias or name, else that of all models; 0 where it is switched off.
+    2.22.0 writes models by their aliases, earlier versions a list of them."""
     active, models = fields.text(config, "active_model"), config.get("models")
     own: Iterable[JSON] = fields.objects(list(models.values()) if isinstance(models, dict) else models)
     chosen = (model for model in own if active in (fields.text(model, "alias"), fields.text(model, "name")))
-    value = fields.tokens(next(chosen, {}), "auto_compact_threshold") or fields.tokens(config, "auto_compact_threshold")
-    return (AgentSetting("auto_compact_threshold", value, THRESHOLD_NOTE),) if value else ()
+    stated = (fields.tokens(holder, "auto_compact_threshold") for holder in (next(chosen, {}), config))
+    value = next((value for value in stated if value is not None), None)
+    return () if value is None else (AgentSetting("auto_compact_threshold", value, THRESHOLD_NOTE),)

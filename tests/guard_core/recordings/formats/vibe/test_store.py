@@ -141,6 +141,14 @@ def test_without_any_setting_the_default_is_200_000():
     assert explain(session_of(*JOURNAL[1:])).rule.threshold == 200_000
 
 
+def test_a_journal_of_a_vibe_that_is_switched_off_says_so():
+    """2.26.1 and 3.0.2 with `auto_compact_threshold = 0`."""
+    off = settings(1_000)
+    off["payload"]["checkpoint_settings"]["context"]["compaction"] = {"mode": "disabled"}
+    rule = explain(session_of(off, *JOURNAL[1:])).rule
+    assert (rule.threshold, rule.reason) == (None, "automatic compaction is switched off")
+
+
 KEPT_OUTSIDE = "<system>The result of this call is kept outside this summary request.</system>"
 
 
@@ -380,6 +388,18 @@ def test_an_older_log_has_its_settings_and_totals_beside_it():
     )
     assert (session.compactions[0].base, len(session.events)) == ((Inserted(0),), 1)
     assert explain(session).rule.threshold == 150_000
+
+
+def test_an_older_log_of_a_model_that_is_never_compacted_says_so():
+    models = [{"alias": "m", "name": "d", "auto_compact_threshold": 0}]
+    meta = {"session_id": "s", "config": {"active_model": "m", "models": models, "auto_compact_threshold": 200_000}}
+    files = {
+        "x/meta.json": json.dumps(meta).encode(),
+        "x/messages.jsonl": lines(old("user", "Go"), old("assistant", "k")),
+    }
+    (session,) = read(archive(files), strict=True).sessions
+    rule = explain(session).rule
+    assert (rule.threshold, rule.reason) == (None, "automatic compaction is switched off")
 
 
 @pytest.mark.parametrize(("steps", "total", "calls"), [(3, 900, 2), (4, None, None), (2, None, None)])
