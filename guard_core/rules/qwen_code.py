@@ -20,7 +20,7 @@ from guard_core.events import Event, TextPart
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.gemini_cli import MESSAGE, PART, char_prefix
 from guard_core.policies.qwen_code import BUFFER, MOST_OUTPUT, RESERVED, SHARE_OF_WINDOW, sent_together
-from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
+from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch, switched_off
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Checks, Counter, unused_summaries
 from guard_core.rules.gemini_cli import silent
 from guard_core.rules.settings import WINDOW, Typed, chosen, fraction, window_setting
@@ -28,6 +28,7 @@ from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Session
 from guard_core.views import Span
 
+OFF = 0.0  # the share with which versions to 0.15 never compact by themselves (`compress` of chatCompressionService.ts)
 EARLY_SHARE = 0.7  # COMPRESSION_TOKEN_THRESHOLD, later DEFAULT_PCT, in chatCompressionService.ts
 TOTAL_FROM, ESTIMATE_FROM, CEILING_FROM = (0, 8), (0, 16), (0, 20)
 # Within a turn these versions summarise what is before the message that began it, unless that is less than this share
@@ -67,9 +68,10 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     early = profile in ("before-0.8", "0.8")
     name = "context_percentage_threshold" if early else "auto_compact_threshold"
     default = SHARE_OF_WINDOW if profile == "0.20" else EARLY_SHARE
-    share = chosen(name, fraction(typed, name), default, "of the window", "default")
-    value = share.value or default
-    return OwnRule(
+    typed_share = fraction(typed, name, OFF) if early else fraction(typed, name)
+    share = chosen(name, typed_share, default, "of the window", "default")
+    value = default if share.value is None else share.value
+    own = OwnRule(
         policy="qwen-code",
         profile=profile,
         settings=(window_setting(window), share),
@@ -77,6 +79,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         threshold=threshold_of(window.value, value, profile) if window else None,
         formula=_formula(window.value, value, profile) if window else f"{value * 100:g} % of the window",
     )
+    return own if value else switched_off(own)
 
 
 def threshold_of(window: int, share: float, profile: str) -> int:
@@ -154,7 +157,7 @@ AGENT = Agent(
     },
     names={
         "auto_compact_threshold": "context.autoCompactThreshold, a fraction of the window (from 0.16)",
-        "context_percentage_threshold": "chatCompression.contextPercentageThreshold, a fraction (up to 0.15)",
+        "context_percentage_threshold": "chatCompression.contextPercentageThreshold, a fraction, 0 is off (up to 0.15)",
     },
     aliases={"contextWindowSize": WINDOW},
 )

@@ -442,6 +442,7 @@ def test_any_value_anywhere_is_survived(record):
         ("0.17.0", 64_000, {}, 44_800),
         ("0.15.10", 1_000_000, {}, 700_000),
         ("0.5.2", 200_000, {"context_percentage_threshold": "0.5"}, 100_000),
+        ("0.15.10", 1_000_000, {"context_percentage_threshold": "0"}, None),  # off
         ("", 200_000, {}, 167_000),
     ],
 )
