@@ -180,6 +180,8 @@ MAY_GO_ON = (
 UNRECORDED_COMPACTIONS = "A compaction need not be in the file."
 # The note of a recording of calls without their messages.
 NO_CONTENT = "No message content was found: the tokens of each call are known, and a compaction need not show."
+# The note of a conversation of which only the model's answers were kept.
+ANSWERS_ONLY = "What was sent to the model is not in the file, only what came back."
 # The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that
 # another conversation of the file continued from.
 BEGINS_WITH_SUMMARY = (

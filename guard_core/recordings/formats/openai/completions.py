@@ -33,7 +33,15 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import (
+    ANSWERS_ONLY,
+    AgentSetting,
+    Evidence,
+    ModelCall,
+    RecordedCompaction,
+    Session,
+    ToolDefinition,
+)
 from guard_core.triggers import is_counted
 from guard_core.views import Inserted
 
@@ -360,8 +368,7 @@ class ChatReader:
                 event = next(events)
                 log.event(Role.MODEL, event.parts, line=event.line, timestamp=call.timestamp, source_id=call.source_id)
             log.calls.append(replace(call, at=at, response=at if answer is not None else None))
-        sent = "What was sent to the model is not in the file, only what came back."
-        return log.session(notes=(sent, *_missing(None, None)))
+        return log.session(notes=(ANSWERS_ONLY, *_missing(None, None)))
 
     def _threads(self) -> list[Session]:
         threads = threads_of([self.window(request) for request in _by_time(self._requests)])

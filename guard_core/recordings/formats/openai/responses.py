@@ -34,7 +34,15 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Declared, Request, Thread, message_key, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
-from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import (
+    ANSWERS_ONLY,
+    AgentSetting,
+    Evidence,
+    ModelCall,
+    RecordedCompaction,
+    Session,
+    ToolDefinition,
+)
 from guard_core.views import Inserted, Span, View
 
 NAME = "openai-responses"
@@ -362,9 +370,7 @@ class ResponsesReader:
     def recording(self) -> Recording:
         sessions = self._threads() if self.requests else []
         if self.items.log.events or self.items.log.calls or self.items.log.compactions:
-            notes = (
-                ("What was sent to the model is not in the file, only what came back.",) if self.answers_only else ()
-            )
+            notes = (ANSWERS_ONLY,) if self.answers_only else ()
             sessions.append(self.items.session(notes=notes, **self.about))
         if not sessions:
             raise DamagedRecording("no item can be read")

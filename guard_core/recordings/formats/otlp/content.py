@@ -72,13 +72,13 @@ class RepeatedTexts:
 
 def read_content(span: TraceSpan, texts: RepeatedTexts, conversation: str) -> RequestContent:
     """The request in the first of the conventions that is there. `texts`: of earlier spans of the `conversation`."""
-    if (content := _gen_ai(span, texts, conversation)).messages:
-        return content
+    if (known := _gen_ai(span, texts, conversation)).messages:
+        return known
     for read in (_open_inference, _open_llmetry, _adk_request, _vercel, _span_events, _whole_request):
         content = read(span)
         if content.messages:
             return content
-    return RequestContent([])
+    return known
 
 
 def _json(span: TraceSpan, attributes: dict[str, Any], key: str) -> Any:

@@ -60,7 +60,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.sessions import NO_CONTENT, ModelCall, Session
+from guard_core.sessions import ANSWERS_ONLY, NO_CONTENT, ModelCall, Session
 from guard_core.titles import first_words
 
 _KNOWN_AS = "under the names that are known here (GenAI, OpenInference, OpenLLMetry and those of some SDKs)"
@@ -211,11 +211,11 @@ class _Traces:
     def _joined(self, groups: list[_Group]) -> list[_Group]:
         """Groups in the order of their times, traces that are one conversation as one."""
         loose = {group.key: group for group in groups if not group.named}
-        with_content = [group for group in loose.values() if group.has_content]
-        sets = joined((group.key, self._requests(group.contents)) for group in with_content)
+        with_requests = [group for group in loose.values() if group.has_requests]
+        sets = joined((group.key, self._requests(group.contents)) for group in with_requests)
         silent: dict[str, list[str]] = {}
         for group in loose.values():
-            if not group.has_content:
+            if not group.has_requests:
                 silent.setdefault(group.service, []).append(group.key)
         for keys in (*sets, *silent.values()):
             for key in keys[1:]:
@@ -286,6 +286,8 @@ class _Traces:
         if not group.has_content:
             yield self._without_content(calls, group.tools, {**about, "notes": tuple(notes)})
             return
+        if not group.has_requests:
+            notes.append(ANSWERS_ONLY)
         for number, thread in enumerate(threads_of(self._requests(group.contents))):
             if number == 0:
                 _add_last_results(thread, group.tools)
@@ -389,8 +391,13 @@ class _Group:
     traces: int = 1
 
     @property
+    def has_requests(self) -> bool:
+        """Is anything that was sent in the file? Instrumentations may lose it and keep the answers."""
+        return any(content.messages for content in self.contents)
+
+    @property
     def has_content(self) -> bool:
-        return any(content.messages or content.answer.parts for content in self.contents)
+        return self.has_requests or any(content.answer.parts for content in self.contents)
 
     @property
     def service(self) -> str:

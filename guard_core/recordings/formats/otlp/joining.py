@@ -2,8 +2,8 @@
 
 A trace continues an earlier one if its first request repeats all that was sent there and adds to it, repeats a
 request that was not answered, or contains the last answer (the history was compacted in between). Traces that only
-begin alike are runs of their own. Traces without message content cannot be distinguished: those of one service are
-shown together.
+begin alike are runs of their own. Traces without the messages that were sent cannot be distinguished: those of one
+service are shown together.
 """
 
 from __future__ import annotations

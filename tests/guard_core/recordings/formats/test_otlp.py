@@ -18,7 +18,7 @@ from guard_core.recordings.formats.otlp.content import RepeatedTexts, read_conte
 from guard_core.recordings.formats.otlp.format import FORMAT
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.sessions import NO_CONTENT
+from guard_core.sessions import ANSWERS_ONLY, NO_CONTENT
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -412,6 +412,19 @@ def test_traces_without_content_of_one_service_are_one_session():
     spans = [span("chat", start, trace=f"t{start}", attributes=usage) for start in (1, 2, 3)]
     sessions = read_as(FORMAT, export(*spans)).sessions
     assert [len(session.calls) for session in sessions] == [3]
+
+
+def test_answers_whose_requests_were_lost_are_one_session_that_says_so():
+    """As OpenLLMetry 0.62 writes them where it cannot store an image of the request."""
+    spans = [chat(start, [], LOOK, 100 * start, trace=f"t{start}") for start in (1, 2, 3)]
+    for item in spans:
+        item["attributes"] = [one for one in item["attributes"] if one["key"] != "gen_ai.input.messages"]
+        tools = {"stringValue": json.dumps([{"type": "function", "name": "bash"}])}
+        item["attributes"].append({"key": "gen_ai.tool.definitions", "value": tools})
+    (session,) = read_as(FORMAT, export(*spans)).sessions
+    assert [(call.at, call.prompt_tokens) for call in session.calls] == [(0, 100), (1, 200), (2, 300)]
+    assert [tool.name for tool in session.tools] == ["bash"]
+    assert ANSWERS_ONLY in session.notes
 
 
 def test_two_spans_of_one_response_are_one_call():
