@@ -427,8 +427,8 @@ def _only_counts(response: JSON) -> bool:
 def usage_of(usage: JSON) -> JSON:
     """Counts of a usage object as fields of ModelCall; empty where it says nothing.
 
-    Servers other than OpenAI's write cached tokens otherwise: DeepSeek, Moonshot, litellm (as Anthropic); Ollama has
-    names of its own for all, and Langfuse.
+    Servers other than OpenAI's write cached tokens otherwise: DeepSeek, Moonshot, litellm (as Anthropic), OpenRouter
+    those that it wrote to the cache; Ollama has names of its own for all, and Langfuse.
     """
     if (observed := _observed(usage)) is not None:
         return observed
@@ -438,7 +438,7 @@ def usage_of(usage: JSON) -> JSON:
     details = fields.mapping(usage, "prompt_tokens_details") or fields.mapping(usage, "input_tokens_details")
     cached = fields.first_tokens(details, "cached_tokens")
     beside = ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens")
-    written = fields.tokens(details, "cache_creation_tokens")
+    written = fields.first_tokens(details, "cache_creation_tokens", "cache_write_tokens")
     return {
         "prompt_tokens": prompt,
         "cached_tokens": cached if cached is not None else fields.first_tokens(usage, *beside),

@@ -361,6 +361,12 @@ def test_servers_have_their_own_names_for_tokens(usage, prompt, cached):
     assert (call.prompt_tokens, call.cached_tokens) == (prompt, cached)
 
 
+def test_openrouter_says_what_the_cache_wrote_beside_what_it_read():
+    usage = {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}}
+    call = read_as(FORMAT, lines({"messages": TALK[:4], "response": TALK[4], "usage": usage})).sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens) == (9, 4, 3)
+
+
 def test_an_edited_message_is_counted_once_however_often_it_is_sent():
     cleared = [*TALK[:3], result("[cleared]"), TALK[4], {"role": "user", "content": "And?"}]
     log = [logged(TALK[:4], TALK[4], 140), logged(cleared, answer("Ok"), 90), logged(cleared, answer("Ok"), 90)]
