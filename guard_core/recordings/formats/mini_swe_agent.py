@@ -3,8 +3,8 @@
 Definition: https://mini-swe-agent.com/latest/usage/output_files/.
 `{info, messages, trajectory_format: "mini-swe-agent-1.x"}`; the oldest files are the bare messages array, recognised by
 the agent's own words in it. An assistant message's `extra.response` is the whole API response: `usage.prompt_tokens`
-(OpenAI's and litellm's spelling, cached tokens included) or `usage.input_tokens` of the Responses API. Commands are
-text in the answer (version 1) or as tool calls (version 2, also as Responses items in `output`); observations are
+(in the spellings that logs of requests have, too; cached tokens included) or `usage.input_tokens` of the Responses API.
+Commands are text in the answer (version 1) or as tool calls (version 2, also as Responses items in `output`); observations are
 user messages, marked as automatic, or tool messages. Messages of role `exit` end the run and are not sent. An answer in
 which the agent finds no action leaves only its complaint, a user message with the whole response beside it (version
 2.3 on; earlier ones keep nothing): that is a call whose answer is not in the log.
@@ -20,6 +20,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.openai.completions import usage_of
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -141,12 +142,9 @@ def _item(item: JSON) -> tuple[Part, ...]:
 
 def _call(message: JSON, extra: JSON) -> dict[str, Any]:
     response = fields.mapping(extra, "response") or message
-    usage = fields.mapping(response, "usage")
-    details = fields.mapping(usage, "prompt_tokens_details") or fields.mapping(usage, "input_tokens_details")
     return {
-        "prompt_tokens": fields.first_tokens(usage, "prompt_tokens", "input_tokens"),
-        "cached_tokens": fields.tokens(details, "cached_tokens"),
-        "output_tokens": fields.first_tokens(usage, "completion_tokens", "output_tokens"),
+        "prompt_tokens": None,
+        **usage_of(fields.mapping(response, "usage")),
         "model": fields.text(response, "model"),
         "source_id": fields.text(response, "id"),
     }

@@ -35,6 +35,14 @@ def test_the_kept_response_gives_the_prompt_tokens_of_its_call():
     assert session.system == (TextPart(SYSTEM["content"]),)
 
 
+def test_a_response_of_litellm_says_what_the_cache_wrote():
+    usage = {"prompt_tokens": 936, "completion_tokens": 22, "cache_creation_input_tokens": 50}
+    reply = answer("Look", 936)
+    reply["extra"]["response"]["usage"] = usage | {"cache_read_input_tokens": 640}
+    [call] = read_as(FORMAT, trajectory(reply)).sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens) == (936, 640, 50, 22)
+
+
 def test_observations_start_no_turn():
     session = read_as(FORMAT, trajectory(answer("ls", 100), OBSERVED)).sessions[0]
     assert [event.starts_turn() for event in session.events] == [True, False, False]
