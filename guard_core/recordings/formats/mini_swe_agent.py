@@ -4,10 +4,10 @@ Definition: https://mini-swe-agent.com/latest/usage/output_files/.
 `{info, messages, trajectory_format: "mini-swe-agent-1.x"}`; the oldest files are the bare messages array, recognised by
 the agent's own words in it. An assistant message's `extra.response` is the whole API response: `usage.prompt_tokens`
 (in the spellings that logs of requests have, too; cached tokens included) or `usage.input_tokens` of the Responses API.
-Commands are text in the answer (version 1) or as tool calls (version 2, also as Responses items in `output`); observations are
-user messages, marked as automatic, or tool messages. Messages of role `exit` end the run and are not sent. An answer in
-which the agent finds no action leaves only its complaint, a user message with the whole response beside it (version
-2.3 on; earlier ones keep nothing): that is a call whose answer is not in the log.
+Commands are text in the answer (version 1) or as tool calls (version 2, also as Responses items in `output`);
+observations are user messages, marked as automatic, or tool messages. Messages of role `exit` end the run and are not
+sent. An answer in which the agent finds no action leaves only its complaint, a user message with the whole response
+beside it (version 2.3 on; earlier ones keep nothing): that is a call whose answer is not in the log.
 Facts count messages, calls with usage and the tool calls and results that have ids.
 """
 
