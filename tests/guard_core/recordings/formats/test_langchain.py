@@ -48,6 +48,22 @@ SYSTEM = {"type": "system", "data": {"content": "Be brief.", "type": "system"}}
 TALK = [SYSTEM, human("List"), ai("Look", 100, (CALL,)), tool("a.txt"), ai("Done", 150)]
 
 
+@pytest.mark.parametrize(
+    ("details", "written"),
+    [
+        ({"cache_creation": 7}, 7),
+        ({"cache_creation": 0, "ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": None}, 40),
+        ({"cache_creation": 0, "ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 2}, 42),
+        ({"cache_creation": 0, "ephemeral_5m_input_tokens": 0}, 0),
+        ({}, None),
+    ],
+)
+def test_what_the_cache_wrote_is_the_sum_of_its_parts_where_they_are_known(details, written):
+    usage = {"input_tokens": 100, "output_tokens": 5, "input_token_details": details}
+    [call] = read_as(FORMAT, [human("List"), ai("Done", usage_metadata=usage)]).sessions[0].calls
+    assert (call.prompt_tokens, call.cache_write_tokens) == (100, written)
+
+
 def test_messages_have_real_tokens_with_the_cached_ones():
     recording = read_as(FORMAT, TALK)
     session = recording.sessions[0]
