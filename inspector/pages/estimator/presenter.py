@@ -161,8 +161,7 @@ def bias_sentence(bias: Bias) -> str:
     return (
         f"Over {counted(bias.calls, 'call')} the heuristic estimate of the requests adds up to "
         f"{tokens(bias.estimated)} tokens. The provider counted {tokens(bias.recorded)}{less}. "
-        f"{tokens(bias.estimated)} differs from {tokens(bias.recorded - bias.not_in_file)} by "
-        f"{signed_percent(bias.ratio)}."
+        f"The estimate differs by {signed_percent(bias.ratio)} from {tokens(bias.recorded - bias.not_in_file)} tokens."
     )
 
 
@@ -176,7 +175,7 @@ def facts(ledger: Ledger, attribution: Attribution) -> list[dict[str, str]]:
     if attribution.overhead_source == TOTAL:
         holds += ", chosen so that the modelled requests average what the recorded total gives per call"
     if attribution.overhead_source == USUAL:
-        holds += "; the usual value for this agent, because no new conversation begins with so large a prompt"
+        holds += "; what is usual for this agent, because no new conversation begins with so large a prompt"
     missing = unrecorded(ledger, attribution.residual, attribution.ratios)
     rows = [
         _fact("overhead of every request", tokens(attribution.overhead), source, holds),
