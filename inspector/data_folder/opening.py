@@ -185,11 +185,11 @@ def copies() -> list[Path]:
 
 def restore_words(file: object) -> str:
     """How a backup comes back."""
-    return f"To restore it: python manage.py restore {file} --replace"
+    return f"To restore it: {settings.COMMAND} restore {file} --replace"
 
 
 def _remedy() -> str:
     newest = next(iter(copies()), None)
     if newest is None:
-        return "To restore a backup: python manage.py restore FILE --replace"
+        return f"To restore a backup: {settings.COMMAND} restore FILE --replace"
     return f"The newest copy in the data folder is from before an upgrade. {restore_words(newest)}"

@@ -17,6 +17,13 @@ ENGINE = {  # commands of guard_core, offered here, too
     "verify": "check a report: its digest and sums, and with the recording every figure",
     "export": "write sessions in this program's own format, redacted if wanted",
 }
+STORED = {  # commands of manage.py, which an installed package has not
+    "import": "read recordings, files or whole folders, into the data folder",
+    "backup": "write everything stored to one file, while the server runs",
+    "restore": "verify a backup, and restore it into the data folder",
+    "move_to_postgres": "move everything stored from SQLite to an empty PostgreSQL database",
+    "invite": "in team mode, print a link that works once: into a project, or to choose a new password",
+}
 COMMANDS = ("serve", "worker", "doctor", "watch", "statusline", "hooks", "keep", "capture")
 
 
@@ -27,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from guard_core.__main__ import main as engine  # with the command's own options, help and exit codes
 
         return engine(given)
+    if given and given[0] in STORED:
+        return _manage(given)
     if not given or given[0] not in (*COMMANDS, "-h", "--help", "--version"):
         given.insert(0, "serve")
     options = _parser().parse_args(given)
@@ -37,6 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.data_dir:
         os.environ["DATA_DIR"] = options.data_dir
     return _run(options)
+
+
+def _manage(given: Sequence[str]) -> int:
+    os.umask(0o077)  # as below
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
+    from django.core.management import execute_from_command_line  # with the command's own options and help
+
+    execute_from_command_line(["compaction-inspector", *given])  # refusals end the process with their exit code
+    return 0
 
 
 def _watch(options: argparse.Namespace) -> int:
@@ -187,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
     capturing.add_argument(
         "command_line", nargs=argparse.REMAINDER, metavar="claude|codex|gemini|opencode|pi|aider|-- …"
     )
-    for name, words in ENGINE.items():
+    for name, words in (ENGINE | STORED).items():
         commands.add_parser(name, help=words)
     for command in (serving, working, examining):
         command.add_argument("--data-dir", help="folder for all stored data (default: DATA_DIR, else a user folder)")

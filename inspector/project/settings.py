@@ -15,6 +15,7 @@ from inspector.project import environment as env
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
 CHECKOUT = (ROOT / "templates").is_dir() and (ROOT / "manage.py").is_file()
+COMMAND = "python manage.py" if CHECKOUT else "compaction-inspector"  # runs the commands of management/
 BUNDLE = ROOT if CHECKOUT else PACKAGE / "_bundle"  # a wheel carries both folders there
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from guard_core import __version__
 from tests.services.server import ROOT, clean_environment
 
 pytestmark = pytest.mark.once
@@ -75,3 +77,13 @@ def test_the_installed_command_answers(installed: Path) -> None:
     assert run(
         installed, "from inspector.project.cli import main; import sys; sys.argv = ['x', '--help']; main()"
     ).startswith("usage")
+
+
+def test_the_installed_command_imports_and_backs_up(installed: Path) -> None:
+    recording = installed.parent / "chat.json"
+    recording.write_text('[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello"}]')
+    backup = installed.parent / "all.tar"
+    for arguments, said in ((["import", str(recording)], "chat.json"), (["backup", str(backup)], "1 recording")):
+        assert said in run(installed, f"from inspector.project.cli import main; main({arguments!r})")
+    assert tarfile.is_tarfile(backup)
+    assert f"Version: {__version__}\n" in (next(installed.glob("*.dist-info")) / "METADATA").read_text()

@@ -20,7 +20,7 @@ from inspector.pages.shared.numbers import counted, size
 
 class Command(BaseCommand):
     help = (
-        "Write all stored data to one file; the server may be running. `manage.py restore FILE` restores it. "
+        "Write all stored data to one file; the server may be running. `restore FILE` restores it. "
         "Exit code 2 when it cannot be written."
     )
     requires_system_checks = WITHOUT_PAGES

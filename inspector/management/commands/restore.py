@@ -25,7 +25,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, help="written by `manage.py backup`, or a copy in DATA_DIR/backups")
+        parser.add_argument("file", type=Path, help="written by `backup`, or a copy in DATA_DIR/backups")
         parser.add_argument(
             "--replace", action="store_true", help="move the data folder's contents into a subfolder first"
         )
