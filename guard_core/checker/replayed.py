@@ -31,6 +31,7 @@ from guard_core.views import Span, Synthetic, View
 
 GAP = 0.05  # of the threshold
 INLINE, INLINE_REAL = 0.25, 0.6  # of the estimate
+_AGAIN = ("continuation", "request sent again")
 LARGEST_GAP = 0.5  # of a recorded prompt: nothing is said of a factor where more is not in the file
 MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token; a higher factor is of what the file lacks
 
@@ -184,13 +185,18 @@ def _silent(story: Replay, steps: list[int], message: int, rule: str) -> list[in
     speaking = [
         place
         for place, step in enumerate(steps)
-        if story.says(step, rule.strip(END_MARKS)) or (story.request_of(step) == message and _is_repeated(story, step))
+        if story.says(step, rule.strip(END_MARKS)) or _is_repeated(story, step, message)
     ]
     return steps[speaking[-1] + 1 :] if speaking else steps
 
 
-def _is_repeated(story: Replay, step: int) -> bool:
-    return any(record.in_turn and record.step <= step < record.turn_end for record in story.trace.compactions)
+def _is_repeated(story: Replay, step: int, message: int) -> bool:
+    """Does the policy send the message of the turn in which it compacted once more, in words that are not known."""
+    earlier = [record for record in story.trace.compactions if record.step <= step]
+    again = [part for part in story.views[step][0] if isinstance(part, Synthetic) and part.text is None]
+    if any(part.kind in _AGAIN for part in again) and story.request_of(earlier[-1].step) == message:
+        return True
+    return story.request_of(step) == message and any(record.in_turn and step < record.turn_end for record in earlier)
 
 
 def _every(story: Replay, finding: Finding, test: Callable[[Replay, int], bool]) -> None:

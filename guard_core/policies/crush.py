@@ -22,6 +22,7 @@ from guard_core.views import Synthetic
 
 LARGE_WINDOW, LARGE_BUFFER, SMALL_SHARE = 200_000, 20_000, 0.2  # tokens, tokens, of the window (section 5)
 USED_SHARE = 0.8  # of the window, before 27 October 2025 (section 5)
+REQUEST_AGAIN = "request sent again"  # the kind of the message that has it
 RESUME_FRAME_BYTES = 94  # of the sentence around the request that is sent again: agent.go
 CURRENT, STALE, SHARE_OF_WINDOW = "current", "stale", "80-percent"
 _SPEC = "specification of policies, section 5"
@@ -84,7 +85,7 @@ class Crush(CountedPolicy):
         summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),))
         if not history.within_turn:
             return Plan((summary,))
-        request = Synthetic("request sent again", RESUME_FRAME_BYTES + history.check.request_bytes)
+        request = Synthetic(REQUEST_AGAIN, RESUME_FRAME_BYTES + history.check.request_bytes)
         return Plan((summary, request))
 
 

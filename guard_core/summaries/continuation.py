@@ -26,6 +26,11 @@ def continuation_bytes(request_bytes: int) -> int:
     return len(_BEFORE) + request_bytes + len(_AFTER) if request_bytes else len(_WITHOUT)
 
 
+def names_request(message: Synthetic) -> bool:
+    """Is it a continuation that has the user's request, whose text need not be known."""
+    return message.kind == "continuation" and (message.text is None or message.text.startswith(_BEFORE))
+
+
 def continuation_message(request_bytes: int, request: str | None) -> Synthetic:
     """The synthetic message. `request` None with `request_bytes` above 0: a request of which only the size is known."""
     if not request_bytes:

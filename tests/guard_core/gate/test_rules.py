@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from guard_core.__main__ import main
+from guard_core.checker import check
 from guard_core.events import part_text
 from guard_core.findings.presence import rules_of
 from guard_core.gate import Under, assert_compaction
@@ -59,6 +60,19 @@ def test_the_messages_that_have_a_rule_are_in_the_order_of_the_log_whichever_sta
     said = user(f"{RULE} Look at the files.")
     ((words,),) = (one.rules for one in rules_of(session(said, model("I look."), said), [2]))
     assert words.events == (0, 2)
+
+
+@pytest.mark.parametrize(("policy", "steps"), [("crush", []), ("contextguard-sliding", [21, 21])])
+def test_a_rule_is_not_lost_where_the_policy_sends_the_request_again(policy, steps):
+    """Crush does for the rest of the turn, ContextGuard in the request that follows the compaction."""
+    built = long_rules()
+    judged = judge(built, Under(policy, window=100_000))
+    lost = [item for item in judged.findings if item.kind == "rule_lost"]
+    assert judged.trace.compactions[0].step < 21
+    assert [item.step for item in lost] == steps
+    assert check(built, lost, judged.window, trace=judged.trace) == []
+    earlier = [msgspec.structs.replace(item, step=item.step - 1) for item in lost]
+    assert len(check(built, earlier, judged.window, trace=judged.trace)) == len(lost)
 
 
 def test_the_command_and_the_assertion_fail_on_it(tmp_path, capsys):
