@@ -159,7 +159,7 @@ KIND = PolicyKind(
             "Observations kept",
             COUNT,
             10,
-            "newest observations that stay, in addition to the first",
+            "newest observations that stay, in addition to the first; the library has no default",
             _SOURCE,
             unit="observations",
             least=1,

@@ -5,7 +5,7 @@ import pytest
 from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import POLICIES, get_policy
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
@@ -117,3 +117,8 @@ def test_a_failed_summary_changes_nothing():
     trace, requests = replayed(chat(4), "adk-sliding-window", failing, compaction_interval=1, overlap_size=0)
     assert not trace.compactions
     assert len(requests[-1]) == 15
+
+
+def test_settings_for_which_the_library_has_no_default_say_so():
+    kinds = [POLICIES[name] for name in ("adk-sliding-window", "adk-token-threshold")]
+    assert all("the library has no default" in setting.help for kind in kinds for setting in kind.settings)

@@ -4,7 +4,7 @@ import pytest
 
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import POLICIES, get_policy
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
@@ -68,3 +68,7 @@ def test_an_omitted_observation_names_its_lines(profile, text):
     trace = replay(Ledger.of(session), get_policy("sweagent-last-n", profile=profile, n=2), window=1_000)
     messages = materialise(trace.view(3, session.calls[3].at), session)
     assert messages[2].parts[0].content == text
+
+
+def test_the_number_kept_says_that_the_library_has_no_default():
+    assert "the library has no default" in POLICIES["sweagent-last-n"].setting("n").help
