@@ -57,7 +57,8 @@ class Explanation(msgspec.Struct, frozen=True):
     def typed(self) -> Typed:
         """The settings of its rules that were typed, by their names."""
         settings = chain.from_iterable(rule.settings for rule in self.rules)
-        return {item.name: f"{item.value:.17g}" for item in settings if item.source is Provenance.USER and item.value}
+        stated = (item for item in settings if item.source is Provenance.USER and item.value is not None)
+        return {item.name: f"{item.value:.17g}" for item in stated}
 
     @property
     def is_whole(self) -> bool:

@@ -39,10 +39,10 @@ def counter(stretch: Stretch) -> Counter:
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     window = stretch.window
-    reserve = chosen("reserve_tokens", whole(typed, "reserve_tokens"), RESERVE, "tokens", "default of reserveTokens")
+    reserve = chosen("reserve_tokens", whole(typed, "reserve_tokens", 0), RESERVE, "tokens", "default of reserveTokens")
     size = int(reserve.value or 0)
     settings = [window_setting(window), reserve]
-    if (recent := whole(typed, KEEP_RECENT)) is not None:
+    if (recent := whole(typed, KEEP_RECENT, 0)) is not None:
         settings.append(RuleSetting(KEEP_RECENT, recent, "tokens", Provenance.USER, "typed in"))
     return OwnRule(
         policy="pi",
@@ -57,7 +57,8 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows and reserves."""
-    reserve = whole(typed, "reserve_tokens") or RESERVE
+    typed_reserve = whole(typed, "reserve_tokens", 0)
+    reserve = RESERVE if typed_reserve is None else typed_reserve
     for window, other in windows_of(stretch):
         round_sizes = round_limits(window // 2) if other < 2 else ()
         for size in dict.fromkeys((reserve, RESERVE, *RESERVES, *round_sizes)):
@@ -75,15 +76,15 @@ RECENT_TOKENS = 20_000  # by pi's own estimate, characters / 4: its default of k
 
 def keeps(_: Stretch, rule: OwnRule) -> Keeps:
     """Whole messages, back from the newest."""
-    typed = next((item.value for item in rule.settings if item.name == KEEP_RECENT), None)
-    words = f"the summary and the newest messages, back to where they reach {int(typed or RECENT_TOKENS):,} tokens"
+    recent = next((int(item.value or 0) for item in rule.settings if item.name == KEEP_RECENT), RECENT_TOKENS)
+    words = f"the summary and the newest messages, back to where they reach {recent:,} tokens"
     return Keeps(words, Shape.TAIL)
 
 
 def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints:
     """Checks at which all messages would be kept, in versions that look before every call, or where what is kept was
     typed: by that or the default, or by the smallest history that was compacted, which is more than what is kept."""
-    recent = whole(typed, KEEP_RECENT)
+    recent = whole(typed, KEEP_RECENT, 0)
     if recent is None and not any(item.name == WITHIN_TURNS for item in session.settings):
         return checks.step * 0
     at = np.array([item.at for item in session.compactions], dtype=np.int64)
@@ -94,7 +95,8 @@ def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints
     epoch = np.where(checks.place >= 0, checks.place, np.searchsorted(at, checks.stop, side="right"))
     tokens = ledger.prefix_by("messages of pi", message_tokens)
     sizes = tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)]
-    return np.asarray(sizes < min([recent or RECENT_TOKENS, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
+    kept = RECENT_TOKENS if recent is None else recent
+    return np.asarray(sizes < min([kept, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
 
 
 AGENT = Agent(

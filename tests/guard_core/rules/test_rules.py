@@ -188,6 +188,7 @@ def test_claude_code_takes_its_default_window_where_only_the_model_table_has_a_l
         ("opencode", 128_000, Provenance.USER, {"max_output_tokens": "16384", "reserved": "10000"}, 111_616),
         ("opencode", 400_000, Provenance.USER, {"input_limit": "272000", "reserved": "10000"}, 262_000),
         ("pi", 200_000, Provenance.USER, {"reserve_tokens": "32000"}, 168_000),
+        ("pi", 200_000, Provenance.USER, {"reserve_tokens": "0"}, 200_000),
         ("adk", 0, Provenance.USER, {"token_threshold": "40000"}, 40_000),
         ("inspect", 200_000, Provenance.USER, {}, 180_000),
         ("inspect", 200_000, Provenance.USER, {"threshold_pct": "50"}, 100_000),

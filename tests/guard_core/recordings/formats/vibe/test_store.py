@@ -137,6 +137,11 @@ def test_a_typed_setting_is_taken_before_that_of_the_journal(typed, threshold):
     assert explain(session_of(*JOURNAL), typed=typed).rule.threshold == threshold
 
 
+def test_a_setting_that_is_typed_as_0_is_among_those_that_were_typed():
+    explanation = explain(session_of(*JOURNAL), typed={"auto_compact_threshold": "0"})
+    assert (explanation.rule.threshold, explanation.typed) == (None, {"auto_compact_threshold": "0"})
+
+
 def test_without_any_setting_the_default_is_200_000():
     assert explain(session_of(*JOURNAL[1:])).rule.threshold == 200_000
 
